@@ -1,0 +1,45 @@
+"""The unit of evidence: a passage, and a passage that a search has found."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passage:
+    """A piece of a document, small enough to read and to cite.
+
+    Pages and sentences count from 1 and 0; `span` is the (start, end) in characters within the
+    document's text. They are `None` where the source does not have them.
+    """
+
+    id: str
+    doc_id: str
+    title: str
+    text: str
+    section: str | None = None
+    start_page: int | None = None
+    end_page: int | None = None
+    start_sentence: int | None = None
+    end_sentence: int | None = None
+    span: tuple[int, int] | None = None
+
+    def searchable(self) -> str:
+        """Title and text as they are indexed: the title often holds the words that the text lacks."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A passage with the scores that found it.
+
+    `score` orders a result (the store's own, or the fused one); `dense` is the cosine in -1..1 and
+    `lexical` the BM25 score, `None` where that side did not return the passage. `via` names the
+    passage id that led to this one, where a link across hops did. `suspect` holds the names of the
+    injection patterns found in its text, where it was marked rather than dropped.
+    """
+
+    passage: Passage
+    score: float
+    dense: float | None = None
+    lexical: float | None = None
+    via: str | None = None
+    suspect: tuple[str, ...] = ()

@@ -1,0 +1,174 @@
+"""Every setting, and the only reader of the environment and of `.env`.
+
+Precedence: command line (`--set NAME=VALUE`) > environment > `.env` > default.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from platformdirs import user_data_path
+from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from .errors import SettingsError
+
+Tier = Literal["flash", "pro"]
+UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
+_WORKING_FOLDER_ENV = Path(".env")
+
+
+def _stage_tiers(value: object) -> dict[str, Tier]:
+    """Read `stage=tier,stage=tier`, or take the mapping as it is."""
+    pairs = value if isinstance(value, dict) else _pairs(str(value))
+    tiers: dict[str, Tier] = {}
+    for stage, tier in pairs.items():
+        if tier not in ("flash", "pro"):
+            raise ValueError(f"stage {stage!r} has the tier {tier!r}; a tier is 'flash' or 'pro'")
+        tiers[stage] = tier
+    return tiers
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs = [item.partition("=") for item in text.split(",") if item.strip()]
+    if any(not equals for _, equals, _ in pairs):
+        raise ValueError("write it as STAGE=TIER,STAGE=TIER, for instance evaluate=flash")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+class Settings(BaseSettings):
+    """All settings of the package; frozen, so that a run cannot change under its own feet."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, env_file=_WORKING_FOLDER_ENV, env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore"
+    )
+
+    # -- provider and models
+    llm_provider: str = Field(
+        "auto", description="Provider by name (see `marag doctor`); `auto` takes the first key found, else the embedded model."
+    )
+    llm_base_url: str | None = Field(
+        None, description="Any OpenAI-compatible endpoint, for instance http://127.0.0.1:8000/v1 (vLLM, Ollama, llama.cpp)."
+    )
+    llm_api_key: SecretStr | None = Field(None, description="Key for LLM_BASE_URL, where it asks for one.")
+    deepseek_api_key: SecretStr | None = Field(None, description="Key for DeepSeek.")
+    openai_api_key: SecretStr | None = Field(None, description="Key for OpenAI.")
+    groq_api_key: SecretStr | None = Field(None, description="Key for Groq.")
+    google_api_key: SecretStr | None = Field(None, description="Key for Gemini's OpenAI-compatible endpoint.")
+    flash_model: str | None = Field(None, description="Model of the flash tier; default: the provider's.")
+    pro_model: str | None = Field(None, description="Model of the pro tier; default: the provider's.")
+    embedded_model_path: Path | None = Field(
+        None, description="A GGUF file to run in place of the packaged SmolLM2-135M-Instruct."
+    )
+    embedded_context_tokens: PositiveInt = Field(
+        8192, description="Context window of the embedded model, in tokens, for each of its slots."
+    )
+    stage_tiers: Annotated[dict[str, Tier], NoDecode, BeforeValidator(_stage_tiers)] = Field(
+        default_factory=dict, description="Stages moved to another tier, as evaluate=flash,short_answer=flash."
+    )
+    flash_thinking: bool = Field(False, description="Let the flash tier think first (it then ignores temperature).")
+    pro_thinking: bool = Field(False, description="Let the pro tier think first (it then ignores temperature).")
+    writer_temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(0.0, description="Sampling temperature of every stage.")
+    llm_timeout_seconds: PositiveFloat = Field(
+        180.0, description="Total time for one call, retries included; keep-alives do not extend it."
+    )
+    llm_max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
+        3, description="Retries of a call that failed with 408, 409, 429, 5xx or a lost connection."
+    )
+    response_cache: bool = Field(True, description="Answer a repeated call from the local cache, without paying again.")
+    cost_limit_usd: Annotated[float, Field(gt=0.0)] | None = Field(
+        None, description="Stop before a call that could bring the cost of this run above this many dollars."
+    )
+    price_as: str | None = Field(None, description="Price all tokens as if this model had used them, on paper.")
+
+    # -- the loop
+    max_metacognitive_rounds: Annotated[int, Field(ge=0, le=50)] = Field(
+        5, description="Remediations at most; the first draft is round 0."
+    )
+    monitor_policy: str = Field("paper", description="What turns signals into satisfied or not; `paper` is the cosine alone.")
+    monitor_similarity_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
+        0.4, description="Cosine of draft and reference answer at which the monitor is satisfied."
+    )
+    monitor_encoder: str = Field(
+        "all-MiniLM-L6-v2", description="Encoder of the monitor: the one that the threshold was set for."
+    )
+    convergence_threshold: UnitFloat = Field(
+        0.85, description="Jaccard similarity of consecutive answers at which the loop has converged."
+    )
+    selection: Literal["best", "last"] = Field("best", description="Which draft is returned: the best supported, or the paper's last.")
+    short_answer: Literal["inline", "stage"] = Field(
+        "inline", description="Short answer with the write call, or from a call of its own (stage `short_answer`)."
+    )
+    evidence_tokens: PositiveInt = Field(6000, description="Evidence packed into a prompt, in tokens at most.")
+    deficits_dir: Path | None = Field(None, description="A folder with deficit files of your own.")
+    prompts_dir: Path | None = Field(None, description="A folder with prompt files that replace the built-in ones of the same name.")
+
+    # -- retrieval
+    retrieval_top_k: PositiveInt = Field(5, description="Passages that a retrieval returns.")
+    retrieval_pool: PositiveInt = Field(50, description="Candidates that each side contributes before fusion.")
+    rrf_k: PositiveInt = Field(60, description="The constant k of reciprocal rank fusion.")
+    encoder: str = Field(
+        "BAAI/bge-small-en-v1.5", description="Encoder of passages; the packaged all-MiniLM-L6-v2 where it cannot be had."
+    )
+    hf_token: SecretStr | None = Field(None, description="Token for the Hugging Face hub; logs in, and quietens its progress noise.")
+    qdrant_url: str | None = Field(None, description="Qdrant server; default: embedded.")
+    elasticsearch_url: str | None = Field(None, description="Elasticsearch server; default: embedded.")
+
+    # -- places
+    marag_data_dir: Path = Field(
+        default_factory=lambda: user_data_path("marag", appauthor=False),
+        description="Corpora, cache and ledger; default: the platform's user data folder.",
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Keep to the documented precedence: no secrets folder."""
+        return init_settings, env_settings, dotenv_settings
+
+    @classmethod
+    def load(cls, assignments: Sequence[str] = (), **overrides: object) -> "Settings":
+        """Read all sources; `assignments` are `NAME=VALUE` as `--set` gives them.
+
+        Raises `SettingsError` that names the setting, its value (secrets hidden) and the remedy.
+        """
+        values = {**_assigned(assignments), **overrides}
+        try:
+            return cls(**values)  # type: ignore[arg-type]  # names and values are checked by pydantic
+        except ValidationError as error:
+            raise SettingsError(_first_fault(error)) from None
+
+
+def _assigned(assignments: Sequence[str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        field = name.strip().lower()
+        if not equals:
+            raise SettingsError(f"--set {assignment!r} has no value; write it as NAME=VALUE.")
+        if field not in Settings.model_fields:
+            raise SettingsError(f"There is no setting {name.strip()!r}; `marag config show` lists them.")
+        values[field] = value.strip() or None
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    name = str(fault["loc"][0]) if fault["loc"] else "?"
+    secret = "SecretStr" in str(Settings.model_fields[name].annotation) if name in Settings.model_fields else False
+    value = "(hidden)" if secret else repr(fault["input"])
+    return f"The setting {name.upper()} cannot be {value}: {fault['msg'].removeprefix('Value error, ')}."
+
+
+def described() -> list[tuple[str, str, Any]]:
+    """Every setting as (environment name, description, default), in the order of the class."""
+    return [
+        (name.upper(), field.description or "", field.get_default(call_default_factory=False))
+        for name, field in Settings.model_fields.items()
+    ]
