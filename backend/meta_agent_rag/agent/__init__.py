@@ -1,0 +1,1 @@
+"""The loop: retrieve, write, diagnose, remediate."""

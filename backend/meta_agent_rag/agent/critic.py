@@ -1,0 +1,62 @@
+"""The evaluator-critic: which deficit explains an inadequate draft?"""
+
+import json
+
+from ..errors import AuthenticationError, BalanceError, ModelError
+from ..prompts import phrase
+from .context import Context
+from .messages import messages, task
+from .packing import Packed
+from .replies import critique_schema
+from .state import NO_DEFICIT, Diagnosis, Draft, Reference, Signals
+
+
+async def evaluate(
+    context: Context, question: str, draft: Draft, reference: Reference, signals: Signals, packed: Packed, *, round_: int
+) -> Diagnosis:
+    """Ask the critic; where its call fails, heuristic rules decide, and the diagnosis says so.
+
+    Raises only what must stop the run: a refused key, an empty account, a budget.
+    """
+    deficits = context.deficits
+    instruction = task(
+        context,
+        "evaluate",
+        draft=f"{draft.answer} (short answer: {draft.short_answer})",
+        reference="; ".join([*reference.steps, reference.short_answer]) or phrase("nothing_quoted"),
+        quotes="; ".join(draft.quotes) or phrase("nothing_quoted"),
+        deficits="\n".join(f"- {_described(deficit.name, deficit.when, deficit.examples)}" for deficit in deficits),
+        names=json.dumps([*deficits.names, NO_DEFICIT]),
+    )
+    prompt = messages(context, question, packed, instruction)
+    try:
+        reply = await context.model.ainvoke("evaluate", prompt, critique_schema(deficits), round_=round_)
+    except (AuthenticationError, BalanceError):
+        raise
+    except ModelError as error:
+        return _by_rule(context, signals, error)
+    return Diagnosis(
+        deficit=reply.deficit,
+        rationale=reply.rationale,
+        error_type=reply.error_type,
+        suggestion=reply.suggestion,
+        suggested_queries=tuple(reply.suggested_queries),
+        source="critic",
+    )
+
+
+def _described(name: str, when: str, examples: tuple[str, ...]) -> str:
+    return f"{name}: {when}" + (f" (for instance: {'; '.join(examples)})" if examples else "")
+
+
+def _by_rule(context: Context, signals: Signals, error: ModelError) -> Diagnosis:
+    deficit = context.deficits.guess(signals)
+    return Diagnosis(
+        deficit=deficit.name,
+        rationale=f"a rule chose it: {deficit.when}",
+        error_type="none",
+        suggestion="",
+        suggested_queries=(),
+        source="heuristic",
+        critic_error=str(error),
+    )

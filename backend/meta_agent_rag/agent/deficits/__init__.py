@@ -1,0 +1,10 @@
+"""The knowledge deficits that the critic can name, one file each.
+
+Built-in files, files of `DEFICITS_DIR` and entry points of the group `meta_agent_rag.deficits` come
+through the same door and obey the same rules.
+"""
+
+from .deficit import Deficit, Heuristic
+from .registry import DeficitRegistry, discover_deficits
+
+__all__ = ["Deficit", "DeficitRegistry", "Heuristic", "discover_deficits"]

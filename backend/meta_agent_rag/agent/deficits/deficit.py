@@ -1,0 +1,47 @@
+"""What a deficit is: when it holds, what the next write does about it, and how a rule would guess it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...errors import InputError
+from ..state import NO_DEFICIT, AnswerMode, Signals
+
+Heuristic: TypeAlias = Callable[[Signals], bool]
+_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deficit:
+    """A category of inadequate answers and its repair.
+
+    - `when`: one clause for the critic, completing "the deficit is NAME when ...".
+    - `directive`: what the next write is told to do.
+    - `answer_mode`: what it may draw on: `evidence`, `memory` or `evidence_and_memory`.
+    - `retrieves`: look up the critic's suggested queries before it.
+    - `examples`: short cases that the critic sees.
+    - `heuristic`, `priority`: where the critic fails, the deficit of the lowest `priority` whose
+      heuristic holds is taken.
+    """
+
+    name: str
+    when: str
+    directive: str
+    answer_mode: AnswerMode
+    retrieves: bool
+    examples: tuple[str, ...] = ()
+    priority: int = 100
+    heuristic: Heuristic = lambda signals: False  # noqa: E731, ARG005
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name) or self.name == NO_DEFICIT:
+            raise InputError(f"The deficit name {self.name!r} is not lower_case_with_underscores, or is {NO_DEFICIT!r}.")
+        for field in ("when", "directive"):
+            if not getattr(self, field).strip():
+                raise InputError(f"The deficit {self.name!r} has an empty {field!r}; write one sentence.")
+        if self.answer_mode not in ("evidence", "memory", "evidence_and_memory"):
+            raise InputError(
+                f"The deficit {self.name!r} has the answer_mode {self.answer_mode!r}; "
+                "it is 'evidence', 'memory' or 'evidence_and_memory'."
+            )

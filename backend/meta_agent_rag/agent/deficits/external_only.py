@@ -1,0 +1,20 @@
+"""The evidence suffices, memory does not: answer strictly from the references."""
+
+from ..state import Signals
+from .deficit import Deficit
+
+
+def _not_from_the_evidence(signals: Signals) -> bool:
+    return signals.verbatim is None or signals.verbatim < 1.0
+
+
+DEFICIT = Deficit(
+    name="external_only",
+    when="the evidence holds the answer, and the draft relies on memory or on quotes that are not in it",
+    directive="Answer from the passages alone. Every statement must rest on a sentence that you copy word for word.",
+    answer_mode="evidence",
+    retrieves=False,
+    examples=("the draft gives a birth year that no passage states, while a passage states another",),
+    priority=20,
+    heuristic=_not_from_the_evidence,
+)

@@ -1,0 +1,20 @@
+"""The model knows, the evidence does not say: answer from memory."""
+
+from ..state import Signals
+from .deficit import Deficit
+
+
+def _evidence_leads_astray(signals: Signals) -> bool:
+    return signals.verbatim == 0.0 and signals.agreement is True
+
+
+DEFICIT = Deficit(
+    name="internal_only",
+    when="the fact is well known, the evidence does not hold it, and its passages lead the draft astray",
+    directive="Leave the evidence aside and answer from what you know.",
+    answer_mode="memory",
+    retrieves=False,
+    examples=("the question is about a famous person, and every passage is about a namesake",),
+    priority=40,
+    heuristic=_evidence_leads_astray,
+)

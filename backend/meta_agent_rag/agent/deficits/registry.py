@@ -1,0 +1,63 @@
+"""An immutable registry of deficits, passed as an argument to whatever derives from it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...discovery import exported, exported_from_entry_points, exported_from_folder
+from ...errors import DuplicateNameError, InputError, UnknownNameError
+from ..state import Signals
+from .deficit import Deficit
+
+ENTRY_POINT_GROUP = "meta_agent_rag.deficits"
+_CONSTANT = "DEFICIT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeficitRegistry:
+    """Deficits in the order of their names; a name occurs once."""
+
+    deficits: tuple[Deficit, ...]
+
+    def __post_init__(self) -> None:
+        if not self.deficits:
+            raise InputError("At least one deficit is needed; leave fewer out.")
+        seen: set[str] = set()
+        for deficit in self.deficits:
+            if deficit.name in seen:
+                raise DuplicateNameError(f"Two deficits are named {deficit.name!r}; rename one of them.")
+            seen.add(deficit.name)
+
+    def __iter__(self) -> Iterator[Deficit]:
+        return iter(self.deficits)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, sorted."""
+        return tuple(deficit.name for deficit in self.deficits)
+
+    def __getitem__(self, name: str) -> Deficit:
+        for deficit in self.deficits:
+            if deficit.name == name:
+                return deficit
+        raise UnknownNameError("deficit", name, list(self.names))
+
+    def without(self, names: Sequence[str]) -> "DeficitRegistry":
+        """The registry with some left out, as the paper's ablations do."""
+        for name in names:
+            self[name]
+        return DeficitRegistry(deficits=tuple(deficit for deficit in self.deficits if deficit.name not in names))
+
+    def guess(self, signals: Signals) -> Deficit:
+        """The deficit that the rules name: the lowest priority whose heuristic holds, else the last resort."""
+        by_priority = sorted(self.deficits, key=lambda deficit: (deficit.priority, deficit.name))
+        return next((deficit for deficit in by_priority if deficit.heuristic(signals)), by_priority[-1])
+
+
+def discover_deficits(folder: Path | None = None) -> DeficitRegistry:
+    """The built-in deficits, those of installed packages, and those of `folder` (DEFICITS_DIR)."""
+    found = list(exported(__package__, _CONSTANT, Deficit))
+    found += exported_from_entry_points(ENTRY_POINT_GROUP, Deficit)
+    if folder is not None:
+        found += exported_from_folder(folder, _CONSTANT, Deficit)
+    return DeficitRegistry(deficits=tuple(sorted(found, key=lambda deficit: deficit.name)))

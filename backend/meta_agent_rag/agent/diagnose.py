@@ -1,0 +1,103 @@
+"""Node `diagnose`: the monitor, then, only if it is not satisfied, the evaluator-critic."""
+
+import time
+from dataclasses import replace
+
+from langgraph.runtime import Runtime
+
+from ..errors import BudgetError
+from ..llm.ledger import total
+from .context import Context
+from .convergence import converged, oscillates
+from .critic import evaluate
+from .monitor import measure, policy, reference_answer
+from .packing import Packed, pack
+from .state import NO_DEFICIT, Reference, Round, State, Update
+
+
+async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
+    """Judge the draft, record the round, and say why the loop stops if it does."""
+    context = runtime.context
+    if state.get("stop_reason"):
+        return {}
+    started = time.perf_counter()
+    index = len(state.get("rounds", ()))
+    round_ = Round(
+        index=index,
+        draft=state["draft"],
+        packing=state["packing"],
+        evidence_ids=tuple(found.passage.id for found in state.get("evidence", ())),
+        plan=state.get("plan"),
+    )
+    stop_reason: str | None
+    try:
+        round_ = await _monitored(state, context, round_)
+        stop_reason = _stop_reason(state, context, round_)
+        if stop_reason is None:
+            round_ = await _evaluated(state, context, round_)
+            stop_reason = "critic_satisfied" if _found_nothing(round_) else None
+    except BudgetError as error:
+        stop_reason = error.stop_reason
+    spent = total(row for row in context.model.rows if row.round == index)
+    seconds = round(time.perf_counter() - started, 4)
+    update: dict[str, object] = {
+        "rounds": (replace(round_, calls=spent.calls, cost_usd=spent.cost_usd, seconds=seconds),)
+    }
+    return update | ({"stop_reason": stop_reason} if stop_reason else {})
+
+
+async def _monitored(state: State, context: Context, round_: Round) -> Round:
+    packed = _packed(state, context)
+    reference = _earlier_reference(state, packed)
+    if reference is None:
+        reference = await reference_answer(context, state["question"], packed, round_=round_.index)
+    signals = await measure(context, round_.draft, reference, packed)
+    satisfied = policy(context.settings.monitor_policy)(signals, context.settings)
+    return replace(round_, reference=reference, signals=signals, satisfied=satisfied)
+
+
+def _packed(state: State, context: Context) -> Packed:
+    # all that was found, also where the draft was written from memory
+    return pack(state.get("evidence", ()), context.evidence_tokens())
+
+
+def _earlier_reference(state: State, packed: Packed) -> Reference | None:
+    """The reference depends on question and evidence alone: without new evidence it stays."""
+    for earlier in reversed(state.get("rounds", ())):
+        reference = earlier.reference
+        if reference is not None and reference.error is None and reference.packed_ids == packed.packing.packed_ids:
+            return reference
+    return None
+
+
+def _stop_reason(state: State, context: Context, round_: Round) -> str | None:
+    settings = context.settings
+    drafts = [*(earlier.draft for earlier in state.get("rounds", ())), round_.draft]
+    if round_.satisfied:
+        return "satisfied"
+    if converged(drafts, settings.convergence_threshold):
+        return "converged"
+    if oscillates(drafts, settings.convergence_threshold):
+        return "oscillating"
+    if round_.index >= settings.max_metacognitive_rounds:
+        return "max_rounds"
+    return None
+
+
+async def _evaluated(state: State, context: Context, round_: Round) -> Round:
+    assert round_.reference is not None
+    assert round_.signals is not None
+    diagnosis = await evaluate(
+        context,
+        state["question"],
+        round_.draft,
+        round_.reference,
+        round_.signals,
+        _packed(state, context),
+        round_=round_.index,
+    )
+    return replace(round_, diagnosis=diagnosis)
+
+
+def _found_nothing(round_: Round) -> bool:
+    return round_.diagnosis is not None and round_.diagnosis.deficit == NO_DEFICIT

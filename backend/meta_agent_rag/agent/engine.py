@@ -1,0 +1,140 @@
+"""Runs the graph over questions: the one way in for benchmark, commands, chat, service and demo."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import InputError
+from ..llm.client import LanguageModel
+from ..llm.exchange import Transport
+from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.opening import open_language_model
+from ..retrieval.batching import AsyncEncoder
+from ..retrieval.encoder import load_encoder
+from ..retrieval.guardrails import Dropped
+from ..retrieval.hybrid import Retriever
+from ..retrieval.passage import Found, Passage
+from ..settings import Settings
+from .context import Context
+from .deficits import DeficitRegistry, discover_deficits
+from .graph import build_graph
+from .monitor import policy
+from .selection import select
+from .state import Round, State
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """An answer with everything that led to it.
+
+    `text` is the chosen draft's answer with citations `[n]`, where n counts `evidence` from 1;
+    `short_answer` the bare fact; `chosen` the index of the round it comes from; `calls` the ledger
+    rows of this question.
+    """
+
+    question: str
+    text: str
+    short_answer: str
+    stop_reason: str
+    chosen: int
+    rounds: tuple[Round, ...]
+    evidence: tuple[Found, ...]
+    dropped: tuple[Dropped, ...]
+    calls: tuple[LedgerRow, ...]
+
+    @property
+    def fired(self) -> bool:
+        """Did a remediation write happen?"""
+        return len(self.rounds) > 1
+
+    @property
+    def totals(self) -> Totals:
+        """Calls, tokens and cost of this question."""
+        return total(self.calls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """A compiled graph with its model and encoder, for any number of questions at once."""
+
+    settings: Settings
+    model: LanguageModel
+    monitor_encoder: AsyncEncoder
+    deficits: DeficitRegistry
+    graph: "CompiledStateGraph[State, Context]" = field(repr=False)
+
+    async def answer(
+        self,
+        question: str,
+        *,
+        evidence: Sequence[Passage] | None = None,
+        retriever: Retriever | None = None,
+        grounded: bool = False,
+        question_id: str = "",
+        method: str = "metarag",
+        deadline: float | None = None,
+    ) -> Answer:
+        """Answer one question over supplied `evidence` or what `retriever` finds.
+
+        Raises `InputError` for an empty question, and a `ModelError` or `BudgetError` where not even
+        a first draft could be written.
+        """
+        if not question.strip():
+            raise InputError("The question is empty; write one.")
+        session = self.model.session(question_id, method=method, deadline=deadline)
+        context = Context(
+            settings=self.settings,
+            model=session,
+            monitor_encoder=self.monitor_encoder,
+            deficits=self.deficits,
+            retriever=retriever,
+            evidence=None if evidence is None else tuple(evidence),
+            grounded=grounded,
+            deadline=deadline,
+        )
+        state = await self.graph.ainvoke({"question": question.strip(), "rounds": ()}, context=context)
+        return self._answer(state, tuple(session.rows))
+
+    def _answer(self, state: dict[str, object], calls: tuple[LedgerRow, ...]) -> Answer:
+        final = State(**state)  # type: ignore[typeddict-item]  # what the graph returns is its state
+        chosen = select(final["rounds"], self.settings.selection)
+        return Answer(
+            question=final["question"],
+            text=chosen.draft.answer,
+            short_answer=chosen.draft.short_answer,
+            stop_reason=final["stop_reason"],
+            chosen=chosen.index,
+            rounds=final["rounds"],
+            evidence=final.get("evidence", ()),
+            dropped=final.get("dropped", ()),
+            calls=calls,
+        )
+
+
+@asynccontextmanager
+async def open_engine(
+    settings: Settings,
+    *,
+    model: LanguageModel | None = None,
+    monitor_encoder: AsyncEncoder | None = None,
+    transport: Transport | None = None,
+    ledger_path: Path | None = None,
+    without_deficits: Sequence[str] = (),
+) -> AsyncIterator[Engine]:
+    """An engine as settings describe it; what is passed in is used, and left open, instead."""
+    policy(settings.monitor_policy)
+    deficits = discover_deficits(settings.deficits_dir)
+    if without_deficits:
+        deficits = deficits.without(without_deficits)
+    encoder = monitor_encoder or AsyncEncoder(load_encoder(settings, settings.monitor_encoder).encoder)
+    graph = build_graph(deficits)
+    if model is not None:
+        yield Engine(settings=settings, model=model, monitor_encoder=encoder, deficits=deficits, graph=graph)
+        return
+    async with open_language_model(settings, ledger_path=ledger_path, transport=transport) as opened:
+        yield Engine(settings=settings, model=opened, monitor_encoder=encoder, deficits=deficits, graph=graph)

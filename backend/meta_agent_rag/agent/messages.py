@@ -1,0 +1,28 @@
+"""Lays a call's messages out so that all stages of one question share one prefix.
+
+System message, evidence and question come first and stay the same; the stage's task comes last.
+New evidence is appended to the old, so a provider's prefix cache serves what was there before.
+"""
+
+from ..llm.exchange import Message
+from ..prompts import prompt
+from .context import Context
+from .packing import Packed
+
+
+def messages(context: Context, question: str, packed: Packed | None, task: str) -> tuple[Message, ...]:
+    """The messages of one call; without `packed` the model sees no evidence at all."""
+    folder = context.settings.prompts_dir
+    if packed is None:
+        shown = prompt("question", folder).text(question=question)
+    else:
+        shown = prompt("evidence", folder).text(passages=packed.text or "(no passage was found)", question=question)
+    return (
+        Message(role="system", content=prompt("system", folder).text()),
+        Message(role="user", content=f"{shown}\n\n{task}"),
+    )
+
+
+def task(context: Context, name: str, **values: object) -> str:
+    """The instruction of a stage, assembled from its prompt file."""
+    return prompt(name, context.settings.prompts_dir).text(**values)

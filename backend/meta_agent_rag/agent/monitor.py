@@ -1,0 +1,72 @@
+"""The monitor: an answer by another route, signals that compare it with the draft, and a policy over them."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from ..errors import RefusedError, StructuredOutputError, UnknownNameError
+from ..grounding.abstention import is_abstention
+from ..grounding.normalise import normalised
+from ..grounding.quotes import verbatim_share
+from ..settings import Settings
+from .context import Context
+from .messages import messages, task
+from .packing import Packed
+from .replies import ReferenceReply
+from .state import Draft, Reference, Signals
+
+Policy: TypeAlias = Callable[[Signals, Settings], bool]
+
+
+def paper_policy(signals: Signals, settings: Settings) -> bool:
+    """Satisfied where the cosine reaches the threshold (MetaRAG, section 3.3).
+
+    An abstaining draft never satisfies: two refusals agree perfectly and answer nothing.
+    """
+    if signals.abstained or signals.similarity is None:
+        return False
+    return signals.similarity >= settings.monitor_similarity_threshold
+
+
+POLICIES: Mapping[str, Policy] = {"paper": paper_policy}
+
+
+def policy(name: str) -> Policy:
+    """The monitor policy of that name; raises `UnknownNameError`."""
+    if name not in POLICIES:
+        raise UnknownNameError("monitor policy", name, list(POLICIES))
+    return POLICIES[name]
+
+
+async def reference_answer(context: Context, question: str, packed: Packed, *, round_: int) -> Reference:
+    """An answer over the same evidence, step by step and without sight of the draft.
+
+    A reply that cannot be used is recorded as such; it never counts as agreement.
+    """
+    prompt = messages(context, question, packed, task(context, "reference"))
+    try:
+        reply = await context.model.ainvoke("reference", prompt, ReferenceReply, round_=round_)
+    except (StructuredOutputError, RefusedError) as error:
+        return Reference(short_answer="", steps=(), packed_ids=packed.packing.packed_ids, error=str(error))
+    return Reference(
+        short_answer=reply.short_answer, steps=tuple(reply.steps), packed_ids=packed.packing.packed_ids
+    )
+
+
+async def measure(context: Context, draft: Draft, reference: Reference, packed: Packed) -> Signals:
+    """The signals of a draft beside the reference answer."""
+    comparable = reference.error is None and not is_abstention(reference.short_answer) and not draft.abstained
+    agreement = normalised(draft.short_answer) == normalised(reference.short_answer) if comparable else None
+    return Signals(
+        similarity=await _similarity(context, draft, reference, equal=bool(agreement)) if comparable else None,
+        agreement=agreement,
+        verbatim=verbatim_share(draft.quotes, packed.texts),
+        abstained=draft.abstained,
+        evidence_passages=len(packed.texts),
+    )
+
+
+async def _similarity(context: Context, draft: Draft, reference: Reference, *, equal: bool) -> float:
+    if equal:
+        return 1.0  # equal texts have equal vectors: no need to encode them
+    vectors = await context.monitor_encoder.passages([draft.short_answer, reference.short_answer])
+    return float(vectors[0] @ vectors[1])

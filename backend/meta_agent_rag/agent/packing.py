@@ -1,0 +1,77 @@
+"""Packs evidence into a prompt by token budget: whole passages first, else whole sentences, never characters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from ..prompts.tokens import estimate_tokens
+from ..retrieval.passage import Found, Passage
+from .state import Packing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """The evidence as a prompt shows it, the texts that it holds, and the record of what was packed."""
+
+    text: str
+    texts: tuple[str, ...]
+    packing: Packing
+
+
+def pack(evidence: Sequence[Found], budget: int) -> Packed:
+    """Pack passages in their order into at most `budget` tokens (estimated).
+
+    A passage that does not fit is shortened to the whole sentences that do; one of which not even the
+    first sentence fits is left out, and the next one is tried.
+    """
+    used = 0
+    blocks: list[str] = []
+    texts: list[str] = []
+    packed: list[str] = []
+    shortened: list[str] = []
+    left_out: list[str] = []
+    for found in evidence:
+        passage = found.passage
+        text = _that_fits(passage, len(blocks) + 1, budget - used)
+        if not text:
+            left_out.append(passage.id)
+            continue
+        block = _block(passage, len(blocks) + 1, text)
+        used += estimate_tokens(block)
+        blocks.append(block)
+        texts.append(f"{passage.title}\n{text}")
+        packed.append(passage.id)
+        if text != passage.text:
+            shortened.append(passage.id)
+    packing = Packing(packed_ids=tuple(packed), shortened_ids=tuple(shortened), left_out_ids=tuple(left_out), tokens=used)
+    return Packed(text="\n".join(blocks), texts=tuple(texts), packing=packing)
+
+
+def _that_fits(passage: Passage, number: int, budget: int) -> str:
+    if estimate_tokens(_block(passage, number, passage.text)) <= budget:
+        return passage.text
+    kept = ""
+    for sentence in sentences(passage.text):
+        longer = kept + sentence
+        if estimate_tokens(_block(passage, number, longer)) > budget:
+            break
+        kept = longer
+    return kept.rstrip()
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of a text with the white space that follows them, so that joining gives the text back."""
+    import pysbd
+
+    pieces: list[str] = []
+    for paragraph in text.splitlines(keepends=True):
+        spans = pysbd.Segmenter(language="en", clean=False, char_span=True).segment(paragraph)
+        starts = [span.start for span in spans] or [0]
+        starts[0] = 0
+        pieces += [paragraph[start:end] for start, end in zip(starts, [*starts[1:], len(paragraph)], strict=True)]
+    return pieces
+
+
+def _block(passage: Passage, number: int, text: str) -> str:
+    title = f' title="{escape(passage.title)}"' if passage.title else ""
+    return f'<passage n="{number}"{title}>{text.replace("</passage", "<\\/passage")}</passage>'

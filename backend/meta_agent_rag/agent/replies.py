@@ -1,0 +1,63 @@
+"""The JSON that each stage asks for, as pydantic models.
+
+`maxLength` and `maxItems` are hints for endpoints that decode under a schema: they keep a small model
+from running on. They are not checked, since a longer reply is no fault.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
+
+from .deficits import DeficitRegistry
+from .state import NO_DEFICIT
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def _at_most(**hints: Any) -> Any:
+    return Field(json_schema_extra=hints)
+
+
+Line = Annotated[_Text, _at_most(maxLength=300)]
+Short = Annotated[_Text, _at_most(maxLength=100)]
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+
+class DraftReply(_Reply):
+    """Stages `write` and `rewrite`."""
+
+    quotes: Annotated[list[Line], _at_most(maxItems=4)]
+    answer: Line
+    short_answer: Short
+
+
+class ReferenceReply(_Reply):
+    """Stage `reference`."""
+
+    steps: Annotated[list[Line], _at_most(maxItems=4)]
+    short_answer: Short
+
+
+class ShortAnswerReply(_Reply):
+    """Stage `short_answer`."""
+
+    short_answer: Short
+
+
+class CritiqueReply(_Reply):
+    """Stage `evaluate`; the registry's names replace `deficit`'s type in `critique_schema`."""
+
+    rationale: Line
+    deficit: str
+    error_type: Literal["incomplete_reasoning", "answer_redundance", "ambiguous_understanding", "none"]
+    suggestion: Annotated[str, _at_most(maxLength=300)]
+    suggested_queries: Annotated[list[Line], _at_most(maxItems=3)]
+
+
+def critique_schema(deficits: DeficitRegistry) -> type[CritiqueReply]:
+    """The critic's output schema: `deficit` is one of the registry's names, or none."""
+    names = Literal[(*deficits.names, NO_DEFICIT)]  # type: ignore[valid-type]  # known at run time alone
+    return create_model("CritiqueReply", __base__=CritiqueReply, deficit=(names, ...))

@@ -1,0 +1,33 @@
+"""Which draft is returned: the best supported one of all rounds, never simply the last."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ..grounding.normalise import normalised
+from .state import NO_DEFICIT, Round
+
+
+def select(rounds: Sequence[Round], how: Literal["best", "last"]) -> Round:
+    """The chosen round; `last` reproduces the paper. Among equals the earlier one wins."""
+    if how == "last":
+        return rounds[-1]
+    return max(rounds, key=lambda round_: (*support(round_, rounds), -round_.index))
+
+
+def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
+    """How well a draft is supported, as figures to be compared from left to right.
+
+    An answer before an abstention; one that monitor or critic accepted; one that the reference agrees
+    with; the share of its quotes that are verbatim; how many drafts arrived at it; its cosine.
+    """
+    signals = round_.signals
+    accepted = round_.satisfied or (round_.diagnosis is not None and round_.diagnosis.deficit == NO_DEFICIT)
+    same = [other for other in rounds if normalised(other.draft.short_answer) == normalised(round_.draft.short_answer)]
+    return (
+        0.0 if round_.draft.abstained else 1.0,
+        float(accepted),
+        float(signals is not None and signals.agreement is True),
+        (signals.verbatim or 0.0) if signals is not None else 0.0,
+        float(len(same)),
+        (signals.similarity or 0.0) if signals is not None else 0.0,
+    )

@@ -1,0 +1,134 @@
+"""What the loop knows: immutable values, and the state that LangGraph carries between nodes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Literal, TypedDict
+
+from ..retrieval.guardrails import Dropped
+from ..retrieval.passage import Found
+
+AnswerMode = Literal["evidence", "memory", "evidence_and_memory"]
+NO_DEFICIT = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A written answer. `answer` is a sentence or two with citations, `short_answer` the bare fact."""
+
+    answer: str
+    short_answer: str
+    quotes: tuple[str, ...] = ()
+    abstained: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """The monitor's own answer over the evidence `packed_ids`; `error` says why there is none."""
+
+    short_answer: str
+    steps: tuple[str, ...]
+    packed_ids: tuple[str, ...]
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signals:
+    """What the monitor measured on a draft.
+
+    `similarity` is the cosine of draft and reference short answers (-1..1), `agreement` whether they are
+    equal once normalised, `verbatim` the share of quotes found in the evidence (0..1). `None` means
+    that there was nothing to measure.
+    """
+
+    similarity: float | None
+    agreement: bool | None
+    verbatim: float | None
+    abstained: bool
+    evidence_passages: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """Which deficit explains an inadequate draft, according to the critic or to the heuristic rules."""
+
+    deficit: str
+    rationale: str
+    error_type: str
+    suggestion: str
+    suggested_queries: tuple[str, ...]
+    source: Literal["critic", "heuristic"]
+    critic_error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the next write is to do about a deficit, and what was looked up for it."""
+
+    deficit: str
+    directive: str
+    answer_mode: AnswerMode
+    suggestion: str
+    queries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packing:
+    """Which passages a prompt held: whole, shortened to whole sentences, or left out; and its tokens."""
+
+    packed_ids: tuple[str, ...] = ()
+    shortened_ids: tuple[str, ...] = ()
+    left_out_ids: tuple[str, ...] = ()
+    tokens: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One pass through write and diagnose, complete; the whole history is a tuple of these.
+
+    `plan` is what led to this draft (`None` for the first); `diagnosis` what was found wrong with it
+    (`None` where the critic was not asked). `calls` counts model calls, `cost_usd` is `None` where a
+    price is unknown.
+    """
+
+    index: int
+    draft: Draft
+    packing: Packing
+    evidence_ids: tuple[str, ...]
+    plan: Plan | None = None
+    reference: Reference | None = None
+    signals: Signals | None = None
+    satisfied: bool = False
+    diagnosis: Diagnosis | None = None
+    calls: int = 0
+    cost_usd: Decimal | None = None
+    seconds: float = 0.0
+
+
+def add_found(known: Sequence[Found], new: Sequence[Found]) -> tuple[Found, ...]:
+    """New evidence after the old, each passage once: the prompt's prefix stays as it was."""
+    ids = {found.passage.id for found in known}
+    fresh = {found.passage.id: found for found in reversed(new) if found.passage.id not in ids}
+    return (*known, *(found for found in new if fresh.get(found.passage.id) is found))
+
+
+def add_all(known: Sequence[object], new: Sequence[object]) -> tuple[object, ...]:
+    """Append."""
+    return (*known, *new)
+
+
+class State(TypedDict, total=False):
+    """The graph's state; a node returns a partial update, merged by each key's reducer."""
+
+    question: str
+    evidence: Annotated[tuple[Found, ...], add_found]
+    dropped: Annotated[tuple[Dropped, ...], add_all]
+    queries: Annotated[tuple[str, ...], add_all]
+    plan: Plan | None
+    draft: Draft
+    packing: Packing
+    rounds: Annotated[tuple[Round, ...], add_all]
+    stop_reason: str
+
+
+Update = Mapping[str, object]

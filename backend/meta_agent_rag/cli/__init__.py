@@ -1,0 +1,1 @@
+"""The command `marag`: one file a command, each thin."""

@@ -1,0 +1,38 @@
+"""`marag config show`: every setting with its value; secrets are masked."""
+
+import typer
+
+from .command import Assignments, Debug, Json, console, plain, print_json, reporting
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(help="What is configured.", no_args_is_help=True)
+    group.command("show")(show)
+    group.command("example")(example)
+    app.add_typer(group, name="config")
+
+
+@reporting
+def show(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """List every setting, its value, and what it is for."""
+    from ..settings import Settings, described
+
+    settings = Settings.load(set_ or ())
+    values = {name.upper(): value for name, value in settings.model_dump(mode="json").items()}
+    if json_:
+        print_json(values)
+        return
+    screen = console()
+    for name, description, default in described():
+        changed = "" if getattr(settings, name.lower()) == default or default is None else "  [yellow](changed)[/]"
+        shown = "-" if values[name] is None else plain(values[name])
+        screen.print(f"[bold]{name}[/] = {shown}{changed}\n    [dim]{plain(description)}[/]")
+
+
+@reporting
+def example(debug: Debug = False) -> None:
+    """Print `.env.example`: every setting, commented out, with its default."""
+    from ..env_example import env_example
+
+    typer.echo(env_example(), nl=False)

@@ -1,0 +1,61 @@
+"""`marag deficits list|check`: the knowledge deficits that the critic can name."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .command import Assignments, Debug, Json, console, plain, print_json, reporting, say
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(help="The knowledge deficits that the critic can name.", no_args_is_help=True)
+    group.command("list")(list_)
+    group.command("check")(check)
+    app.add_typer(group, name="deficits")
+
+
+@reporting
+def list_(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/architecture.md.")] = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the deficits, built-in ones and those of DEFICITS_DIR."""
+    from ..agent.deficits import discover_deficits
+    from ..agent.deficits.table import as_markdown
+    from ..settings import Settings
+
+    deficits = discover_deficits(Settings.load(set_ or ()).deficits_dir)
+    if markdown:
+        say(as_markdown(deficits))
+    elif json_:
+        shown = ("name", "when", "directive", "answer_mode", "retrieves", "examples", "priority")
+        print_json([{field: getattr(deficit, field) for field in shown} for deficit in deficits])
+    else:
+        for deficit in deficits:
+            follow_up = ", retrieves" if deficit.retrieves else ""
+            console().print(f"[bold]{deficit.name}[/] ({deficit.answer_mode}{follow_up})")
+            console().print(f"    when {plain(deficit.when)}\n    then {plain(deficit.directive)}")
+
+
+@reporting
+def check(
+    folder: Annotated[Path, typer.Argument(help="A folder with deficit files of your own.")], debug: Debug = False
+) -> None:
+    """Validate the deficit files of a folder beside the built-in ones."""
+    from ..agent.deficits import Deficit, discover_deficits
+    from ..agent.graph import build_graph
+    from ..agent.replies import critique_schema
+    from ..discovery import exported_from_folder
+    from ..errors import InputError
+
+    own = [deficit.name for deficit in exported_from_folder(folder, "DEFICIT", Deficit)]
+    if not own:
+        raise InputError(f"No file in {str(folder)!r} exports DEFICIT; see docs/adding-a-deficit.md.")
+    deficits = discover_deficits(folder)
+    build_graph(deficits)
+    critique_schema(deficits)
+    say(f"{', '.join(own)}: good; {len(deficits.names)} deficits in all.")

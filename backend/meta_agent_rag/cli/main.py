@@ -1,0 +1,50 @@
+"""The entry point: finds the commands and hands over."""
+
+import importlib
+import pkgutil
+
+import typer
+
+app = typer.Typer(
+    name="marag",
+    help="Multi-hop question answering that knows when its own answer is inadequate, and why.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # help without Rich: it takes half as long to appear
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"marag {version('meta-agent-rag')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def _register_commands() -> None:
+    package = importlib.import_module(__package__)
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
+        register = getattr(importlib.import_module(f"{__package__}.{module.name}"), "register", None)
+        if register is not None:
+            register(app)
+
+
+_register_commands()
+
+
+def main() -> None:
+    """Run `marag`."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""`marag prices`: what a million tokens cost, by date, and whether it is peak time now."""
+
+from datetime import UTC, datetime
+
+import typer
+
+from .command import Assignments, Debug, Json, console, print_json, reporting
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("prices")(prices)
+
+
+@reporting
+def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """Show the dated tariffs, and the prices of the models that this configuration would use."""
+    from ..llm.providers import choose_provider
+    from ..llm.tariffs import million_token_prices, tariff_book
+    from ..settings import Settings
+
+    choice = choose_provider(Settings.load(set_ or ()))
+    now = datetime.now(UTC)
+    models = {
+        tier: {"model": model, "usd_per_million": million_token_prices(model, choice.provider.prices, now)}
+        for tier, model in choice.models.items()
+    }
+    book = tariff_book()
+    if json_:
+        print_json(
+            {"provider": choice.provider.name, "at": now, "models": models, "tariffs": book.model_dump(mode="json")["tariffs"]}
+        )
+        return
+    screen = console()
+    screen.print(f"[bold]{choice.provider.label}[/] ({choice.reason}), prices in USD per million tokens now:")
+    for tier, row in models.items():
+        known = row["usd_per_million"]
+        listed = ", ".join(f"{kind} {amount}" for kind, amount in known.items()) if known else "no known price"
+        screen.print(f"  {tier}: {row['model']}: {listed}")
+    screen.print("[bold]Dated tariffs[/] (off-peak)")
+    for tariff in book.tariffs:
+        span = f"{tariff.since or '...'} to {tariff.until or '...'}"
+        screen.print(
+            f"  {' / '.join(tariff.models)}, {span}: cache hit {tariff.cache_hit}, cache miss {tariff.cache_miss}, "
+            f"completion {tariff.completion}"
+        )

@@ -1,0 +1,66 @@
+"""Finds what other files contribute: one exported constant a file, built-in or a stranger's alike."""
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+from .errors import InputError
+
+T = TypeVar("T")
+
+
+def exported(package: str, constant: str, kind: type[T]) -> Iterator[T]:
+    """The `constant` of every module of a package that exports one, in the order of file names."""
+    folder = importlib.import_module(package).__path__
+    for module in sorted(pkgutil.iter_modules(folder), key=lambda found: found.name):
+        yield from _constant(importlib.import_module(f"{package}.{module.name}"), constant, kind)
+
+
+def exported_from_folder(folder: Path, constant: str, kind: type[T]) -> Iterator[T]:
+    """The `constant` of every `*.py` file of a folder outside any package.
+
+    Raises `InputError` where the folder or a file cannot be read, or exports another kind of thing.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{str(folder)!r} is not a folder; name one that holds *.py files.")
+    for file in sorted(folder.glob("*.py")):
+        if not file.name.startswith("_"):
+            yield from _constant(_load(file), constant, kind)
+
+
+def exported_from_entry_points(group: str, kind: type[T]) -> Iterator[T]:
+    """What installed packages contribute to an entry point group, in the order of names."""
+    for entry in sorted(entry_points(group=group), key=lambda found: found.name):
+        value = entry.load()
+        if not isinstance(value, kind):
+            raise InputError(f"The entry point {entry.value!r} of {group!r} is not a {kind.__name__}; export one.")
+        yield value
+
+
+def _load(file: Path) -> ModuleType:
+    name = f"_contributed_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001 - a stranger's file may raise anything; it is named and refused
+        raise InputError(f"{str(file)!r} cannot be loaded ({type(error).__name__}: {error}); mend it or move it away.") from error
+    return module
+
+
+def _constant(module: ModuleType, constant: str, kind: type[T]) -> Iterator[T]:
+    value = getattr(module, constant, None)
+    if value is None:
+        return
+    if not isinstance(value, kind):
+        raise InputError(f"{constant} in {module.__file__!r} is not a {kind.__name__}; export one.")
+    yield value

@@ -1,0 +1,1 @@
+"""Checks of an answer against its evidence that need no model."""

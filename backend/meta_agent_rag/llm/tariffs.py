@@ -1,0 +1,148 @@
+"""What a call costs: DeepSeek's dated, peak-aware tariffs from data, others' from genai-prices.
+
+An unknown price is `None`, never 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from .exchange import Usage
+
+_MILLION = Decimal(1_000_000)
+
+
+class Peak(BaseModel):
+    """When prices are multiplied; windows are [start, end) in UTC."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    windows_utc: tuple[tuple[time, time], ...]
+    weekdays: frozenset[int]
+    except_holidays_of: str
+    factor: Decimal
+
+    def covers(self, at: datetime) -> bool:
+        """Is `at` within a peak window of a working day?"""
+        moment = at.astimezone(UTC)
+        in_window = any(start <= moment.time() < end for start, end in self.windows_utc)
+        return in_window and moment.weekday() in self.weekdays and moment.date() not in self._holidays(moment.year)
+
+    def _holidays(self, year: int) -> frozenset[date]:
+        return _holidays(self.except_holidays_of, year)
+
+
+class Tariff(BaseModel):
+    """Prices of some models over some days, in USD per million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    models: tuple[str, ...]
+    since: date | None = Field(None, alias="from")
+    until: date | None = None
+    cache_hit: Decimal
+    cache_miss: Decimal
+    completion: Decimal
+    peak: str | None = None
+
+    def in_force(self, model: str, day: date) -> bool:
+        """Does this row price `model` on that day?"""
+        return model in self.models and (self.since or date.min) <= day <= (self.until or date.max)
+
+
+class TariffBook(BaseModel):
+    """All of `tariffs.yaml`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    peaks: Mapping[str, Peak]
+    tariffs: tuple[Tariff, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """Cost of one call in USD, and whether peak prices applied."""
+
+    usd: Decimal
+    peak: bool = False
+
+
+@cache
+def tariff_book() -> TariffBook:
+    """The dated tariffs that ship with the package."""
+    return TariffBook.model_validate(yaml.safe_load(files(__package__).joinpath("tariffs.yaml").read_text(encoding="utf-8")))
+
+
+@cache
+def _holidays(country: str, year: int) -> frozenset[date]:
+    import holidays
+
+    return frozenset(holidays.country_holidays(country, years=year))
+
+
+def price(usage: Usage, *, model: str, prices: str | None, at: datetime, book: TariffBook | None = None) -> Price | None:
+    """Cost of a call that used `usage` tokens of `model` at the time `at`.
+
+    `prices` is the provider's name in genai-prices. Models of the embedded provider and unknown ones
+    return `None`.
+    """
+    book = book or tariff_book()
+    tariff = next((row for row in book.tariffs if row.in_force(model, at.astimezone(UTC).date())), None)
+    if tariff is not None:
+        peak = book.peaks[tariff.peak] if tariff.peak else None
+        at_peak = peak is not None and peak.covers(at)
+        factor = peak.factor if peak is not None and at_peak else Decimal(1)
+        tokens_usd = (
+            usage.cache_hit * tariff.cache_hit + usage.cache_miss * tariff.cache_miss + usage.completion * tariff.completion
+        )
+        return Price(usd=tokens_usd * factor / _MILLION, peak=at_peak)
+    if any(model in row.models for row in book.tariffs) or prices is None:
+        return None
+    return _listed_price(usage, model, prices, at)
+
+
+def _listed_price(usage: Usage, model: str, provider: str, at: datetime) -> Price | None:
+    import genai_prices
+
+    listed_usage = genai_prices.Usage(
+        input_tokens=usage.prompt, cache_read_tokens=usage.cache_hit, output_tokens=usage.completion
+    )
+    try:
+        listed = genai_prices.calc_price(listed_usage, model, provider_id=provider, genai_request_timestamp=at)
+    except LookupError:
+        return None
+    return Price(usd=listed.total_price)
+
+
+def highest_price(prompt_tokens: int, max_tokens: int, *, model: str, prices: str | None, at: datetime) -> Decimal | None:
+    """The most that a call could cost: nothing cached, the whole reply used, peak hours where there are any.
+
+    A reservation of this much keeps a cost limit even when the call straddles a peak boundary.
+    """
+    usage = Usage(prompt=prompt_tokens, completion=max_tokens)
+    plain = price(usage, model=model, prices=prices, at=at)
+    if plain is None:
+        return None
+    factors = [book.factor for book in tariff_book().peaks.values()] if _has_peaks(model, at) and not plain.peak else []
+    return plain.usd * max(factors, default=Decimal(1))
+
+
+def _has_peaks(model: str, at: datetime) -> bool:
+    return any(row.peak for row in tariff_book().tariffs if row.in_force(model, at.astimezone(UTC).date()))
+
+
+def million_token_prices(model: str, prices: str | None, at: datetime) -> dict[str, Decimal] | None:
+    """What a million cached, uncached and completion tokens cost at a time, in USD; `None` if unknown."""
+    kinds = {
+        "cache hit": Usage(prompt=1_000_000, cache_hit=1_000_000),
+        "cache miss": Usage(prompt=1_000_000),
+        "completion": Usage(completion=1_000_000),
+    }
+    found = {kind: price(usage, model=model, prices=prices, at=at) for kind, usage in kinds.items()}
+    return {kind: cost.usd for kind, cost in found.items() if cost is not None} or None

@@ -1,0 +1,129 @@
+"""Assembles a prompt from the sections of a YAML file, always in the same order.
+
+Only `instruction` is required. A section is a text, or a list that becomes bullets; `$name` stands
+for a value given to `Prompt.text`. `reasoning_strategy` may name an entry of `strategies.yaml`.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import yaml
+
+from ..errors import PromptError, UnknownNameError
+
+SECTIONS = (
+    "role",
+    "instruction",
+    "context",
+    "output_constraints",
+    "style_or_tone",
+    "output_format",
+    "examples",
+    "goal",
+    "input_data",
+    "reasoning_strategy",
+    "closing",
+)
+_HEADINGS = {
+    "context": "Context:",
+    "output_constraints": "Rules:",
+    "style_or_tone": "Style:",
+    "output_format": "Output format:",
+    "examples": "Examples:",
+    "goal": "Goal:",
+    "reasoning_strategy": "How to think:",
+}
+_STRATEGIES = "strategies"
+_PHRASES = "phrases"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """A prompt by name, with its sections as they stand in the file."""
+
+    name: str
+    sections: Mapping[str, str]
+
+    def text(self, **values: object) -> str:
+        """The assembled prompt; values are put in as they are and never read as templates.
+
+        Raises `PromptError` where the prompt needs a value that was not given.
+        """
+        parts = [_part(section, self.sections[section]) for section in SECTIONS if section in self.sections]
+        try:
+            whole = Template("\n\n".join(parts)).substitute({name: str(value) for name, value in values.items()})
+        except (KeyError, ValueError) as error:
+            raise PromptError(f"The prompt {self.name!r} cannot be filled in: {error}.") from None
+        return "\n\n".join(part for part in whole.split("\n\n") if part.strip())
+
+    @property
+    def digest(self) -> str:
+        """First 12 hex digits of the SHA-256 over its sections: changes when the prompt does."""
+        return hashlib.sha256(repr(sorted(self.sections.items())).encode()).hexdigest()[:12]
+
+
+def prompt_names() -> list[str]:
+    """Names of the built-in prompts."""
+    names = (entry.name for entry in files(__package__).iterdir())
+    stems = {name.removesuffix(".yaml") for name in names if name.endswith(".yaml")}
+    return sorted(stems - {_STRATEGIES, _PHRASES})
+
+
+def phrase(key: str) -> str:
+    """A sentence of `phrases.yaml`, which prompts take in as a value."""
+    if key not in _table(_PHRASES):
+        raise UnknownNameError("phrase", key, list(_table(_PHRASES)))
+    return _table(_PHRASES)[key]
+
+
+@cache
+def prompt(name: str, folder: Path | None = None) -> Prompt:
+    """The prompt of that name: from `folder` where it has one, else the built-in.
+
+    Raises `UnknownNameError`, or `PromptError` that names the offending key.
+    """
+    own = folder / f"{name}.yaml" if folder is not None else None
+    if own is not None and own.is_file():
+        return _read(name, own.read_text(encoding="utf-8"))
+    if name not in prompt_names():
+        raise UnknownNameError("prompt", name, prompt_names())
+    return _read(name, files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def _read(name: str, source: str) -> Prompt:
+    try:
+        content = yaml.safe_load(source)
+    except yaml.YAMLError as error:
+        raise PromptError(f"The prompt {name!r} is not valid YAML: {error}.") from None
+    if not isinstance(content, dict) or "instruction" not in content:
+        raise PromptError(f"The prompt {name!r} has no section 'instruction', the only one that is required.")
+    for section in content:
+        if section not in SECTIONS:
+            raise PromptError(f"The prompt {name!r} has an unknown section {section!r}; sections are: {', '.join(SECTIONS)}.")
+    return Prompt(name=name, sections={section: _section_text(name, section, value) for section, value in content.items()})
+
+
+def _section_text(name: str, section: str, value: object) -> str:
+    if section == "reasoning_strategy" and str(value) in _table(_STRATEGIES):
+        return _table(_STRATEGIES)[str(value)]
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(f"- {item.strip()}" for item in value)
+    raise PromptError(f"The section {section!r} of the prompt {name!r} must be a text or a list of texts.")
+
+
+@cache
+def _table(name: str) -> Mapping[str, str]:
+    rows = yaml.safe_load(files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    return {key: text.strip() for key, text in rows.items()}
+
+
+def _part(section: str, text: str) -> str:
+    heading = _HEADINGS.get(section)
+    return f"{heading}\n{text}" if heading else text
