@@ -5,7 +5,7 @@ import json
 from ..errors import AuthenticationError, BalanceError, ModelError
 from ..prompts import phrase
 from .context import Context
-from .messages import messages, task
+from .messages import messages
 from .packing import Packed
 from .replies import critique_schema
 from .state import NO_DEFICIT, Diagnosis, Draft, Reference, Signals
@@ -19,16 +19,17 @@ async def evaluate(
     Raises only what must stop the run: a refused key, an empty account, a budget.
     """
     deficits = context.deficits
-    instruction = task(
+    prompt = messages(
         context,
         "evaluate",
+        question,
+        packed,
         draft=f"{draft.answer} (short answer: {draft.short_answer})",
         reference="; ".join([*reference.steps, reference.short_answer]) or phrase("nothing_quoted"),
         quotes="; ".join(draft.quotes) or phrase("nothing_quoted"),
         deficits="\n".join(f"- {_described(deficit.name, deficit.when, deficit.examples)}" for deficit in deficits),
         names=json.dumps([*deficits.names, NO_DEFICIT]),
     )
-    prompt = messages(context, question, packed, instruction)
     try:
         reply = await context.model.ainvoke("evaluate", prompt, critique_schema(deficits), round_=round_)
     except (AuthenticationError, BalanceError):

@@ -21,18 +21,21 @@ _STOP = "stop"
 def build_graph(deficits: DeficitRegistry | None = None, **compile_options: Any) -> "CompiledStateGraph[State, Context]":
     """The compiled graph: `retrieve -> write -> diagnose -> [remediate -> write]* -> END`.
 
-    Every deficit is an edge from `diagnose` to `remediate`. Options (checkpointer, interrupts) go to
-    LangGraph's `compile`. Run it with a `Context`; `max_metacognitive_rounds` bounds the loop.
+    Every deficit is a node of its own name that runs `remediate`, so that a drawing and a trace show
+    which one was repaired. Options (checkpointer, interrupts) go to LangGraph's `compile`. Run it with
+    a `Context`; `max_metacognitive_rounds` bounds the loop.
     """
     deficits = deficits or discover_deficits()
     graph = StateGraph(State, context_schema=Context)
-    for node in (retrieve, write, diagnose, remediate):
+    for node in (retrieve, write, diagnose):
         graph.add_node(node.__name__, node)
+    for name in deficits.names:
+        graph.add_node(name, remediate)
+        graph.add_edge(name, "write")
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "write")
     graph.add_edge("write", "diagnose")
-    graph.add_conditional_edges("diagnose", _route, {**dict.fromkeys(deficits.names, "remediate"), _STOP: END})
-    graph.add_edge("remediate", "write")
+    graph.add_conditional_edges("diagnose", _route, {**{name: name for name in deficits.names}, _STOP: END})
     return graph.compile(**compile_options)
 
 

@@ -10,8 +10,10 @@ from .context import Context
 from .packing import Packed
 
 
-def messages(context: Context, question: str, packed: Packed | None, task: str) -> tuple[Message, ...]:
-    """The messages of one call; without `packed` the model sees no evidence at all."""
+def messages(
+    context: Context, name: str, question: str, packed: Packed | None, **values: object
+) -> tuple[Message, ...]:
+    """The messages of a call with the prompt `name`; without `packed` the model sees no evidence at all."""
     folder = context.settings.prompts_dir
     if packed is None:
         shown = prompt("question", folder).text(question=question)
@@ -19,10 +21,5 @@ def messages(context: Context, question: str, packed: Packed | None, task: str) 
         shown = prompt("evidence", folder).text(passages=packed.text or "(no passage was found)", question=question)
     return (
         Message(role="system", content=prompt("system", folder).text()),
-        Message(role="user", content=f"{shown}\n\n{task}"),
+        Message(role="user", content=f"{shown}\n\n{prompt(name, folder).text(question=question, **values)}"),
     )
-
-
-def task(context: Context, name: str, **values: object) -> str:
-    """The instruction of a stage, assembled from its prompt file."""
-    return prompt(name, context.settings.prompts_dir).text(**values)

@@ -9,7 +9,7 @@ from ..grounding.normalise import normalised
 from ..grounding.quotes import verbatim_share
 from ..settings import Settings
 from .context import Context
-from .messages import messages, task
+from .messages import messages
 from .packing import Packed
 from .replies import ReferenceReply
 from .state import Draft, Reference, Signals
@@ -42,7 +42,7 @@ async def reference_answer(context: Context, question: str, packed: Packed, *, r
 
     A reply that cannot be used is recorded as such; it never counts as agreement.
     """
-    prompt = messages(context, question, packed, task(context, "reference"))
+    prompt = messages(context, "reference", question, packed)
     try:
         reply = await context.model.ainvoke("reference", prompt, ReferenceReply, round_=round_)
     except (StructuredOutputError, RefusedError) as error:

@@ -74,4 +74,5 @@ def sentences(text: str) -> list[str]:
 
 def _block(passage: Passage, number: int, text: str) -> str:
     title = f' title="{escape(passage.title)}"' if passage.title else ""
-    return f'<passage n="{number}"{title}>{text.replace("</passage", "<\\/passage")}</passage>'
+    fenced = text.replace("</passage", "<\\/passage")
+    return f'<passage n="{number}"{title}>{fenced}</passage>'

@@ -6,7 +6,7 @@ from ..errors import BudgetError, ModelError
 from ..grounding.abstention import is_abstention
 from ..prompts import phrase
 from .context import Context
-from .messages import messages, task
+from .messages import messages
 from .packing import Packed, pack
 from .replies import DraftReply, ShortAnswerReply
 from .state import AnswerMode, Draft, Packing, Plan, State, Update
@@ -59,17 +59,17 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
         "abstention": phrase("abstain" if context.grounded else "best_guess"),
     }
     if plan is None:
-        stage, instruction = "write", task(context, "write", **values)
+        stage = "write"
     else:
         suggestion = plan.suggestion or phrase("no_suggestion")
         before = f"{state['draft'].answer} (short answer: {state['draft'].short_answer})"
         values |= {"draft": before, "directive": plan.directive, "suggestion": suggestion}
-        stage, instruction = "rewrite", task(context, "rewrite", **values)
-    prompt = messages(context, question, packed, instruction)
+        stage = "rewrite"
+    prompt = messages(context, stage, question, packed, **values)
     reply = await context.model.ainvoke(stage, prompt, DraftReply, round_=round_)
     short = reply.short_answer
     if context.settings.short_answer == "stage":
-        prompt = messages(context, question, packed, task(context, "short_answer", draft=reply.answer))
+        prompt = messages(context, "short_answer", question, packed, draft=reply.answer)
         short = (await context.model.ainvoke("short_answer", prompt, ShortAnswerReply, round_=round_)).short_answer
     return Draft(
         answer=reply.answer, short_answer=short, quotes=tuple(reply.quotes), abstained=is_abstention(short)

@@ -40,9 +40,14 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's asynchronous part."""
+    """Run a command's asynchronous part, with the package's notes on stderr, a line each."""
     import asyncio
+    import logging
 
+    log = logging.getLogger("meta_agent_rag")
+    if not log.handlers:
+        log.addHandler(logging.StreamHandler())
+        log.setLevel(logging.INFO)
     return asyncio.run(work)
 
 

@@ -1,5 +1,6 @@
 """Puts a language model together from settings."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -10,10 +11,12 @@ from .budget import Budget
 from .cache import ResponseCache
 from .chat import ChatTransport
 from .client import LanguageModel
-from .embedded import EmbeddedTransport
+from .embedded import EmbeddedTransport, embedded_model_file
 from .exchange import Transport
 from .ledger import Ledger
 from .providers import EMBEDDED, Choice, choose_provider
+
+_LOG = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -30,6 +33,7 @@ async def open_language_model(
     `transport` replaces the provider's, for tests and offline work.
     """
     choice = choose_provider(settings)
+    _LOG.info("Model: %s.", described(choice, settings))
     limit = None if settings.cost_limit_usd is None else Decimal(str(settings.cost_limit_usd))
     model = LanguageModel(
         settings=settings,
@@ -43,6 +47,16 @@ async def open_language_model(
         yield model
     finally:
         await model.aclose()
+
+
+def described(choice: Choice, settings: Settings) -> str:
+    """The provider, its models and why it was taken, in one line."""
+    if choice.provider.name == EMBEDDED:
+        weights = embedded_model_file(settings)
+        size = "" if settings.embedded_model_path else ", a real model and a very small one"
+        return f"{weights.stem} on this machine{size}; {choice.reason}"
+    models = " and ".join(dict.fromkeys(choice.models.values()))
+    return f"{models} at {choice.provider.label}; {choice.reason}"
 
 
 def _transport(choice: Choice, settings: Settings) -> Transport:

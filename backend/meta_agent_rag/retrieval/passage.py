@@ -1,5 +1,7 @@
 """The unit of evidence: a passage, and a passage that a search has found."""
 
+import hashlib
+import re
 from dataclasses import dataclass
 
 
@@ -43,3 +45,10 @@ class Found:
     lexical: float | None = None
     via: str | None = None
     suspect: tuple[str, ...] = ()
+
+
+def passage_id(title: str, text: str) -> str:
+    """A readable id that depends on content alone, so that one paragraph met twice is one passage."""
+    slug = "-".join(re.findall(r"[^\W_]+", title.lower()))[:48] or "untitled"
+    digest = hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()
+    return f"{slug}-{digest[:12]}"

@@ -9,6 +9,7 @@ from ...errors import InputError
 from ..state import NO_DEFICIT, AnswerMode, Signals
 
 Heuristic: TypeAlias = Callable[[Signals], bool]
+_TAKEN = (NO_DEFICIT, "retrieve", "write", "diagnose", "remediate", "stop")
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 
 
@@ -35,8 +36,10 @@ class Deficit:
     heuristic: Heuristic = lambda signals: False  # noqa: E731, ARG005
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name) or self.name == NO_DEFICIT:
-            raise InputError(f"The deficit name {self.name!r} is not lower_case_with_underscores, or is {NO_DEFICIT!r}.")
+        if not _NAME.fullmatch(self.name) or self.name in _TAKEN:
+            raise InputError(
+                f"The deficit name {self.name!r} is not lower_case_with_underscores, or is one of: {', '.join(_TAKEN)}."
+            )
         for field in ("when", "directive"):
             if not getattr(self, field).strip():
                 raise InputError(f"The deficit {self.name!r} has an empty {field!r}; write one sentence.")

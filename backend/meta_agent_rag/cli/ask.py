@@ -1,0 +1,108 @@
+"""`marag ask`: one question over a corpus."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .command import Assignments, Debug, Json, console, plain, print_json, reporting, run
+
+if TYPE_CHECKING:
+    from ..agent.engine import Answer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("ask")(ask)
+
+
+@reporting
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
+    grounded: Annotated[
+        bool, typer.Option("--grounded", help="Answer from the documents alone, or say NOT FOUND.")
+    ] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every round: draft, signals, diagnosis, repair.")] = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Answer a question over a corpus, doubting and repairing the answer where it is inadequate."""
+    from ..settings import Settings
+
+    result = run(_answer(question, corpus, grounded, Settings.load(set_ or ())))
+    if json_:
+        print_json(_as_json(result))
+        return
+    if trace:
+        _show_rounds(result)
+    _show_answer(result)
+
+
+async def _answer(question: str, corpus: str, grounded: bool, settings: Any) -> "Answer":
+    from ..asking import answer
+
+    return await answer(question, corpus=corpus, grounded=grounded, settings=settings)
+
+
+def _show_answer(result: "Answer") -> None:
+    screen = console()
+    screen.print(f"[bold]{plain(result.short_answer)}[/]")
+    if result.text != result.short_answer:
+        screen.print(plain(result.text))
+    packed = result.rounds[result.chosen].packing.packed_ids
+    passages = {found.passage.id: found.passage for found in result.evidence}
+    for number, identity in enumerate(packed, start=1):
+        screen.print(f"  [dim]{plain(f'[{number}]')} {plain(passages[identity].title or identity)}[/]")
+    rounds = len(result.rounds)
+    totals = result.totals
+    cost = "cost unknown" if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
+    screen.print(
+        f"[dim]{rounds} round{'s' if rounds > 1 else ''}, stopped: {result.stop_reason}; {totals.calls} calls, "
+        f"{totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}[/]"
+    )
+
+
+def _show_rounds(result: "Answer") -> None:
+    screen = console()
+    for round_ in result.rounds:
+        chosen = " [green](chosen)[/]" if round_.index == result.chosen else ""
+        screen.print(f"[bold]Round {round_.index}[/]{chosen}")
+        if round_.plan is not None:
+            screen.print(f"  repair of [yellow]{round_.plan.deficit}[/]: {plain(round_.plan.directive)}")
+            for query in round_.plan.queries:
+                screen.print(f"  looked up: {plain(query)}")
+        screen.print(f"  draft: {plain(round_.draft.answer)}  ->  {plain(round_.draft.short_answer)}")
+        for quote in round_.draft.quotes:
+            screen.print(f"  quote: {plain(quote)}")
+        if round_.reference is not None:
+            screen.print(f"  reference: {plain(round_.reference.short_answer or round_.reference.error)}")
+        if round_.signals is not None:
+            screen.print(f"  monitor: {'satisfied' if round_.satisfied else 'not satisfied'} ({_signals(round_.signals)})")
+        if round_.diagnosis is not None:
+            diagnosis = round_.diagnosis
+            screen.print(f"  {diagnosis.source}: [yellow]{diagnosis.deficit}[/], {plain(diagnosis.rationale)}")
+
+
+def _signals(signals: Any) -> str:
+    cosine = "-" if signals.similarity is None else f"{signals.similarity:.2f}"
+    verbatim = "-" if signals.verbatim is None else f"{signals.verbatim:.0%}"
+    agreement = {True: "yes", False: "no", None: "-"}[signals.agreement]
+    return f"cosine {cosine}, same short answer {agreement}, quotes verbatim {verbatim}"
+
+
+def _as_json(result: "Answer") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "question": result.question,
+        "answer": result.text,
+        "short_answer": result.short_answer,
+        "stop_reason": result.stop_reason,
+        "chosen": result.chosen,
+        "fired": result.fired,
+        "rounds": [asdict(round_) for round_ in result.rounds],
+        "evidence": [asdict(found) for found in result.evidence],
+        "dropped": [asdict(dropped) for dropped in result.dropped],
+        "totals": asdict(result.totals),
+    }

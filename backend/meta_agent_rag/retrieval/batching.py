@@ -1,0 +1,108 @@
+"""One encoder shared by many tasks: off the event loop, one batch at a time, waiting requests merged."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from .encoder import Encoder
+from .vectors import FloatMatrix
+
+_MOST_TEXTS = 1024
+"""Merging stops here, so that a question does not wait for many large requests at once."""
+
+Kind = Literal["queries", "passages"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    kind: Kind
+    texts: tuple[str, ...]
+    answer: Future[FloatMatrix] = field(default_factory=Future)
+
+
+class AsyncEncoder:
+    """Awaitable face of an `Encoder`.
+
+    The encoder runs in one worker thread. Requests that arrive while a batch is computed wait, and
+    those of one kind become the next batch together. An exception of a batch reaches everyone who
+    waits for it. Nothing here belongs to an event loop, so one object serves successive loops.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="encoder")
+        self._lock = threading.Lock()
+        self._waiting: deque[_Request] = deque()
+        self._busy = False
+
+    @property
+    def name(self) -> str:
+        """The encoder's name, as a corpus records it."""
+        return self._encoder.name
+
+    async def dimension(self) -> int:
+        """Length of the vectors; may load the model, hence awaited."""
+        return await asyncio.wrap_future(self._worker.submit(lambda: self._encoder.dimension))
+
+    async def queries(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode questions; shape (n, dimension)."""
+        return await self._submit(_Request(kind="queries", texts=tuple(texts)))
+
+    async def passages(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode passages; shape (n, dimension)."""
+        return await self._submit(_Request(kind="passages", texts=tuple(texts)))
+
+    async def _submit(self, request: _Request) -> FloatMatrix:
+        with self._lock:
+            self._waiting.append(request)
+            idle, self._busy = not self._busy, True
+        if idle:
+            self._start_next()
+        return await asyncio.wrap_future(request.answer)
+
+    def _start_next(self) -> None:
+        """Hand the next batch to the worker, or become idle where nobody waits."""
+        batch = self._next_batch()
+        if batch:
+            texts = [text for request in batch for text in request.texts]
+            work = self._worker.submit(self._encode, batch[0].kind, texts)
+            work.add_done_callback(partial(self._deliver, batch))
+
+    def _next_batch(self) -> list[_Request]:
+        """The oldest request and those of its kind behind it, without the ones that were cancelled."""
+        with self._lock:
+            batch: list[_Request] = []
+            later: deque[_Request] = deque()
+            size = 0
+            for request in self._waiting:
+                if batch and (request.kind != batch[0].kind or size + len(request.texts) > _MOST_TEXTS):
+                    later.append(request)
+                elif request.answer.set_running_or_notify_cancel():
+                    batch.append(request)
+                    size += len(request.texts)
+            self._waiting = later
+            self._busy = bool(batch)
+            return batch
+
+    def _encode(self, kind: Kind, texts: list[str]) -> FloatMatrix:
+        encode = self._encoder.encode_queries if kind == "queries" else self._encoder.encode_passages
+        return encode(texts)
+
+    def _deliver(self, batch: list[_Request], work: Future[FloatMatrix]) -> None:
+        """Give each request its rows, or the batch's exception, then go on with who waits."""
+        error = work.exception()
+        if error is not None:
+            for request in batch:
+                request.answer.set_exception(error)
+        else:
+            ends = np.cumsum([len(request.texts) for request in batch])
+            for request, rows in zip(batch, np.split(work.result(), ends[:-1]), strict=True):
+                request.answer.set_result(rows)
+        self._start_next()

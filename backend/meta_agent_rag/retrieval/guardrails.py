@@ -1,0 +1,92 @@
+"""Screening passages for text that is addressed to the model instead of the reader.
+
+Patterns are data (`injection.yaml`), each with a text that it must catch and one that it must spare.
+They see overt instructions and nothing else: a patient attacker, or a plain request, gets past them,
+so they promise a record of what was dropped or marked, not safety.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+from .passage import Found
+
+SHORTEST_TEXT = 20
+"""Characters; a shorter passage holds no evidence."""
+
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """One kind of injection. `catches` and `spares` are its examples, which a test runs."""
+
+    name: str
+    regex: re.Pattern[str]
+    reason: str
+    catches: str
+    spares: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropped:
+    """A passage that was not let through, and why, in words for the reader of a trace."""
+
+    passage_id: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Screened:
+    """The passages that remain, in their order, and those that do not."""
+
+    kept: tuple[Found, ...]
+    dropped: tuple[Dropped, ...]
+
+
+def screen(found: Sequence[Found], *, drop: bool) -> Screened:
+    """Look for injections in titles and texts.
+
+    With `drop`, passages that hold one, or whose text is shorter than 20 characters, are left out.
+    Without (evidence that a caller supplied) all are kept, and `suspect` names the patterns found.
+    """
+    kept: list[Found] = []
+    dropped: list[Dropped] = []
+    for item in found:
+        suspect = injections(item.passage.searchable())
+        reasons = [pattern.reason for pattern in suspect]
+        if len(item.passage.text.strip()) < SHORTEST_TEXT:
+            reasons.append(f"its text is shorter than {SHORTEST_TEXT} characters")
+        if drop and reasons:
+            dropped.append(Dropped(passage_id=item.passage.id, reason="; ".join(reasons)))
+        else:
+            kept.append(replace(item, suspect=tuple(pattern.name for pattern in suspect)) if suspect else item)
+    return Screened(kept=tuple(kept), dropped=tuple(dropped))
+
+
+def injections(text: str) -> tuple[Pattern, ...]:
+    """The patterns that occur in `text`, compared without letter case, invisible characters and look-alike forms."""
+    # Lower case here instead of a flag in the regex: three times as fast.
+    plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).lower()
+    return tuple(pattern for pattern in patterns() if pattern.regex.search(plain))
+
+
+@cache
+def patterns() -> tuple[Pattern, ...]:
+    """All patterns, in the order of the file."""
+    rows = yaml.safe_load(files(__package__).joinpath("injection.yaml").read_text("utf-8"))
+    return tuple(
+        Pattern(
+            name=row["name"],
+            regex=re.compile(row["regex"], re.MULTILINE | re.VERBOSE),
+            reason=row["reason"],
+            catches=row["catches"],
+            spares=row["spares"],
+        )
+        for row in rows
+    )

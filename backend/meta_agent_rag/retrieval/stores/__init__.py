@@ -1,0 +1,42 @@
+"""Dense and lexical stores, one file each; a file that exports `DENSE` or `LEXICAL` is found by itself."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import TypeVar
+
+from ...discovery import exported
+from ...errors import DuplicateNameError
+from .protocols import DenseBackend, DenseStore, LexicalBackend, LexicalStore
+
+__all__ = ["DenseBackend", "DenseStore", "LexicalBackend", "LexicalStore", "Stores", "by_name", "discover_stores"]
+
+Backend = TypeVar("Backend", DenseBackend, LexicalBackend)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stores:
+    """The known stores of both kinds, by name."""
+
+    dense: Mapping[str, DenseBackend]
+    lexical: Mapping[str, LexicalBackend]
+
+
+@cache
+def discover_stores() -> Stores:
+    """Every store of this folder; loads no store's library. Raises `DuplicateNameError`."""
+    return Stores(
+        dense=by_name(exported(__name__, "DENSE", DenseBackend)),
+        lexical=by_name(exported(__name__, "LEXICAL", LexicalBackend)),
+    )
+
+
+def by_name(backends: Iterable[Backend]) -> Mapping[str, Backend]:
+    """An immutable mapping from names to backends; a name that comes twice raises `DuplicateNameError`."""
+    found: dict[str, Backend] = {}
+    for backend in backends:
+        if backend.name in found:
+            raise DuplicateNameError(f"Two stores are called {backend.name!r}; rename one of them.")
+        found[backend.name] = backend
+    return MappingProxyType(found)

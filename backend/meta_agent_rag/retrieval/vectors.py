@@ -1,0 +1,13 @@
+"""Types of the vectors that encoders return and dense stores keep.
+
+`FloatVector` has the shape (dimension,), `FloatMatrix` (n, dimension); both are float32, and rows
+that come from an encoder have unit length, so that their dot product is their cosine.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatVector: TypeAlias = NDArray[np.float32]
+FloatMatrix: TypeAlias = NDArray[np.float32]

@@ -1,0 +1,1 @@
+"""The benchmark: data sets, metrics, statistics and published figures around the one loop."""

@@ -1,0 +1,114 @@
+"""Shapes that the files share, checked with pydantic, and the sentence for a row that does not fit."""
+
+import reprlib
+from collections.abc import Callable, Iterable
+from typing import Annotated
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import ValidationError as RowError
+
+from .question import Paragraph
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("expected Unicode text, and half of a surrogate pair is none") from None
+    return text
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise ValueError("expected some text")
+    return text
+
+
+def _pairs(*columns: tuple[str, ...]) -> Callable[[object], object]:
+    """Turn the hub's columns, `{"title": [...], "sentences": [...]}`, into the official list of pairs."""
+
+    def paired(value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        for names in columns:
+            lists = [column for name in names if isinstance(column := value.get(name), list)]
+            if len(lists) == len(names):
+                if len({len(column) for column in lists}) > 1:
+                    raise ValueError(f"expected as many entries in {' as in '.join(names)}")
+                return list(zip(*lists, strict=True))
+        raise ValueError(f"expected a list of pairs, or the lists {' and '.join(columns[0])}")
+
+    return paired
+
+
+def _any_text(context: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not any(sentence.strip() for _, sentences in context for sentence in sentences):
+        raise ValueError("expected at least one paragraph with text")
+    return context
+
+
+String = Annotated[StrictStr, AfterValidator(_encodable)]
+Text = Annotated[String, AfterValidator(_filled)]
+Context = Annotated[
+    tuple[tuple[String, tuple[String, ...]], ...],
+    BeforeValidator(_pairs(("title", "sentences"), ("title", "content"))),
+    AfterValidator(_any_text),
+]
+Facts = Annotated[tuple[tuple[String, StrictInt], ...], BeforeValidator(_pairs(("title", "sent_id")))]
+
+
+class HotpotRow(BaseModel):
+    """A row in HotpotQA's schema, of the official file or of the hub; 2WikiMultiHopQA shares it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: Text = Field(validation_alias=AliasChoices("_id", "id"))
+    question: Text
+    answer: Text
+    context: Context
+    supporting_facts: Facts
+    type: Text | None = None
+
+    def hops(self) -> int | None:
+        """Count the supporting paragraphs: 2 in HotpotQA, 2 or 4 in 2WikiMultiHopQA, a hop each."""
+        return len({title for title, _ in self.supporting_facts}) or None
+
+
+def paragraphs(row: HotpotRow, *, spaced: bool = False) -> tuple[Paragraph, ...]:
+    """Give the context with its labels; facts beside the context are tolerated, as HotpotQA has such.
+
+    `spaced` puts a blank before each further sentence that does not begin with white space (the files of
+    2WikiMultiHopQA leave it out; HotpotQA's bring it, except where a sentence was cut inside a word).
+    """
+    return tuple(
+        Paragraph(
+            title=title,
+            sentences=tuple(_spaced(sentences)) if spaced else sentences,
+            is_supporting=any(title == named for named, _ in row.supporting_facts),
+            supporting_sentences=frozenset(
+                index for named, index in row.supporting_facts if named == title and 0 <= index < len(sentences)
+            ),
+        )
+        for title, sentences in row.context
+    )
+
+
+def _spaced(sentences: Iterable[str]) -> Iterable[str]:
+    for index, sentence in enumerate(sentences):
+        yield f" {sentence}" if index and sentence and not sentence[0].isspace() else sentence
+
+
+def first_fault(error: RowError) -> str:
+    """Say the field, what was expected and what was found; the first of several faults."""
+    fault = error.errors(include_url=False)[0]
+    if not fault["loc"]:
+        return f"expected an object, found {reprlib.repr(fault['input'])}"
+    place = f"field {_path(fault['loc'])!r}"
+    if fault["type"] == "missing":
+        return f"{place}: expected a value, found none"
+    expected = fault["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+    return f"{place}: {expected}, found {reprlib.repr(fault['input'])}"
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")

@@ -1,0 +1,106 @@
+"""What every data set of the folder keeps to, found by scanning it."""
+
+import copy
+import gzip
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.datasets import Dataset, discover, load_questions
+from meta_agent_rag.errors import DataFileError
+
+DATASETS = discover()
+every_dataset = pytest.mark.parametrize("dataset", list(DATASETS.values()), ids=list(DATASETS))
+
+ENCODINGS: dict[str, Callable[[list[object]], bytes]] = {
+    "list": lambda rows: json.dumps(rows).encode(),
+    "indented list with mark": lambda rows: b"\xef\xbb\xbf" + json.dumps(rows, indent=1, ensure_ascii=False).encode(),
+    "lines": lambda rows: b"\n".join(json.dumps(row).encode() for row in rows),
+    "lines with mark, CRLF and blanks": lambda rows: (
+        b"\xef\xbb\xbf" + b"\r\n\r\n".join(json.dumps(row).encode() for row in rows) + b"\r\n"
+    ),
+    "gzipped lines": lambda rows: gzip.compress(b"\n".join(json.dumps(row).encode() for row in rows)),
+}
+
+
+def rows_of(dataset: Dataset, count: int = 2) -> list[object]:
+    key = "_id" if "_id" in dataset.example else "id"
+    return [{**copy.deepcopy(dict(dataset.example)), key: f"{dataset.example[key]}-{n}"} for n in range(count)]
+
+
+def test_the_four_data_sets_are_found() -> None:
+    assert {"hotpotqa", "2wikimultihopqa", "musique", "sample"} <= set(DATASETS)
+
+
+def test_the_package_loads_nothing_heavy() -> None:
+    heavy = "{'datasets', 'scipy', 'numpy', 'torch', 'pandas', 'huggingface_hub'}"
+    code = f"import sys, benchmarks.datasets as d; d.discover(); sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@every_dataset
+def test_the_example_is_a_question(dataset: Dataset) -> None:
+    question = dataset.parse(dataset.example, {})
+    assert question is not None
+    assert question.id
+    assert question.text.strip()
+    assert question.golds[0] == question.answer
+    assert question.hops is not None
+    assert question.hops >= 2
+    assert sum(paragraph.is_supporting for paragraph in question.paragraphs) >= 2
+    for paragraph in question.paragraphs:
+        assert all(0 <= index < len(paragraph.sentences) for index in paragraph.supporting_sentences)
+
+
+@every_dataset
+def test_a_paragraph_gives_the_same_passage_wherever_it_stands(dataset: Dataset) -> None:
+    one, other = (dataset.parse(row, {}) for row in rows_of(dataset))
+    assert one is not None
+    assert other is not None
+    passages = [paragraph.passage() for paragraph in one.paragraphs]
+    assert passages == [paragraph.passage() for paragraph in other.paragraphs]
+    assert len({passage.id for passage in passages}) == len(passages)
+    assert all(re.fullmatch(r"[a-z0-9-]+-[0-9a-f]{12}", passage.id) for passage in passages)
+
+
+@every_dataset
+def test_the_text_reads_as_prose(dataset: Dataset) -> None:
+    question = dataset.parse(dataset.example, {})
+    assert question is not None
+    for paragraph in question.paragraphs:
+        assert not re.search(r"\.\S|\s\s|^\s", paragraph.text)
+
+
+@every_dataset
+@pytest.mark.parametrize("encode", list(ENCODINGS.values()), ids=list(ENCODINGS))
+def test_every_encoding_of_a_file_gives_the_same_questions(
+    dataset: Dataset, encode: Callable[[list[object]], bytes], tmp_path: Path
+) -> None:
+    rows = rows_of(dataset, 3)
+    path = tmp_path / "rows.any"
+    path.write_bytes(encode(rows))
+    loaded = load_questions(dataset.name, data_file=path)
+    assert loaded.questions == tuple(dataset.parse(row, {}) for row in rows)
+    assert loaded.source == "rows.any"
+    assert re.fullmatch(r"[0-9a-f]{64}", loaded.sha256)
+
+
+@every_dataset
+@pytest.mark.parametrize("field", ["question", "answer"])
+@pytest.mark.parametrize("value", [None, 7, "", " \n", "\ud800"], ids=repr)
+def test_a_bad_field_is_named_with_its_row(dataset: Dataset, field: str, value: object, tmp_path: Path) -> None:
+    rows = rows_of(dataset)
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([rows[0], {**dict(dataset.example), field: value}]), encoding="utf-8")
+    with pytest.raises(DataFileError, match=rf"^rows\.json: row 2, field '{field}': expected .+, found .+\.$"):
+        load_questions(dataset.name, data_file=path)
+
+
+@every_dataset
+def test_without_file_and_hub_a_packaged_one_is_read(dataset: Dataset) -> None:
+    assert (dataset.hub is None) == (dataset.packaged is not None)

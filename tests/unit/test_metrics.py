@@ -1,0 +1,147 @@
+"""The official scores: recorded cases, cases by hand, and properties that hold for any text."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from benchmarks.metrics import (
+    AnswerScore,
+    SupportScore,
+    joint,
+    normalize_answer,
+    score_answer,
+    score_supporting_facts,
+)
+from meta_agent_rag.errors import InputError
+
+CASES = Path(__file__).resolve().parents[3] / "shared" / "data" / "metric_cases.jsonl"
+WORDS = st.lists(
+    st.sampled_from(["yes", "no", "the", "a", "Paris", "paris", "1,000", "café", "-", "noanswer"]), max_size=5
+)
+TEXTS = st.one_of(WORDS.map(" ".join), st.text(max_size=20))
+FACTS = st.sets(st.tuples(st.sampled_from("AB"), st.integers(0, 3)), max_size=5)
+
+
+@pytest.mark.skipif(not CASES.exists(), reason="the shared measuring data are not beside the repository")
+def test_every_recorded_case_of_the_official_script_comes_out_equal() -> None:
+    cases = [json.loads(line) for line in CASES.read_text(encoding="utf-8").split("\n") if line]
+    assert len(cases) == 400
+    for case in cases:
+        expected = AnswerScore(**{name: case[name] for name in ("em", "f1", "precision", "recall")})
+        assert score_answer(case["prediction"], [case["gold"]]) == expected, case
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("The  Beatles!", "beatles"),
+        ("an a the", ""),
+        ("A-Team", "ateam"),
+        ("U.S.", "us"),
+        ("theory of a thing", "theory of thing"),
+        ("Ä the Ö", "ä ö"),
+        ("«Carmen»", "«carmen»"),
+        ("tab\tand\nnewline", "tab and newline"),
+    ],
+)
+def test_normalisation(text: str, normal: str) -> None:
+    assert normalize_answer(text) == normal
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "expected"),
+    [
+        ("the Eiffel Tower, Paris", "Eiffel Tower", (0.0, 0.8, 2 / 3, 1.0)),
+        ("Eiffel", "Eiffel Tower", (0.0, 2 / 3, 1.0, 0.5)),
+        ("Rome", "Paris", (0.0, 0.0, 0.0, 0.0)),
+        ("yes", "Yes.", (1.0, 1.0, 1.0, 1.0)),
+        ("yes it is", "yes", (0.0, 0.0, 0.0, 0.0)),
+        ("no", "no one", (0.0, 0.0, 0.0, 0.0)),
+        ("noanswer", "noanswer here", (0.0, 0.0, 0.0, 0.0)),
+        ("no one knows", "no one", (0.0, 0.8, 2 / 3, 1.0)),
+        ("a b b", "b b b", (0.0, 0.8, 1.0, 2 / 3)),
+        ("the", "a", (1.0, 0.0, 0.0, 0.0)),
+        ("", "Paris", (0.0, 0.0, 0.0, 0.0)),
+    ],
+)
+def test_one_gold(prediction: str, gold: str, expected: tuple[float, float, float, float]) -> None:
+    score = score_answer(prediction, [gold])
+    assert (score.em, score.f1, score.precision, score.recall) == pytest.approx(expected)
+
+
+def test_the_four_figures_are_of_one_gold() -> None:
+    """Each figure's own maximum would be precision 1 (of the first gold) and recall 1 (of the second)."""
+    score = score_answer("red fox", ["red fox of the north", "red"])
+    assert score == AnswerScore(em=0.0, f1=2 / 3, precision=1.0, recall=0.5)
+
+
+def test_an_exact_alias_wins_over_a_better_first_gold() -> None:
+    assert score_answer("USA", ["United States", "U.S.A."]) == AnswerScore(em=1.0, f1=1.0, precision=1.0, recall=1.0)
+
+
+@pytest.mark.parametrize("golds", [[], (), "yes"])
+def test_golds_are_a_list_with_something_in_it(golds: list[str]) -> None:
+    with pytest.raises(InputError, match="list of at least one gold"):
+        score_answer("yes", golds)
+
+
+@given(TEXTS, TEXTS)
+def test_bounds_and_symmetry(one: str, other: str) -> None:
+    score, mirrored = score_answer(one, [other]), score_answer(other, [one])
+    figures = (score.em, score.f1, score.precision, score.recall)
+    assert all(0.0 <= figure <= 1.0 for figure in figures)
+    assert min(score.precision, score.recall) <= score.f1 + 1e-12
+    assert score.f1 <= max(score.precision, score.recall) + 1e-12
+    assert (score.em, score.precision, score.recall) == (mirrored.em, mirrored.recall, mirrored.precision)
+    assert math.isclose(score.f1, mirrored.f1)
+
+
+@given(TEXTS)
+def test_an_exact_match_with_words_scores_one_throughout(text: str) -> None:
+    assume(normalize_answer(text))
+    assert score_answer(f" The {text} ", [text]) == AnswerScore(em=1.0, f1=1.0, precision=1.0, recall=1.0)
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=4), TEXTS)
+def test_another_gold_never_lowers_em_or_f1(prediction: str, golds: list[str], further: str) -> None:
+    before, after = score_answer(prediction, golds), score_answer(prediction, [*golds, further])
+    assert after.em >= before.em
+    assert after.f1 >= before.f1
+
+
+@given(TEXTS)
+def test_a_normalised_text_has_single_blanks_and_no_articles(text: str) -> None:
+    once = normalize_answer(text)
+    assert once == " ".join(once.split())
+    assert not {"a", "an", "the"} & set(once.split())
+
+
+def test_supporting_facts_by_hand() -> None:
+    gold = [("A", 0), ("B", 1)]
+    assert score_supporting_facts([("A", 0), ("A", 0)], gold) == SupportScore(
+        em=0.0, f1=2 / 3, precision=1.0, recall=0.5
+    )
+    assert score_supporting_facts(gold, list(reversed(gold))).em == 1.0
+    assert score_supporting_facts([], gold) == SupportScore(em=0.0, f1=0.0, precision=0.0, recall=0.0)
+    assert score_supporting_facts([], []) == SupportScore(em=1.0, f1=0.0, precision=0.0, recall=0.0)
+
+
+def test_joint_multiplies_precision_and_recall() -> None:
+    answer = AnswerScore(em=1.0, f1=0.8, precision=0.8, recall=0.8)
+    support = SupportScore(em=0.0, f1=0.5, precision=0.5, recall=0.5)
+    both = joint(answer, support)
+    assert (both.em, both.precision, both.recall, both.f1) == pytest.approx((0.0, 0.4, 0.4, 0.4))
+
+
+@given(TEXTS, TEXTS, FACTS, FACTS)
+def test_joint_never_exceeds_its_parts(
+    said: str, meant: str, predicted: set[tuple[str, int]], gold: set[tuple[str, int]]
+) -> None:
+    answer, support = score_answer(said, [meant]), score_supporting_facts(predicted, gold)
+    both = joint(answer, support)
+    assert both.em <= min(answer.em, support.em)
+    assert both.f1 <= min(answer.f1, support.f1) + 1e-12

@@ -1,0 +1,101 @@
+"""Published figures: the tables as printed, their sources, and what sets them apart from a run."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.datasets import discover
+from benchmarks.published import Protocol, PublishedRow, differences, published_rows
+
+OURS = Protocol(
+    dataset="hotpotqa", evidence="supplied_context", model="deepseek-v4-flash", n=500, sample="500 drawn with seed 42"
+)
+METARAG_TABLE = ["Standard RAG", "ReAct", "Flare", "IR-CoT", "Self-Ask", "Reflexion", "MetaRAG"]
+
+
+def row(name: str, dataset: str = "hotpotqa") -> PublishedRow:
+    (found,) = (row for row in published_rows(dataset) if row.name == name)
+    return found
+
+
+@pytest.mark.parametrize("dataset", ["hotpotqa", "2wikimultihopqa"])
+def test_the_whole_table_of_the_paper_is_there(dataset: str) -> None:
+    rows = [row for row in published_rows(dataset) if "Table 1" in row.source]
+    assert [row.name for row in rows] == METARAG_TABLE
+    assert all(row.precision is not None and row.recall is not None for row in rows)
+    assert {(row.evidence, row.model, row.n) for row in rows} == {("open_domain_wikipedia", "gpt-35-turbo-16k", 500)}
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "figures"),
+    [
+        ("MetaRAG", "hotpotqa", (37.8, 49.9, 52.1, 50.9)),
+        ("MetaRAG", "2wikimultihopqa", (42.8, 50.8, 50.7, 52.2)),
+        ("Self-Ask", "2wikimultihopqa", (28.6, 37.5, 36.5, 42.8)),
+        ("Meta-Agent-RAG (earlier report)", "hotpotqa", (49.8, 62.7, 66.8, 62.4)),
+        ("HippoRAG 2", "musique", (37.2, 48.6, None, None)),
+        ("KAG", "2wikimultihopqa", (67.8, 76.2, None, None)),
+        ("PIKE-RAG", "musique", (41.5, 51.6, None, None)),
+    ],
+)
+def test_figures_as_published(name: str, dataset: str, figures: tuple[float | None, ...]) -> None:
+    found = row(name, dataset)
+    assert (found.em, found.f1, found.precision, found.recall) == figures
+
+
+def test_every_row_has_a_source_and_a_plausible_f1() -> None:
+    rows = [row for name in discover() for row in published_rows(name)]
+    assert len(rows) == 25
+    assert all(row.source for row in rows)
+    assert all(row.em < row.f1 for row in rows)
+    assert len({(row.name, row.dataset) for row in rows}) == len(rows)
+
+
+def test_retrieval_figures_go_with_their_method() -> None:
+    assert row("HippoRAG 2").recall_at_5 == 96.3
+    assert row("HippoRAG 2", "2wikimultihopqa").recall_at_5 == 90.4
+    assert row("KAG").recall_at_5 is None
+
+
+def test_a_data_set_without_published_figures_has_no_rows() -> None:
+    assert published_rows("sample") == []
+
+
+def test_an_open_domain_row_is_told_apart() -> None:
+    assert differences(row("MetaRAG"), OURS) == [
+        "evidence: passages retrieved from Wikipedia, ours the paragraphs supplied with each question",
+        "model: gpt-35-turbo-16k, ours deepseek-v4-flash",
+        "sample: 500 questions of the validation split, not listed, ours 500 drawn with seed 42",
+    ]
+
+
+def test_what_a_source_does_not_tell_is_a_difference() -> None:
+    assert differences(row("KAG"), OURS)[0] == "evidence: not told, ours the paragraphs supplied with each question"
+
+
+def test_the_size_of_a_pool_counts() -> None:
+    pooled = replace(OURS, evidence="pooled_contexts", n=1000, pooled_questions=7405)
+    said = differences(row("HippoRAG 2"), pooled)
+    assert said[0] == "evidence: pooled paragraphs of 1,000 questions, ours pooled paragraphs of 7,405 questions"
+    assert not any(difference.startswith("questions:") for difference in said)
+
+
+def test_the_same_protocol_has_no_differences() -> None:
+    theirs = row("HippoRAG 2", "musique")
+    same = Protocol(
+        dataset="musique",
+        evidence="pooled_contexts",
+        model="llama-3.3-70b-instruct",
+        n=1000,
+        sample="the same list",
+        pooled_questions=1000,
+    )
+    assert differences(replace(theirs, sample="the same list"), same) == []
+
+
+def test_another_data_set_and_an_evidence_of_ones_own_are_named() -> None:
+    said = differences(row("MetaRAG"), replace(OURS, dataset="musique", evidence="the corpus 'mine'"))
+    assert said[:2] == [
+        "data set: hotpotqa, ours musique",
+        "evidence: passages retrieved from Wikipedia, ours the corpus 'mine'",
+    ]

@@ -1,0 +1,156 @@
+"""One encoder for many tasks."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.vectors import FloatMatrix
+
+
+class GatedEncoder(HashEncoder):
+    """Records its batches and waits at a gate in each; a text "bad" is an error."""
+
+    def __init__(self) -> None:
+        super().__init__(16)
+        self.batches: list[tuple[str, ...]] = []
+        self.threads: set[int] = set()
+        self.entered = threading.Semaphore(0)
+        self.gate = threading.Semaphore(0)
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        self.batches.append(tuple(texts))
+        self.threads.add(threading.get_ident())
+        self.entered.release()
+        assert self.gate.acquire(timeout=10)
+        if "bad" in texts:
+            raise ArithmeticError("bad text")
+        return super().encode_queries(texts)
+
+
+async def first_batch_running(gated: GatedEncoder, encoder: AsyncEncoder) -> "asyncio.Task[FloatMatrix]":
+    task = asyncio.create_task(encoder.queries(["first"]))
+    assert await asyncio.to_thread(gated.entered.acquire, timeout=10)
+    return task
+
+
+def open_gate(gated: GatedEncoder) -> None:
+    gated.gate.release(100)
+
+
+async def test_requests_that_wait_become_one_batch() -> None:
+    gated = GatedEncoder()
+    encoder = AsyncEncoder(gated)
+    first = await first_batch_running(gated, encoder)
+    rest = [asyncio.create_task(encoder.queries([f"a{number}", f"b{number}"])) for number in range(20)]
+    await asyncio.sleep(0.01)
+    open_gate(gated)
+    await first
+    for number, rows in enumerate(await asyncio.gather(*rest)):
+        assert np.array_equal(rows, HashEncoder(16).encode_queries([f"a{number}", f"b{number}"]))
+    assert len(gated.batches) == 2
+    assert len(gated.batches[1]) == 40
+    assert threading.get_ident() not in gated.threads
+    assert len(gated.threads) == 1
+
+
+async def test_the_loop_goes_on_while_a_batch_is_computed() -> None:
+    gated = GatedEncoder()
+    first = await first_batch_running(gated, AsyncEncoder(gated))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not first.done()
+    open_gate(gated)
+    await first
+
+
+async def test_questions_and_passages_are_not_mixed() -> None:
+    gated = GatedEncoder()
+    encoder = AsyncEncoder(gated)
+    first = await first_batch_running(gated, encoder)
+    passages = asyncio.create_task(encoder.passages(["p"]))
+    queries = asyncio.create_task(encoder.queries(["q"]))
+    await asyncio.sleep(0.01)
+    open_gate(gated)
+    await asyncio.gather(first, passages, queries)
+    assert gated.batches == [("first",), ("q",)]
+
+
+async def test_an_error_reaches_everyone_of_its_batch_and_nobody_else() -> None:
+    gated = GatedEncoder()
+    encoder = AsyncEncoder(gated)
+    first = await first_batch_running(gated, encoder)
+    waiting = [asyncio.create_task(encoder.queries([text])) for text in ("good", "bad")]
+    await asyncio.sleep(0.01)
+    open_gate(gated)
+    await first
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [ArithmeticError, ArithmeticError]
+    assert (await encoder.queries(["after"])).shape == (1, 16)
+
+
+async def test_a_cancelled_request_is_not_encoded() -> None:
+    gated = GatedEncoder()
+    encoder = AsyncEncoder(gated)
+    first = await first_batch_running(gated, encoder)
+    unwanted = asyncio.create_task(encoder.queries(["unwanted"]))
+    wanted = asyncio.create_task(encoder.queries(["wanted"]))
+    await asyncio.sleep(0.01)
+    unwanted.cancel()
+    await asyncio.sleep(0)
+    open_gate(gated)
+    await asyncio.gather(first, wanted)
+    with pytest.raises(asyncio.CancelledError):
+        await unwanted
+    assert gated.batches == [("first",), ("wanted",)]
+
+
+async def test_a_cancelled_running_request_leaves_the_encoder_usable() -> None:
+    gated = GatedEncoder()
+    encoder = AsyncEncoder(gated)
+    first = await first_batch_running(gated, encoder)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    open_gate(gated)
+    assert (await encoder.queries(["next"])).shape == (1, 16)
+
+
+async def test_large_requests_are_not_merged_without_end() -> None:
+    gated = GatedEncoder()
+    encoder = AsyncEncoder(gated)
+    first = await first_batch_running(gated, encoder)
+    rest = [asyncio.create_task(encoder.queries(["x"] * 600)) for _ in range(3)]
+    await asyncio.sleep(0.01)
+    open_gate(gated)
+    await asyncio.gather(first, *rest)
+    assert [len(batch) for batch in gated.batches] == [1, 600, 600, 600]
+
+
+def test_one_encoder_serves_successive_loops() -> None:
+    encoder = AsyncEncoder(HashEncoder())
+
+    async def use() -> None:
+        assert (await encoder.queries(["x", "y"])).shape == (2, 64)
+        assert (await encoder.passages([])).shape == (0, 64)
+        assert await encoder.dimension() == 64
+
+    asyncio.run(use())
+    asyncio.run(use())
+    assert encoder.name == "hash-64"
+
+
+def test_a_loop_that_ended_while_waiting_does_no_harm() -> None:
+    gated = GatedEncoder()
+    encoder = AsyncEncoder(gated)
+
+    async def abandon() -> None:
+        await first_batch_running(gated, encoder)
+
+    asyncio.run(abandon())
+    open_gate(gated)
+    assert asyncio.run(encoder.queries(["next"])).shape == (1, 16)

@@ -1,0 +1,272 @@
+"""A corpus on disk: whole or not at all, ours or untouched."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.errors import CorpusError, InputError
+from meta_agent_rag.retrieval import corpus_folder as folders
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus import build_corpus, ensure_corpus, list_corpora, open_corpus
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.manifest import passages_checksum
+from meta_agent_rag.retrieval.passage import Passage
+
+ENCODER = AsyncEncoder(HashEncoder())
+
+
+def passages(count: int = 3, word: str = "fact") -> list[Passage]:
+    return [
+        Passage(id=f"p{number}", doc_id="d", title=f"Title {number}", text=f"{word} number {number}")
+        for number in range(count)
+    ]
+
+
+async def first_title(data_dir: Path, name: str, text: str) -> str:
+    async with open_corpus(data_dir, name, "hash-64", 64) as corpus:
+        return (await corpus.lexical.search(text, 1))[0].passage.title
+
+
+def visible(data_dir: Path) -> list[str]:
+    return sorted(path.name for path in (data_dir / "corpora").iterdir() if not path.name.endswith(".lock"))
+
+
+async def test_builds_and_opens(tmp_path: Path) -> None:
+    progress: list[tuple[int, int]] = []
+    manifest = await build_corpus(
+        tmp_path, "facts", passages(1000), ENCODER, chunker="512/64", on_progress=lambda *step: progress.append(step)
+    )
+    assert progress == [(512, 1000), (1000, 1000)]
+    assert visible(tmp_path) == ["facts"]
+    assert sorted(path.name for path in (tmp_path / "corpora" / "facts").iterdir()) == [
+        "dense", "lexical", "manifest.json",
+    ]  # fmt: skip
+    stored = json.loads((tmp_path / "corpora" / "facts" / "manifest.json").read_text())
+    assert stored["created_by"] == "meta-agent-rag"
+    assert stored["created"].endswith("Z")
+    assert (stored["encoder"], stored["dimension"], stored["passages"]) == ("hash-64", 64, 1000)
+    assert stored["chunker"] == "512/64"
+    assert list_corpora(tmp_path) == (manifest,)
+    async with open_corpus(tmp_path, "facts", "hash-64", 64) as corpus:
+        assert corpus.manifest == manifest
+        vector = (await ENCODER.queries([passages(1000)[7].searchable()]))[0]
+        assert "p7" in [one.passage.id for one in await corpus.dense.search(vector, 20) if one.dense == 1.0]
+        assert len(await corpus.lexical.search("fact", 2000)) == 1000
+
+
+def test_the_checksum_knows_content_and_not_order() -> None:
+    assert passages_checksum(passages()) == passages_checksum(passages()[::-1])
+    assert passages_checksum(passages()) != passages_checksum(passages(word="tale"))
+    assert passages_checksum(passages()) != passages_checksum(passages(2))
+
+
+async def test_an_error_while_building_leaves_nothing(tmp_path: Path) -> None:
+    def crash(done: int, total: int) -> None:
+        raise KeyError(done)
+
+    with pytest.raises(KeyError):
+        await build_corpus(tmp_path, "facts", passages(), ENCODER, on_progress=crash)
+    assert visible(tmp_path) == []
+    with pytest.raises(CorpusError, match="no corpus 'facts'"):
+        await first_title(tmp_path, "facts", "fact")
+    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+
+
+async def test_an_error_while_replacing_leaves_the_earlier_corpus(tmp_path: Path) -> None:
+    def crash(done: int, total: int) -> None:
+        raise KeyError(done)
+
+    manifest = await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    with pytest.raises(KeyError):
+        await build_corpus(tmp_path, "facts", passages(word="tale"), ENCODER, replace=True, on_progress=crash)
+    assert list_corpora(tmp_path) == (manifest,)
+    assert visible(tmp_path) == ["facts"]
+
+
+async def test_a_failed_swap_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    rename = Path.rename
+
+    def fail_at_second(path: Path, target: Path) -> Path:
+        if path.name.endswith(".building"):
+            raise OSError("disk error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail_at_second)
+    with pytest.raises(OSError, match="disk error"):
+        await build_corpus(tmp_path, "facts", passages(word="tale"), ENCODER, replace=True)
+    monkeypatch.undo()
+    async with open_corpus(tmp_path, "facts", "hash-64", 64) as corpus:
+        assert corpus.manifest == manifest
+
+
+KILLED_BUILD = """
+import asyncio, os, sys
+from pathlib import Path
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus import build_corpus
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.passage import Passage
+
+passages = [Passage(id=str(n), doc_id="d", title="T", text=f"text {n}") for n in range(2000)]
+asyncio.run(build_corpus(Path(sys.argv[1]), "facts", passages, AsyncEncoder(HashEncoder()),
+                         on_progress=lambda done, total: os._exit(9)))
+"""
+
+
+async def test_a_killed_build_is_cleaned_by_the_next(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED_BUILD, str(tmp_path)]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+    assert done.returncode == 9, done.stderr
+    assert visible(tmp_path) == [".facts.building"]
+    assert list_corpora(tmp_path) == ()
+    with pytest.raises(CorpusError, match="no corpus 'facts'"):
+        await first_title(tmp_path, "facts", "fact")
+    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    assert visible(tmp_path) == ["facts"]
+
+
+async def test_ensure_reuses_what_fits(tmp_path: Path) -> None:
+    built = await ensure_corpus(tmp_path, "facts", passages(), ENCODER)
+    inode = (tmp_path / "corpora" / "facts" / "manifest.json").stat().st_ino
+    assert await ensure_corpus(tmp_path, "facts", passages()[::-1], ENCODER) == built
+    assert (tmp_path / "corpora" / "facts" / "manifest.json").stat().st_ino == inode
+
+
+async def test_ensure_replaces_only_when_told(tmp_path: Path) -> None:
+    await ensure_corpus(tmp_path, "facts", passages(), ENCODER)
+    with pytest.raises(CorpusError, match="replace it expressly"):
+        await ensure_corpus(tmp_path, "facts", passages(word="tale"), ENCODER)
+    other = AsyncEncoder(HashEncoder(32))
+    with pytest.raises(CorpusError, match="'hash-64'"):
+        await ensure_corpus(tmp_path, "facts", passages(), other)
+    manifest = await ensure_corpus(tmp_path, "facts", passages(5, "tale"), ENCODER, replace=True)
+    assert manifest.passages == 5
+    assert await first_title(tmp_path, "facts", "tale 4") == "Title 4"
+    assert visible(tmp_path) == ["facts"]
+
+
+async def test_build_does_not_overwrite_unasked(tmp_path: Path) -> None:
+    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    with pytest.raises(CorpusError, match="already"):
+        await build_corpus(tmp_path, "facts", passages(), ENCODER)
+
+
+async def test_another_encoder_is_refused_with_both_names(tmp_path: Path) -> None:
+    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    with pytest.raises(CorpusError, match=r"'hash-64'.*'all-MiniLM-L6-v2'.*ENCODER=hash-64"):
+        async with open_corpus(tmp_path, "facts", "all-MiniLM-L6-v2", 384):
+            pass
+
+
+@pytest.mark.parametrize("content", [None, "{}", "not json", '{"created_by": "someone else"}', "\ud800"])
+async def test_a_foreign_folder_is_never_touched(content: str | None, tmp_path: Path) -> None:
+    folder = tmp_path / "corpora" / "facts"
+    folder.mkdir(parents=True)
+    (folder / "precious.txt").write_text("mine")
+    if content is not None:
+        (folder / "manifest.json").write_bytes(content.encode("utf-8", "surrogatepass"))
+    before = sorted(path.name for path in folder.iterdir())
+    for attempt in (
+        build_corpus(tmp_path, "facts", passages(), ENCODER, replace=True),
+        ensure_corpus(tmp_path, "facts", passages(), ENCODER, replace=True),
+        first_title(tmp_path, "facts", "fact"),
+    ):
+        with pytest.raises(CorpusError, match="left as it is"):
+            await attempt
+    assert sorted(path.name for path in folder.iterdir()) == before
+    assert list_corpora(tmp_path) == ()
+
+
+async def test_a_link_or_a_file_in_its_place_is_foreign_too(tmp_path: Path) -> None:
+    await build_corpus(tmp_path, "real", passages(), ENCODER)
+    (tmp_path / "corpora" / "linked").symlink_to(tmp_path / "corpora" / "real")
+    (tmp_path / "corpora" / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "corpora" / "file").write_text("mine")
+    for name in ("linked", "dangling", "file"):
+        with pytest.raises(CorpusError, match="left as it is"):
+            await build_corpus(tmp_path, name, passages(), ENCODER, replace=True)
+    assert await first_title(tmp_path, "real", "fact 1") == "Title 1"
+
+
+async def test_a_later_format_is_refused(tmp_path: Path) -> None:
+    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    file = tmp_path / "corpora" / "facts" / "manifest.json"
+    file.write_text(file.read_text().replace('"format_version": 1', '"format_version": 2'))
+    with pytest.raises(CorpusError, match="format 2"):
+        await first_title(tmp_path, "facts", "fact")
+
+
+async def test_an_unknown_store_is_named(tmp_path: Path) -> None:
+    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    file = tmp_path / "corpora" / "facts" / "manifest.json"
+    file.write_text(file.read_text().replace('"tantivy"', '"other"'))
+    with pytest.raises(CorpusError, match="'other'"):
+        await first_title(tmp_path, "facts", "fact")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\\b", "/etc", "A", ".hidden", "a\n", "a" * 65, "ä"])
+async def test_bad_names_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no corpus name"):
+        await build_corpus(tmp_path, name, passages(), ENCODER)
+    with pytest.raises(InputError, match="no corpus name"):
+        await first_title(tmp_path, name, "fact")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["a", "0", "hotpotqa-dev_1.0", "a" * 64])
+async def test_good_names(name: str, tmp_path: Path) -> None:
+    assert (await build_corpus(tmp_path, name, passages(), ENCODER)).name == name
+
+
+async def test_no_passages_and_repeated_ids_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no passages"):
+        await build_corpus(tmp_path, "facts", [], ENCODER)
+    with pytest.raises(InputError, match="'p0'"):
+        await ensure_corpus(tmp_path, "facts", [*passages(), *passages(1)], ENCODER)
+
+
+async def test_one_user_at_a_time(tmp_path: Path) -> None:
+    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    async with open_corpus(tmp_path, "facts", "hash-64", 64) as corpus:
+        for attempt in (
+            first_title(tmp_path, "facts", "fact"),
+            build_corpus(tmp_path, "facts", passages(), ENCODER, replace=True),
+        ):
+            with pytest.raises(CorpusError, match="in use"):
+                await attempt
+        await build_corpus(tmp_path, "others", passages(), ENCODER)
+        assert len(await corpus.lexical.search("fact", 9)) == 3
+    assert await first_title(tmp_path, "facts", "fact 2") == "Title 2"
+
+
+async def test_a_missing_corpus_says_what_there_is_and_creates_nothing(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"none yet.*marag ingest"):
+        await first_title(tmp_path, "facts", "fact")
+    assert os.listdir(tmp_path) == []
+    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    with pytest.raises(CorpusError, match="'facts'"):
+        await first_title(tmp_path, "tales", "fact")
+
+
+async def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "corpora").write_text("a file")
+    with pytest.raises(CorpusError, match="MARAG_DATA_DIR"):
+        await build_corpus(tmp_path, "facts", passages(), ENCODER)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
+def test_nothing_is_left_open_after_a_refusal(tmp_path: Path) -> None:
+    folder = folders.corpus_folder(tmp_path, "facts")
+    before = len(os.listdir("/proc/self/fd"))
+    held = folder._lock()
+    for _ in range(5):
+        with pytest.raises(CorpusError, match="in use"):
+            folder._lock()
+    held.close()
+    assert len(os.listdir("/proc/self/fd")) == before

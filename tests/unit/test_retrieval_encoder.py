@@ -1,0 +1,182 @@
+"""Which encoder a run gets, and what its vectors are like."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.retrieval import encoder as encoders
+from meta_agent_rag.retrieval import hub
+from meta_agent_rag.retrieval.encoder import PACKAGED, SentenceEncoder, load_encoder, table_prefixes
+from meta_agent_rag.settings import Settings
+
+
+@pytest.fixture
+def packaged() -> Path:
+    folder = hub.packaged_folder()
+    if folder is None:
+        pytest.skip("the packaged encoder is not installed")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _forget_choices() -> None:
+    encoders._choose.cache_clear()
+
+
+@pytest.fixture
+def unreachable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A hub on a loopback port where nobody listens, and an empty cache."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+
+
+class _HubWithoutModels(BaseHTTPRequestHandler):
+    asked_with: str | None = None
+
+    def do_GET(self) -> None:
+        type(self).asked_with = self.headers.get("Authorization")
+        self.send_response(404)
+        self.send_header("X-Error-Code", "RepoNotFound")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *values: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def empty_hub(unreachable: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_HubWithoutModels]]:
+    """A hub on loopback that has no models."""
+    from huggingface_hub import constants
+
+    with HTTPServer(("127.0.0.1", 0), _HubWithoutModels) as server:
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield _HubWithoutModels
+        server.shutdown()
+        thread.join()
+
+
+def test_a_model_that_the_hub_does_not_have_is_no_reason_for_another(empty_hub: type[_HubWithoutModels]) -> None:
+    with pytest.raises(SettingsError, match=r"no encoder 'BAAI/bge-smal'.*HF_TOKEN"):
+        load_encoder(Settings.load(hf_token="hf_secret"), "BAAI/bge-smal")
+    assert empty_hub.asked_with == "Bearer hf_secret"
+
+
+@pytest.mark.parametrize("name", [PACKAGED, f"sentence-transformers/{PACKAGED}"])
+def test_the_packaged_encoder_by_its_names(name: str, packaged: Path) -> None:
+    choice = load_encoder(Settings.load(), name)
+    assert choice.note is None
+    assert choice.encoder == SentenceEncoder(name=PACKAGED, folder=packaged)
+
+
+def test_vectors_have_unit_length_and_meaning(packaged: Path) -> None:
+    encoder = load_encoder(Settings.load(encoder=PACKAGED)).encoder
+    cat, kitten, tax = encoder.encode_passages(["A cat sleeps.", "The kitten is asleep.", "Income tax law."])
+    assert encoder.dimension == 384
+    assert cat.dtype == np.float32
+    assert np.linalg.norm(cat) == pytest.approx(1.0, abs=1e-5)
+    assert cat @ kitten > cat @ tax + 0.3
+    assert encoder.encode_queries([]).shape == (0, 384)
+    assert encoder.encode_queries(["\ud800 lone", ""]).shape == (2, 384)
+
+
+def test_the_tokenizers_own_limit_of_128_tokens_does_not_hold(packaged: Path) -> None:
+    encoder = load_encoder(Settings.load(encoder=PACKAGED)).encoder
+    left, right = encoder.encode_passages(["word " * 180 + "banana", "word " * 180 + "war"])
+    assert left @ right < 0.99
+
+
+def test_without_hub_and_cache_the_packaged_one_is_taken_and_said(packaged: Path, unreachable: None) -> None:
+    started = time.monotonic()
+    choice = load_encoder(Settings.load(encoder="BAAI/bge-small-en-v1.5"))
+    assert time.monotonic() - started < 3.5
+    assert choice.encoder.name == PACKAGED
+    assert choice.note is not None
+    assert "'BAAI/bge-small-en-v1.5'" in choice.note
+    assert "\n" not in choice.note
+    assert load_encoder(Settings.load(encoder="BAAI/bge-small-en-v1.5")) is choice
+
+
+def test_nothing_to_be_had_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, unreachable: None) -> None:
+    monkeypatch.setattr(hub, "packaged_folder", lambda: None)
+    with pytest.raises(SettingsError, match=r"meta-agent-rag\[embedded\]"):
+        load_encoder(Settings.load(), PACKAGED)
+
+
+def test_a_resolver_that_hangs_is_not_waited_for() -> None:
+    started = time.monotonic()
+    assert isinstance(hub._attempt(lambda: time.sleep(1), 0.1), TimeoutError)
+    assert time.monotonic() - started < 0.9
+
+
+def test_what_is_neither_folder_nor_name_is_refused(unreachable: None) -> None:
+    with pytest.raises(SettingsError, match="neither a folder"):
+        load_encoder(Settings.load(), "./no/such/folder")
+
+
+def test_a_local_folder(packaged: Path, tmp_path: Path) -> None:
+    (tmp_path / "copy").symlink_to(packaged)
+    choice = load_encoder(Settings.load(), str(tmp_path / "copy"))
+    assert choice.note is None
+    assert choice.encoder.name == str(packaged.resolve())
+
+
+def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(SettingsError, match="no encoder that can be read"):
+        load_encoder(Settings.load(), str(tmp_path)).encoder.encode_queries(["x"])
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "passage"),
+    [
+        ("BAAI/bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
+        ("/models/bge-large-en", "Represent this sentence for searching relevant passages: ", ""),
+        ("intfloat/e5-base-v2", "query: ", "passage: "),
+        ("intfloat/multilingual-e5-large", "query: ", "passage: "),
+        ("intfloat/multilingual-e5-large-instruct", "", ""),
+        (PACKAGED, "", ""),
+    ],
+)
+def test_prefixes(name: str, query: str, passage: str) -> None:
+    assert table_prefixes(name) == (query, passage)
+
+
+class _Model:
+    def __init__(self, prompts: dict[str, str]) -> None:
+        self.prompts = prompts
+
+
+@pytest.mark.parametrize(
+    ("prompts", "expected"),
+    [
+        ({"query": "ask: ", "document": "doc: "}, ("ask: ", "doc: ")),
+        ({"query": "", "document": ""}, ("query: ", "passage: ")),
+    ],
+)
+def test_the_models_own_prompts_go_before_the_table(
+    prompts: dict[str, str], expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoders, "_model", lambda folder: _Model(prompts))
+    assert SentenceEncoder(name="intfloat/e5-base-v2", folder=Path())._prefixes() == expected
+
+
+def test_importing_the_layer_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, meta_agent_rag.retrieval.hybrid, meta_agent_rag.retrieval.encoder;"
+        "print(sorted({'torch', 'transformers', 'sentence_transformers', 'tantivy', 'qdrant_edge'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
