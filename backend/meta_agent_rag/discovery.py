@@ -52,8 +52,10 @@ def _load(file: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001 - a stranger's file may raise anything; it is named and refused
-        raise InputError(f"{str(file)!r} cannot be loaded ({type(error).__name__}: {error}); mend it or move it away.") from error
+    except Exception as error:
+        raise InputError(
+            f"{str(file)!r} cannot be loaded ({type(error).__name__}: {error}); mend it or move it away."
+        ) from error
     return module
 
 

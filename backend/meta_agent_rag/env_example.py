@@ -11,7 +11,10 @@ _HEAD = """\
 
 def env_example() -> str:
     """The text of `.env.example`."""
-    entries = [f"# {description}\n# {name}={'' if _is_open(default) else default}\n" for name, description, default in described()]
+    entries = [
+        f"# {description}\n# {name}={'' if _is_open(default) else default}\n"
+        for name, description, default in described()
+    ]
     return "\n".join([_HEAD, *entries])
 
 

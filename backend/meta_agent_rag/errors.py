@@ -1,24 +1,24 @@
 """One exception tree; every message says what was wrong and what to do next.
 
-    MetaRagError
-    |-- InputError             what the caller gave is wrong
-    |   |-- SettingsError        a setting's name or value
-    |   |-- DataFileError        a data file, with its row and field
-    |   |-- UnknownNameError     no such data set, method, deficit, ...
-    |   |-- DuplicateNameError   two entries of one registry share a name
-    |   `-- PromptError          a prompt file or a value that it needs
-    |-- ModelError             a model did not serve a call
-    |   |-- AuthenticationError  401: the key is wrong                  (stops a run)
-    |   |-- BalanceError         402: the account is empty              (stops a run)
-    |   |-- UnreachableError     no answer from the server at all       (stops a run)
-    |   |-- RefusedError         the server refused the request, or gave up retrying
-    |   |-- ContextWindowError   the prompt is longer than the model reads
-    |   `-- StructuredOutputError  prose, or the wrong shape, where JSON was asked
-    |-- BudgetError            a call was not made, so as to keep a promise
-    |   |-- CostLimitError       it could cost more than is left
-    |   |-- UnpricedModelError   a cost limit is set and the model has no known price (stops a run)
-    |   `-- DeadlineError        there is no time left for it
-    `-- CorpusError            a corpus is missing, busy, foreign, or built otherwise
+MetaRagError
+|-- InputError             what the caller gave is wrong
+|   |-- SettingsError        a setting's name or value
+|   |-- DataFileError        a data file, with its row and field
+|   |-- UnknownNameError     no such data set, method, deficit, ...
+|   |-- DuplicateNameError   two entries of one registry share a name
+|   `-- PromptError          a prompt file or a value that it needs
+|-- ModelError             a model did not serve a call
+|   |-- AuthenticationError  401: the key is wrong                  (stops a run)
+|   |-- BalanceError         402: the account is empty              (stops a run)
+|   |-- UnreachableError     no answer from the server at all       (stops a run)
+|   |-- RefusedError         the server refused the request, or gave up retrying
+|   |-- ContextWindowError   the prompt is longer than the model reads
+|   `-- StructuredOutputError  prose, or the wrong shape, where JSON was asked
+|-- BudgetError            a call was not made, so as to keep a promise
+|   |-- CostLimitError       it could cost more than is left
+|   |-- UnpricedModelError   a cost limit is set and the model has no known price (stops a run)
+|   `-- DeadlineError        there is no time left for it
+`-- CorpusError            a corpus is missing, busy, foreign, or built otherwise
 """
 
 

@@ -45,10 +45,12 @@ class Settings(BaseSettings):
 
     # -- provider and models
     llm_provider: str = Field(
-        "auto", description="Provider by name (see `marag doctor`); `auto` takes the first key found, else the embedded model."
+        "auto",
+        description="Provider by name (see `marag doctor`); `auto` takes the first key found, else the embedded model.",
     )
     llm_base_url: str | None = Field(
-        None, description="Any OpenAI-compatible endpoint, for instance http://127.0.0.1:8000/v1 (vLLM, Ollama, llama.cpp)."
+        None,
+        description="Any OpenAI-compatible endpoint, for instance http://127.0.0.1:8000/v1 (vLLM, Ollama, llama.cpp).",
     )
     llm_api_key: SecretStr | None = Field(None, description="Key for LLM_BASE_URL, where it asks for one.")
     deepseek_api_key: SecretStr | None = Field(None, description="Key for DeepSeek.")
@@ -68,7 +70,9 @@ class Settings(BaseSettings):
     )
     flash_thinking: bool = Field(False, description="Let the flash tier think first (it then ignores temperature).")
     pro_thinking: bool = Field(False, description="Let the pro tier think first (it then ignores temperature).")
-    writer_temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(0.0, description="Sampling temperature of every stage.")
+    writer_temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(
+        0.0, description="Sampling temperature of every stage."
+    )
     llm_timeout_seconds: PositiveFloat = Field(
         180.0, description="Total time for one call, retries included; keep-alives do not extend it."
     )
@@ -85,7 +89,9 @@ class Settings(BaseSettings):
     max_metacognitive_rounds: Annotated[int, Field(ge=0, le=50)] = Field(
         5, description="Remediations at most; the first draft is round 0."
     )
-    monitor_policy: str = Field("paper", description="What turns signals into satisfied or not; `paper` is the cosine alone.")
+    monitor_policy: str = Field(
+        "paper", description="What turns signals into satisfied or not; `paper` is the cosine alone."
+    )
     monitor_similarity_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
         0.4, description="Cosine of draft and reference answer at which the monitor is satisfied."
     )
@@ -95,22 +101,29 @@ class Settings(BaseSettings):
     convergence_threshold: UnitFloat = Field(
         0.85, description="Jaccard similarity of consecutive answers at which the loop has converged."
     )
-    selection: Literal["best", "last"] = Field("best", description="Which draft is returned: the best supported, or the paper's last.")
+    selection: Literal["best", "last"] = Field(
+        "best", description="Which draft is returned: the best supported, or the paper's last."
+    )
     short_answer: Literal["inline", "stage"] = Field(
         "inline", description="Short answer with the write call, or from a call of its own (stage `short_answer`)."
     )
     evidence_tokens: PositiveInt = Field(6000, description="Evidence packed into a prompt, in tokens at most.")
     deficits_dir: Path | None = Field(None, description="A folder with deficit files of your own.")
-    prompts_dir: Path | None = Field(None, description="A folder with prompt files that replace the built-in ones of the same name.")
+    prompts_dir: Path | None = Field(
+        None, description="A folder with prompt files that replace the built-in ones of the same name."
+    )
 
     # -- retrieval
     retrieval_top_k: PositiveInt = Field(5, description="Passages that a retrieval returns.")
     retrieval_pool: PositiveInt = Field(50, description="Candidates that each side contributes before fusion.")
     rrf_k: PositiveInt = Field(60, description="The constant k of reciprocal rank fusion.")
     encoder: str = Field(
-        "BAAI/bge-small-en-v1.5", description="Encoder of passages; the packaged all-MiniLM-L6-v2 where it cannot be had."
+        "BAAI/bge-small-en-v1.5",
+        description="Encoder of passages; the packaged all-MiniLM-L6-v2 where it cannot be had.",
     )
-    hf_token: SecretStr | None = Field(None, description="Token for the Hugging Face hub; logs in, and quietens its progress noise.")
+    hf_token: SecretStr | None = Field(
+        None, description="Token for the Hugging Face hub; logs in, and quietens its progress noise."
+    )
     qdrant_url: str | None = Field(None, description="Qdrant server; default: embedded.")
     elasticsearch_url: str | None = Field(None, description="Elasticsearch server; default: embedded.")
 

@@ -32,12 +32,3 @@ class Context:
     def seconds_left(self) -> float:
         """Time until the deadline; infinite where there is none."""
         return float("inf") if self.deadline is None else self.deadline - time.monotonic()
-
-    def evidence_tokens(self) -> int:
-        """Tokens that evidence may take in a prompt: the setting, or what the model's window leaves."""
-        provider = self.model.owner.choice.provider
-        window = self.settings.embedded_context_tokens if provider.name == "embedded" else provider.context
-        return max(min(self.settings.evidence_tokens, window - _ROOM_FOR_TASK_AND_REPLY), 256)
-
-
-_ROOM_FOR_TASK_AND_REPLY = 1800

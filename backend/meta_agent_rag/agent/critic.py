@@ -8,34 +8,33 @@ from .context import Context
 from .messages import messages
 from .packing import Packed
 from .replies import critique_schema
-from .state import NO_DEFICIT, Diagnosis, Draft, Reference, Signals
+from .state import NO_DEFICIT, Diagnosis, Round, Signals
 
 
-async def evaluate(
-    context: Context, question: str, draft: Draft, reference: Reference, signals: Signals, packed: Packed, *, round_: int
-) -> Diagnosis:
+async def evaluate(context: Context, question: str, judged: Round, packed: Packed) -> Diagnosis:
     """Ask the critic; where its call fails, heuristic rules decide, and the diagnosis says so.
 
     Raises only what must stop the run: a refused key, an empty account, a budget.
     """
-    deficits = context.deficits
+    deficits, draft, reference = context.deficits, judged.draft, judged.reference
+    concluded = [*reference.steps, reference.short_answer] if reference is not None else []
     prompt = messages(
-        context,
+        context.settings,
         "evaluate",
         question,
         packed,
         draft=f"{draft.answer} (short answer: {draft.short_answer})",
-        reference="; ".join([*reference.steps, reference.short_answer]) or phrase("nothing_quoted"),
+        reference="; ".join(concluded) or phrase("nothing_quoted"),
         quotes="; ".join(draft.quotes) or phrase("nothing_quoted"),
         deficits="\n".join(f"- {_described(deficit.name, deficit.when, deficit.examples)}" for deficit in deficits),
         names=json.dumps([*deficits.names, NO_DEFICIT]),
     )
     try:
-        reply = await context.model.ainvoke("evaluate", prompt, critique_schema(deficits), round_=round_)
+        reply = await context.model.ainvoke("evaluate", prompt, critique_schema(deficits), round_=judged.index)
     except (AuthenticationError, BalanceError):
         raise
     except ModelError as error:
-        return _by_rule(context, signals, error)
+        return _by_rule(context, judged.signals, error)
     return Diagnosis(
         deficit=reply.deficit,
         rationale=reply.rationale,
@@ -50,7 +49,7 @@ def _described(name: str, when: str, examples: tuple[str, ...]) -> str:
     return f"{name}: {when}" + (f" (for instance: {'; '.join(examples)})" if examples else "")
 
 
-def _by_rule(context: Context, signals: Signals, error: ModelError) -> Diagnosis:
+def _by_rule(context: Context, signals: Signals | None, error: ModelError) -> Diagnosis:
     deficit = context.deficits.guess(signals)
     return Diagnosis(
         deficit=deficit.name,

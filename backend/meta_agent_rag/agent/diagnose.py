@@ -58,7 +58,7 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
 
 def _packed(state: State, context: Context) -> Packed:
     # all that was found, also where the draft was written from memory
-    return pack(state.get("evidence", ()), context.evidence_tokens())
+    return pack(state.get("evidence", ()), context.model.owner.evidence_tokens())
 
 
 def _earlier_reference(state: State, packed: Packed) -> Reference | None:
@@ -85,17 +85,7 @@ def _stop_reason(state: State, context: Context, round_: Round) -> str | None:
 
 
 async def _evaluated(state: State, context: Context, round_: Round) -> Round:
-    assert round_.reference is not None
-    assert round_.signals is not None
-    diagnosis = await evaluate(
-        context,
-        state["question"],
-        round_.draft,
-        round_.reference,
-        round_.signals,
-        _packed(state, context),
-        round_=round_.index,
-    )
+    diagnosis = await evaluate(context, state["question"], round_, _packed(state, context))
     return replace(round_, diagnosis=diagnosis)
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 _STOP = "stop"
 
 
-def build_graph(deficits: DeficitRegistry | None = None, **compile_options: Any) -> "CompiledStateGraph[State, Context]":
+def build_graph(
+    deficits: DeficitRegistry | None = None, **compile_options: Any
+) -> "CompiledStateGraph[State, Context]":
     """The compiled graph: `retrieve -> write -> diagnose -> [remediate -> write]* -> END`.
 
     Every deficit is a node of its own name that runs `remediate`, so that a drawing and a trace show

@@ -6,15 +6,15 @@ New evidence is appended to the old, so a provider's prefix cache serves what wa
 
 from ..llm.exchange import Message
 from ..prompts import prompt
-from .context import Context
+from ..settings import Settings
 from .packing import Packed
 
 
 def messages(
-    context: Context, name: str, question: str, packed: Packed | None, **values: object
+    settings: Settings, name: str, question: str, packed: Packed | None, **values: object
 ) -> tuple[Message, ...]:
     """The messages of a call with the prompt `name`; without `packed` the model sees no evidence at all."""
-    folder = context.settings.prompts_dir
+    folder = settings.prompts_dir
     if packed is None:
         shown = prompt("question", folder).text(question=question)
     else:

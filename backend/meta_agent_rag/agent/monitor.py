@@ -42,14 +42,12 @@ async def reference_answer(context: Context, question: str, packed: Packed, *, r
 
     A reply that cannot be used is recorded as such; it never counts as agreement.
     """
-    prompt = messages(context, "reference", question, packed)
+    prompt = messages(context.settings, "reference", question, packed)
     try:
         reply = await context.model.ainvoke("reference", prompt, ReferenceReply, round_=round_)
     except (StructuredOutputError, RefusedError) as error:
         return Reference(short_answer="", steps=(), packed_ids=packed.packing.packed_ids, error=str(error))
-    return Reference(
-        short_answer=reply.short_answer, steps=tuple(reply.steps), packed_ids=packed.packing.packed_ids
-    )
+    return Reference(short_answer=reply.short_answer, steps=tuple(reply.steps), packed_ids=packed.packing.packed_ids)
 
 
 async def measure(context: Context, draft: Draft, reference: Reference, packed: Packed) -> Signals:

@@ -43,7 +43,9 @@ def pack(evidence: Sequence[Found], budget: int) -> Packed:
         packed.append(passage.id)
         if text != passage.text:
             shortened.append(passage.id)
-    packing = Packing(packed_ids=tuple(packed), shortened_ids=tuple(shortened), left_out_ids=tuple(left_out), tokens=used)
+    packing = Packing(
+        packed_ids=tuple(packed), shortened_ids=tuple(shortened), left_out_ids=tuple(left_out), tokens=used
+    )
     return Packed(text="\n".join(blocks), texts=tuple(texts), packing=packing)
 
 

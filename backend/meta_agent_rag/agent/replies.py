@@ -22,11 +22,13 @@ Line = Annotated[_Text, _at_most(maxLength=300)]
 Short = Annotated[_Text, _at_most(maxLength=100)]
 
 
-class _Reply(BaseModel):
+class ReplyModel(BaseModel):
+    """Base of all replies: unknown keys are ignored, numbers are taken as text."""
+
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
 
-class DraftReply(_Reply):
+class DraftReply(ReplyModel):
     """Stages `write` and `rewrite`."""
 
     quotes: Annotated[list[Line], _at_most(maxItems=4)]
@@ -34,20 +36,20 @@ class DraftReply(_Reply):
     short_answer: Short
 
 
-class ReferenceReply(_Reply):
+class ReferenceReply(ReplyModel):
     """Stage `reference`."""
 
     steps: Annotated[list[Line], _at_most(maxItems=4)]
     short_answer: Short
 
 
-class ShortAnswerReply(_Reply):
+class ShortAnswerReply(ReplyModel):
     """Stage `short_answer`."""
 
     short_answer: Short
 
 
-class CritiqueReply(_Reply):
+class CritiqueReply(ReplyModel):
     """Stage `evaluate`; the registry's names replace `deficit`'s type in `critique_schema`."""
 
     rationale: Line

@@ -1,21 +1,35 @@
 """Node `retrieve`: evidence for the question, found or as the caller supplies it."""
 
+from collections.abc import Sequence
+
 from langgraph.runtime import Runtime
 
 from ..retrieval.guardrails import screen
-from ..retrieval.passage import Found
+from ..retrieval.hybrid import Retrieval, Retriever
+from ..retrieval.passage import Found, Passage
 from .context import Context
 from .state import State, Update
 
 
 async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
-    """Evidence for the question itself; supplied evidence is marked where suspect, and never dropped."""
+    """Evidence for the question itself."""
     context = runtime.context
     question = state["question"]
-    if context.evidence is not None:
-        supplied = [Found(passage=passage, score=0.0) for passage in context.evidence]
-        return {"evidence": screen(supplied, drop=False).kept}
-    if context.retriever is None:
-        return {"evidence": ()}
-    retrieval = await context.retriever.retrieve([question], k=context.settings.retrieval_top_k)
-    return {"evidence": retrieval.found, "dropped": retrieval.dropped, "queries": (question,)}
+    first = await first_evidence(question, context.evidence, context.retriever, k=context.settings.retrieval_top_k)
+    asked = (question,) if context.evidence is None else ()
+    return {"evidence": first.found, "dropped": first.dropped, "queries": asked}
+
+
+async def first_evidence(
+    question: str, supplied: Sequence[Passage] | None, retriever: Retriever | None, *, k: int
+) -> Retrieval:
+    """What the first draft is written from: `supplied` whole, else the k best that the retriever finds.
+
+    Supplied evidence is marked where it is suspect, and never dropped.
+    """
+    if supplied is not None:
+        given = [Found(passage=passage, score=0.0) for passage in supplied]
+        return Retrieval(found=screen(given, drop=False).kept)
+    if retriever is None:
+        return Retrieval()
+    return await retriever.retrieve([question], k=k)

@@ -22,7 +22,7 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
         return {}
     plan = state.get("plan")
     mode = answer_mode(context, plan)
-    packed = None if mode == "memory" else pack(state.get("evidence", ()), context.evidence_tokens())
+    packed = None if mode == "memory" else pack(state.get("evidence", ()), context.model.owner.evidence_tokens())
     packing = packed.packing if packed is not None else Packing()
     if context.grounded and (packed is None or not packed.texts):
         return {"draft": not_found(), "packing": packing}
@@ -65,12 +65,10 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
         before = f"{state['draft'].answer} (short answer: {state['draft'].short_answer})"
         values |= {"draft": before, "directive": plan.directive, "suggestion": suggestion}
         stage = "rewrite"
-    prompt = messages(context, stage, question, packed, **values)
+    prompt = messages(context.settings, stage, question, packed, **values)
     reply = await context.model.ainvoke(stage, prompt, DraftReply, round_=round_)
     short = reply.short_answer
     if context.settings.short_answer == "stage":
-        prompt = messages(context, "short_answer", question, packed, draft=reply.answer)
+        prompt = messages(context.settings, "short_answer", question, packed, draft=reply.answer)
         short = (await context.model.ainvoke("short_answer", prompt, ShortAnswerReply, round_=round_)).short_answer
-    return Draft(
-        answer=reply.answer, short_answer=short, quotes=tuple(reply.quotes), abstained=is_abstention(short)
-    )
+    return Draft(answer=reply.answer, short_answer=short, quotes=tuple(reply.quotes), abstained=is_abstention(short))

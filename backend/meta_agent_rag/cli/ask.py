@@ -22,7 +22,9 @@ def ask(
     grounded: Annotated[
         bool, typer.Option("--grounded", help="Answer from the documents alone, or say NOT FOUND.")
     ] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Show every round: draft, signals, diagnosis, repair.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show every round: draft, signals, diagnosis, repair.")
+    ] = False,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
@@ -78,7 +80,9 @@ def _show_rounds(result: "Answer") -> None:
         if round_.reference is not None:
             screen.print(f"  reference: {plain(round_.reference.short_answer or round_.reference.error)}")
         if round_.signals is not None:
-            screen.print(f"  monitor: {'satisfied' if round_.satisfied else 'not satisfied'} ({_signals(round_.signals)})")
+            screen.print(
+                f"  monitor: {'satisfied' if round_.satisfied else 'not satisfied'} ({_signals(round_.signals)})"
+            )
         if round_.diagnosis is not None:
             diagnosis = round_.diagnosis
             screen.print(f"  {diagnosis.source}: [yellow]{diagnosis.deficit}[/], {plain(diagnosis.rationale)}")

@@ -21,8 +21,7 @@ def balance(set_: Assignments = None, json_: Json = False, debug: Debug = False)
         print_json(account.model_dump(mode="json"))
         return
     for info in account.balance_infos:
-        console().print(
-            f"{info.total_balance} {info.currency} left ({info.granted_balance} granted, {info.topped_up_balance} topped up)"
-        )
+        shares = f"{info.granted_balance} granted, {info.topped_up_balance} topped up"
+        console().print(f"{info.total_balance} {info.currency} left ({shares})")
     if not account.is_available:
         console().print("The account cannot serve calls; top it up.")

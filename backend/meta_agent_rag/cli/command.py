@@ -14,7 +14,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Assignments = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any setting, as `marag config show` lists them.")
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting, as `marag config show` lists them."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -28,7 +28,12 @@ def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) 
     book = tariff_book()
     if json_:
         print_json(
-            {"provider": choice.provider.name, "at": now, "models": models, "tariffs": book.model_dump(mode="json")["tariffs"]}
+            {
+                "provider": choice.provider.name,
+                "at": now,
+                "models": models,
+                "tariffs": book.model_dump(mode="json")["tariffs"],
+            }
         )
         return
     screen = console()

@@ -47,6 +47,8 @@ async def account_balance(settings: Settings) -> Balance:
     except openai.APIError as error:
         raise translated(error, where=f"DeepSeek at {choice.base_url}", model="-") from None
     except TimeoutError:
-        raise RefusedError(f"DeepSeek at {choice.base_url} did not tell its balance in {_SECONDS:.0f} s; try again.") from None
+        raise RefusedError(
+            f"DeepSeek at {choice.base_url} did not tell its balance in {_SECONDS:.0f} s; try again."
+        ) from None
     except ValueError:
         raise RefusedError(f"What {choice.base_url} sent is not a balance; is it DeepSeek's address?") from None

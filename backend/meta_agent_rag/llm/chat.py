@@ -9,6 +9,7 @@ from ..errors import (
     BalanceError,
     ContextWindowError,
     MetaRagError,
+    ModelError,
     RefusedError,
     UnreachableError,
 )
@@ -82,7 +83,9 @@ class ChatTransport:
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
     def _raise(self, error: Exception, request: Request) -> NoReturn:
-        raise translated(error, where=f"{self._choice.provider.label} at {self._choice.base_url}", model=request.model) from None
+        raise translated(
+            error, where=f"{self._choice.provider.label} at {self._choice.base_url}", model=request.model
+        ) from None
 
 
 def _langchain_messages(messages: tuple[Message, ...]) -> list["BaseMessage"]:
@@ -95,7 +98,9 @@ def _langchain_messages(messages: tuple[Message, ...]) -> list["BaseMessage"]:
 def _reply(message: "AIMessage") -> Reply:
     metadata = message.response_metadata
     return Reply(
-        text=str(message.text), usage=read_usage(metadata.get("token_usage")), finish_reason=metadata.get("finish_reason")
+        text=str(message.text),
+        usage=read_usage(metadata.get("token_usage")),
+        finish_reason=metadata.get("finish_reason"),
     )
 
 
@@ -119,19 +124,27 @@ def translated(error: Exception, *, where: str, model: str) -> MetaRagError:
     import openai
 
     if isinstance(error, openai.APIConnectionError):
-        return UnreachableError(f"{where} does not answer; check that it runs and that the address is right (`marag doctor`).")
+        return UnreachableError(
+            f"{where} does not answer; check that it runs and that the address is right (`marag doctor`)."
+        )
     if not isinstance(error, openai.APIStatusError):
         return RefusedError(f"{where} sent a reply that cannot be read: {error.message}; try again.")
-    status = error.status_code
-    if status in (401, 403):
-        return AuthenticationError(f"{where} refused the key ({status}); check the key (`marag doctor` names its variable).")
-    if status == 402:
-        return BalanceError(f"{where} says that the account is exhausted (402); top it up, then resume (`marag balance`).")
-    if status == 404:
-        return RefusedError(f"{where} does not know the model {model!r} or the path (404); check FLASH_MODEL, PRO_MODEL and the address.")
-    if status in (400, 413) and _is_too_long(error):
+    if error.status_code in (400, 413) and _is_too_long(error):
         return ContextWindowError(f"The prompt is longer than {model!r} at {where} reads; lower EVIDENCE_TOKENS.")
-    return RefusedError(f"{where} refused the call with {status}: {_words(error)}")
+    kind, words = _STATUS.get(error.status_code, (RefusedError, "{where} refused the call with {status}: {said}"))
+    return kind(words.format(where=where, model=model, status=error.status_code, said=_words(error)))
+
+
+_KEY_WORDS = "{where} refused the key ({status}); check the key (`marag doctor` names its variable)."
+_STATUS: Mapping[int, tuple[type[ModelError], str]] = {
+    401: (AuthenticationError, _KEY_WORDS),
+    403: (AuthenticationError, _KEY_WORDS),
+    402: (BalanceError, "{where} says that the account is exhausted (402); top it up, then resume (`marag balance`)."),
+    404: (
+        RefusedError,
+        "{where} does not know {model!r} or the path (404); check FLASH_MODEL, PRO_MODEL and the address.",
+    ),
+}
 
 
 def _is_too_long(error: Any) -> bool:

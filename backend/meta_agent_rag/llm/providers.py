@@ -56,7 +56,9 @@ def providers() -> Mapping[str, Provider]:
     """All providers by name, in the order in which `auto` tries them."""
     rows = yaml.safe_load(files(__package__).joinpath("providers.yaml").read_text(encoding="utf-8"))
     return {
-        name: Provider(name=name, **{("json_mode" if field == "json" else field): value for field, value in row.items()})
+        name: Provider(
+            name=name, **{("json_mode" if field == "json" else field): value for field, value in row.items()}
+        )
         for name, row in rows.items()
     }
 
@@ -73,9 +75,13 @@ def choose_provider(settings: Settings) -> Choice:
     if key is None and settings.llm_base_url:
         key = settings.llm_api_key
     elif key is None and provider.key and name != COMPATIBLE:
-        raise SettingsError(f"LLM_PROVIDER is {name!r} but {provider.key.upper()} is not set; set it in the environment or .env.")
+        raise SettingsError(
+            f"LLM_PROVIDER is {name!r} but {provider.key.upper()} is not set; set it in the environment or .env."
+        )
     if name == COMPATIBLE and not base_url:
-        raise SettingsError(f"LLM_PROVIDER is {name!r} but LLM_BASE_URL is not set; set it, for instance to http://127.0.0.1:8000/v1.")
+        raise SettingsError(
+            f"LLM_PROVIDER is {name!r} but LLM_BASE_URL is not set; set it, for instance to http://127.0.0.1:8000/v1."
+        )
     return Choice(provider=provider, base_url=base_url, api_key=key, models=_models(settings, provider), reason=reason)
 
 

@@ -76,7 +76,9 @@ class Price:
 @cache
 def tariff_book() -> TariffBook:
     """The dated tariffs that ship with the package."""
-    return TariffBook.model_validate(yaml.safe_load(files(__package__).joinpath("tariffs.yaml").read_text(encoding="utf-8")))
+    return TariffBook.model_validate(
+        yaml.safe_load(files(__package__).joinpath("tariffs.yaml").read_text(encoding="utf-8"))
+    )
 
 
 @cache
@@ -86,7 +88,9 @@ def _holidays(country: str, year: int) -> frozenset[date]:
     return frozenset(holidays.country_holidays(country, years=year))
 
 
-def price(usage: Usage, *, model: str, prices: str | None, at: datetime, book: TariffBook | None = None) -> Price | None:
+def price(
+    usage: Usage, *, model: str, prices: str | None, at: datetime, book: TariffBook | None = None
+) -> Price | None:
     """Cost of a call that used `usage` tokens of `model` at the time `at`.
 
     `prices` is the provider's name in genai-prices. Models of the embedded provider and unknown ones
@@ -99,7 +103,9 @@ def price(usage: Usage, *, model: str, prices: str | None, at: datetime, book: T
         at_peak = peak is not None and peak.covers(at)
         factor = peak.factor if peak is not None and at_peak else Decimal(1)
         tokens_usd = (
-            usage.cache_hit * tariff.cache_hit + usage.cache_miss * tariff.cache_miss + usage.completion * tariff.completion
+            usage.cache_hit * tariff.cache_hit
+            + usage.cache_miss * tariff.cache_miss
+            + usage.completion * tariff.completion
         )
         return Price(usd=tokens_usd * factor / _MILLION, peak=at_peak)
     if any(model in row.models for row in book.tariffs) or prices is None:
@@ -120,7 +126,9 @@ def _listed_price(usage: Usage, model: str, provider: str, at: datetime) -> Pric
     return Price(usd=listed.total_price)
 
 
-def highest_price(prompt_tokens: int, max_tokens: int, *, model: str, prices: str | None, at: datetime) -> Decimal | None:
+def highest_price(
+    prompt_tokens: int, max_tokens: int, *, model: str, prices: str | None, at: datetime
+) -> Decimal | None:
     """The most that a call could cost: nothing cached, the whole reply used, peak hours where there are any.
 
     A reservation of this much keeps a cost limit even when the call straddles a peak boundary.

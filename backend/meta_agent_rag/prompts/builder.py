@@ -104,8 +104,12 @@ def _read(name: str, source: str) -> Prompt:
         raise PromptError(f"The prompt {name!r} has no section 'instruction', the only one that is required.")
     for section in content:
         if section not in SECTIONS:
-            raise PromptError(f"The prompt {name!r} has an unknown section {section!r}; sections are: {', '.join(SECTIONS)}.")
-    return Prompt(name=name, sections={section: _section_text(name, section, value) for section, value in content.items()})
+            raise PromptError(
+                f"The prompt {name!r} has an unknown section {section!r}; sections are: {', '.join(SECTIONS)}."
+            )
+    return Prompt(
+        name=name, sections={section: _section_text(name, section, value) for section, value in content.items()}
+    )
 
 
 def _section_text(name: str, section: str, value: object) -> str:

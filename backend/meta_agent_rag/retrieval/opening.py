@@ -40,13 +40,9 @@ async def open_retriever(
     encoder = encoder or await asyncio.to_thread(open_encoder, settings)
     if corpus == SAMPLE:
         passages = sample_passages()
-        await ensure_corpus(
-            settings.marag_data_dir, corpus, passages, encoder, replace=True, on_progress=on_progress
-        )
+        await ensure_corpus(settings.marag_data_dir, corpus, passages, encoder, replace=True, on_progress=on_progress)
     async with open_corpus(settings.marag_data_dir, corpus, encoder.name, await encoder.dimension()) as opened:
-        yield HybridRetriever(
-            corpus=opened, encoder=encoder, pool=settings.retrieval_pool, rrf_k=settings.rrf_k
-        )
+        yield HybridRetriever(corpus=opened, encoder=encoder, pool=settings.retrieval_pool, rrf_k=settings.rrf_k)
 
 
 def require_embedded_stores(settings: Settings) -> None:

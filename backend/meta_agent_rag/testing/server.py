@@ -82,9 +82,7 @@ class LoopbackServer:
 
     def app(self) -> Starlette:
         """The application."""
-        routes = [
-            Route(f"{prefix}/chat/completions", self.chat, methods=["POST"]) for prefix in ("/v1", "")
-        ]
+        routes = [Route(f"{prefix}/chat/completions", self.chat, methods=["POST"]) for prefix in ("/v1", "")]
         return Starlette(routes=[*routes, *(Route(f"{prefix}/user/balance", self.balance) for prefix in ("/v1", ""))])
 
 
@@ -115,16 +113,13 @@ def _address(server: Server) -> str:
     return f"http://127.0.0.1:{port}/v1"
 
 
-async def serve_helpful(seconds: float) -> None:
+def serve_helpful(seconds: float) -> None:
     """Serve until killed, printing the address first: the other side of a benchmark, in a process of its own."""
-    server = Server(_config(LoopbackServer(behaviour=helpful(seconds))))
-    serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    sys.stdout.write(_address(server) + "\n")
-    sys.stdout.flush()
-    await serving
+    with loopback_server(helpful(seconds)) as server:
+        sys.stdout.write(server.base_url + "\n")
+        sys.stdout.flush()
+        sys.stdin.buffer.read()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve_helpful(float(sys.argv[1])))
+    serve_helpful(float(sys.argv[1]))

@@ -33,7 +33,7 @@ class Deficit:
     retrieves: bool
     examples: tuple[str, ...] = ()
     priority: int = 100
-    heuristic: Heuristic = lambda signals: False  # noqa: E731, ARG005
+    heuristic: Heuristic = lambda signals: False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name in _TAKEN:

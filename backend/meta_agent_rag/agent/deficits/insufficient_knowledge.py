@@ -11,7 +11,7 @@ def _nothing_to_stand_on(signals: Signals) -> bool:
 DEFICIT = Deficit(
     name="insufficient_knowledge",
     when="a fact that some hop of the question needs is neither in the evidence nor known",
-    directive="New evidence may have been added at the end. Find the missing fact in it, then join it to what was known.",
+    directive="New evidence may stand at the end. Find the missing fact in it, then join it to what was known.",
     answer_mode="evidence_and_memory",
     retrieves=True,
     examples=(

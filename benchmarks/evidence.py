@@ -1,0 +1,59 @@
+"""The evidence that a mode gives to every method alike."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+from meta_agent_rag.retrieval.corpus import Progress, ensure_corpus
+from meta_agent_rag.retrieval.hybrid import Retriever
+from meta_agent_rag.retrieval.opening import open_encoder, open_retriever, require_embedded_stores
+from meta_agent_rag.retrieval.passage import Passage
+
+from .config import RunConfig
+from .datasets import LoadedQuestions, Question
+
+
+def supplied(question: Question, mode: str) -> tuple[Passage, ...] | None:
+    """The paragraphs that come with a question: all (`gold`), the supporting ones, or none (`open_domain`)."""
+    if mode == "open_domain":
+        return None
+    wanted = [paragraph for paragraph in question.paragraphs if mode == "gold" or paragraph.is_supporting]
+    return unique(paragraph.passage() for paragraph in wanted)
+
+
+def pooled(questions: Sequence[Question]) -> tuple[Passage, ...]:
+    """All paragraphs of a data file, each once, in the order of the file."""
+    return unique(paragraph.passage() for question in questions for paragraph in question.paragraphs)
+
+
+def unique(passages: Iterable[Passage]) -> tuple[Passage, ...]:
+    """Each passage once, in the order of first appearance."""
+    return tuple({passage.id: passage for passage in passages}.values())
+
+
+@asynccontextmanager
+async def open_domain(
+    config: RunConfig, loaded: LoadedQuestions, on_progress: Progress | None
+) -> AsyncIterator[Retriever | None]:
+    """The retriever of an `open_domain` run, over a corpus of its own; `None` in the other modes.
+
+    The corpus pools the whole data file, whatever the sample, and is named by its content: it is
+    built once, and no other corpus is touched. `--corpus NAME` takes an ingested one instead.
+    """
+    if config.mode != "open_domain":
+        yield None
+        return
+    require_embedded_stores(config.settings)
+    encoder = open_encoder(config.settings)
+    name = config.corpus
+    if name is None:
+        name = f"bench-{config.dataset}-{loaded.sha256[:12]}-{encoder.name.rsplit('/', 1)[-1].lower()}"
+        await ensure_corpus(
+            config.settings.marag_data_dir,
+            name,
+            pooled(loaded.questions),
+            encoder,
+            replace=True,
+            on_progress=on_progress,
+        )
+    async with open_retriever(config.settings, name, encoder=encoder) as retriever:
+        yield retriever

@@ -1,0 +1,92 @@
+"""A run's folder: what it holds, and how an interrupted one is taken up again."""
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.journal import Journal, read_journal
+from meta_agent_rag.llm.ledger import read_ledger
+
+CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
+
+
+class RunFolder:
+    """`RESULTS/<utc>-<dataset>-<mode>/` with config, samples, calls, predictions, summary and report."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._samples: Journal | None = None
+
+    @classmethod
+    def create(cls, results: Path, *, at: datetime, dataset: str, mode: str, config: Mapping[str, Any]) -> "RunFolder":
+        """A new folder; a second run within a second gets a number."""
+        stem = f"{at:%Y%m%dT%H%M%SZ}-{dataset}-{mode}"
+        for number in range(1, 1000):
+            path = results / (stem if number == 1 else f"{stem}-{number}")
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise InputError(
+                    f"The folder {str(results)!r} cannot be written ({error}); give --output-dir."
+                ) from None
+            folder = cls(path)
+            folder.write_json(CONFIG, config)
+            return folder
+        raise InputError(f"{str(results)!r} has a thousand runs of this second; give another --output-dir.")
+
+    @classmethod
+    def resume(cls, run: str, results: Path) -> "RunFolder":
+        """An existing folder, by path or by its name below `results`."""
+        for path in (Path(run), results / run):
+            if (path / CONFIG).is_file():
+                return cls(path)
+        raise InputError(f"--resume {run!r} is no run folder, and {str(results)!r} has none of that name.")
+
+    @property
+    def calls(self) -> Path:
+        """The ledger's file."""
+        return self.path / CALLS
+
+    def config(self) -> dict[str, Any]:
+        """The configuration that the run was started with."""
+        try:
+            config: dict[str, Any] = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
+        except ValueError:
+            raise InputError(f"{str(self.path / CONFIG)!r} is damaged; start the run anew.") from None
+        return config
+
+    def rows(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The rows written so far by (question id, method); a later one replaces an earlier, a torn one is none."""
+        return {(row["id"], row["method"]): row for row in read_journal(self.path / SAMPLES).rows}
+
+    def paid_usd(self) -> Decimal:
+        """What the run has paid so far; a call whose price is unknown counts nothing."""
+        return sum((row.paid_usd or Decimal(0) for row in read_ledger(self.calls)), Decimal(0))
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Append a row, on the disk before this returns."""
+        self._samples = self._samples or Journal(self.path / SAMPLES, durable=True)
+        self._samples.append(row)
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._samples is not None:
+            self._samples.close()
+            self._samples = None
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write a whole file, or leave the old one."""
+        self.write_text(name, json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a whole file, or leave the old one."""
+        unfinished = self.path / f".{name}.unfinished"
+        unfinished.write_text(text, encoding="utf-8")
+        os.replace(unfinished, self.path / name)

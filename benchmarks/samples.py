@@ -1,0 +1,96 @@
+"""A row of `samples.jsonl`: one question by one method, with all its rounds, scored."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from meta_agent_rag.agent.engine import Answer
+from meta_agent_rag.agent.state import Round
+from meta_agent_rag.grounding.quotes import is_verbatim
+
+from .datasets import Question
+from .metrics import score_answer
+
+
+def sample_row(question: Question, method: str, answer: Answer, *, latency_s: float) -> dict[str, Any]:
+    """The row of an answered question; scores are 0..1, money USD as text, time seconds."""
+    score = score_answer(answer.short_answer, question.golds)
+    totals = answer.totals
+    return {
+        **_asked(question, method),
+        "prediction": answer.short_answer,
+        "answer": answer.text,
+        **asdict(score),
+        "stop_reason": answer.stop_reason,
+        "fired": answer.fired,
+        "chosen": answer.chosen,
+        "rounds": [_round_row(round_, question) for round_ in answer.rounds],
+        "evidence": [found.passage.id for found in answer.evidence],
+        "suspect": [found.passage.id for found in answer.evidence if found.suspect],
+        "dropped": [asdict(dropped) for dropped in answer.dropped],
+        "supporting_facts": supporting_facts(question, answer),
+        "latency_s": round(latency_s, 4),
+        "llm_calls": totals.calls,
+        "tokens": {
+            "prompt": totals.prompt_tokens,
+            "cache_hit": totals.cache_hit_tokens,
+            "completion": totals.completion_tokens,
+        },
+        "cost_usd": totals.cost_usd,
+        "paid_usd": totals.paid_usd,
+        "error": None,
+    }
+
+
+def failed_row(question: Question, method: str, error: Exception, *, latency_s: float) -> dict[str, Any]:
+    """The row of a question that could not be answered: counted, listed, and no zero in disguise."""
+    return {
+        **_asked(question, method),
+        "prediction": None,
+        "em": None,
+        "f1": None,
+        "precision": None,
+        "recall": None,
+        "rounds": [],
+        "latency_s": round(latency_s, 4),
+        "error": f"{type(error).__name__}: {error}",
+    }
+
+
+def _asked(question: Question, method: str) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "method": method,
+        "question": question.text,
+        "gold": question.answer,
+        "aliases": list(question.aliases),
+        "type": question.type,
+        "hops": question.hops,
+    }
+
+
+def _round_row(round_: Round, question: Question) -> dict[str, Any]:
+    score = score_answer(round_.draft.short_answer, question.golds)
+    return {**asdict(round_), "em": score.em, "f1": score.f1}
+
+
+def supporting_facts(question: Question, answer: Answer) -> list[tuple[str, int]]:
+    """The sentences that the chosen draft quoted, as (title, sentence index), each once.
+
+    Only verbatim quotes count; one that spans sentences counts for each of them.
+    """
+    quotes = answer.rounds[answer.chosen].draft.quotes
+    return [
+        (paragraph.title, index)
+        for paragraph in question.paragraphs
+        for index, sentence in enumerate(paragraph.sentences)
+        if any(is_verbatim(quote, [sentence]) or is_verbatim(sentence, [quote]) for quote in quotes)
+    ]
+
+
+def official_predictions(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Predictions as the official HotpotQA script reads them; a failed question has an empty answer."""
+    return {
+        "answer": {row["id"]: row["prediction"] or "" for row in rows},
+        "sp": {row["id"]: row.get("supporting_facts", []) for row in rows},
+    }
