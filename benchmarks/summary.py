@@ -8,6 +8,7 @@ from typing import Any
 from .statistics import bootstrap_ci, percentiles
 
 SCORES = ("em", "f1", "precision", "recall")
+_TOKENS = ("prompt", "cache_hit", "completion")
 _CURVE = ("p50", "p75", "p90", "p99")
 Row = Mapping[str, Any]
 
@@ -49,9 +50,7 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
         "f1_ci95": _interval(values["f1"], seed),
         "latency_s": percentiles(latencies) if latencies else dict.fromkeys(_CURVE),
         "llm_calls": sum(row["llm_calls"] for row in answered),
-        "tokens": {
-            kind: sum(row["tokens"][kind] for row in answered) for kind in ("prompt", "cache_hit", "completion")
-        },
+        "tokens": {kind: sum(row["tokens"][kind] for row in answered) for kind in _TOKENS},
         "cost_usd": _cost(answered),
         "rounds_mean": round(sum(len(row["rounds"]) for row in answered) / len(answered), 3) if answered else None,
         "trigger_rate": round(len(fired) / len(answered), 4) if answered else None,
@@ -80,9 +79,8 @@ def _cost(rows: Sequence[Row]) -> float | None:
 
 def _diagnosed(rows: Sequence[Row], deficit: str) -> int:
     """Repairs of a deficit, over all rounds."""
-    return sum(
-        round_["plan"] is not None and round_["plan"]["deficit"] == deficit for row in rows for round_ in row["rounds"]
-    )
+    plans = [round_["plan"] for row in rows for round_ in row["rounds"] if round_["plan"] is not None]
+    return sum(plan["deficit"] == deficit for plan in plans)
 
 
 def _first(row: Row) -> float:

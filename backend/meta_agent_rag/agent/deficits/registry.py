@@ -51,9 +51,8 @@ class DeficitRegistry:
     def guess(self, signals: Signals | None) -> Deficit:
         """The deficit that the rules name: the lowest priority whose heuristic holds, else the last resort."""
         by_priority = sorted(self.deficits, key=lambda deficit: (deficit.priority, deficit.name))
-        return next(
-            (deficit for deficit in by_priority if signals is not None and deficit.heuristic(signals)), by_priority[-1]
-        )
+        holding = (deficit for deficit in by_priority if signals is not None and deficit.heuristic(signals))
+        return next(holding, by_priority[-1])
 
 
 def discover_deficits(folder: Path | None = None) -> DeficitRegistry:

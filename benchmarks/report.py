@@ -1,0 +1,147 @@
+"""`report.md` and the table on the screen: our figures, and published ones with what differs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from meta_agent_rag.llm.opening import described
+from meta_agent_rag.llm.providers import choose_provider
+
+from .config import RunConfig
+from .published import Protocol, differences, published_rows
+
+_EVIDENCE = {
+    "gold": "supplied_context",
+    "supporting": "the supporting paragraphs alone",
+    "open_domain": "pooled_contexts",
+}
+Cells = tuple[str, ...]
+HEAD: Cells = ("method", "EM [95 %]", "F1 [95 %]", "prec.", "rec.", "fired", "fixed", "broken", "calls", "USD", "p50 s")
+PUBLISHED_HEAD: Cells = ("published", "EM", "F1", "prec.", "rec.", "not comparable, since")
+
+
+def protocol(config: RunConfig, *, n: int, pooled: int) -> Protocol:
+    """How this run was measured, in the words that published rows are compared by."""
+    models = choose_provider(config.settings).models
+    sample = f"rows {config.limit}" if config.limit else f"{n} drawn with seed {config.seed}"
+    return Protocol(
+        dataset=config.dataset,
+        evidence=f"the corpus {config.corpus}" if config.corpus else _EVIDENCE[config.mode],
+        model=" and ".join(dict.fromkeys(models.values())),
+        n=n,
+        sample=sample,
+        pooled_questions=pooled if config.mode == "open_domain" and not config.corpus else None,
+    )
+
+
+def our_rows(summary: Mapping[str, Any]) -> list[Cells]:
+    """A row a method."""
+    return [_ours(name, figures) for name, figures in summary["methods"].items()]
+
+
+def _ours(name: str, figures: Mapping[str, Any]) -> Cells:
+    p50 = figures["latency_s"]["p50"]
+    fired = figures["trigger_rate"]
+    return (
+        name,
+        _with_interval(figures, "em"),
+        _with_interval(figures, "f1"),
+        f"{figures['precision']:.1f}",
+        f"{figures['recall']:.1f}",
+        "-" if fired is None else f"{fired:.0%}",
+        str(figures["fixed"]),
+        str(figures["broken"]),
+        str(figures["llm_calls"]),
+        "unknown" if figures["cost_usd"] is None else f"{figures['cost_usd']:.4f}",
+        "-" if p50 is None else f"{p50:.2f}",
+    )
+
+
+def _with_interval(figures: Mapping[str, Any], score: str) -> str:
+    low, high = figures[f"{score}_ci95"]
+    return f"{figures[score]:.1f} [{low:.1f}, {high:.1f}]"
+
+
+def published_table(dataset: str, ours: Protocol) -> list[Cells]:
+    """Published rows of the data set, each with what makes it another protocol."""
+    return [
+        (
+            row.name,
+            f"{row.em:.1f}",
+            f"{row.f1:.1f}",
+            "-" if row.precision is None else f"{row.precision:.1f}",
+            "-" if row.recall is None else f"{row.recall:.1f}",
+            "; ".join(differences(row, ours)) or "(same protocol)",
+        )
+        for row in published_rows(dataset)
+    ]
+
+
+def markdown(config: RunConfig, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], ours: Protocol) -> str:
+    """The whole of `report.md`."""
+    parts = [
+        _headline(summary),
+        f"Data set {config.dataset}, mode {config.mode}, {summary['n']} questions ({ours.sample}); "
+        f"model {described(choose_provider(config.settings), config.settings)}.",
+        _as_markdown(HEAD, our_rows(summary)),
+        _deficits(summary),
+        _failures(rows),
+    ]
+    published = published_table(config.dataset, ours)
+    if published:
+        parts += ["## Published figures, of other protocols", _as_markdown(PUBLISHED_HEAD, published)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _headline(summary: Mapping[str, Any]) -> str:
+    name, figures = next(iter(summary["methods"].items()))
+    return (
+        f"**{name} scores {_with_interval(figures, 'f1')} F1 and {_with_interval(figures, 'em')} EM over "
+        f"{figures['n']} questions** (percent, 95 % bootstrap intervals); {figures['answered']} answered, "
+        f"{figures['errors']} failed."
+    )
+
+
+def _deficits(summary: Mapping[str, Any]) -> str:
+    names = list(next(iter(summary["methods"].values()))["deficits"])
+    fired = [
+        (method, *(str(figures["deficits"][name]) for name in names), _reasons(figures["stop_reasons"]))
+        for method, figures in summary["methods"].items()
+        if figures["trigger_rate"]
+    ]
+    if not fired:
+        return ""
+    return "## Repairs by deficit\n\n" + _as_markdown(("method", *names, "stopped because"), fired)
+
+
+def _reasons(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in counts.items())
+
+
+def _failures(rows: Sequence[Mapping[str, Any]]) -> str:
+    failed = [f"- {row['method']} {row['id']}: {row['error']}" for row in rows if row["error"] is not None]
+    return "## Failed questions (counted as unanswered)\n\n" + "\n".join(failed) if failed else ""
+
+
+def _as_markdown(head: Cells, rows: Sequence[Cells]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
+    """Print the tables."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    title = f"{config.dataset}, {config.mode}, {summary['n']} questions (percent)"
+    published = published_table(config.dataset, ours)
+    tables = [(title, HEAD, our_rows(summary)), ("Published figures, of other protocols", PUBLISHED_HEAD, published)]
+    for caption, head, rows in tables:
+        if rows:
+            table = Table(title=caption, title_justify="left", highlight=False)
+            for cell in head:
+                table.add_column(cell)
+            for row in rows:
+                table.add_row(*(Text(cell) for cell in row))
+            console.print(table)
