@@ -16,7 +16,7 @@ _EVIDENCE = {
 }
 Cells = tuple[str, ...]
 HEAD: Cells = ("method", "EM [95 %]", "F1 [95 %]", "prec.", "rec.", "fired", "fixed", "broken", "calls", "USD", "p50 s")
-PUBLISHED_HEAD: Cells = ("published", "EM", "F1", "prec.", "rec.", "not comparable, since")
+PUBLISHED_HEAD: Cells = ("published", "EM", "F1", "prec.", "rec.", "not comparable")
 
 
 def protocol(config: RunConfig, *, n: int, pooled: int) -> Protocol:
@@ -70,7 +70,7 @@ def published_table(dataset: str, ours: Protocol) -> list[Cells]:
             f"{row.f1:.1f}",
             "-" if row.precision is None else f"{row.precision:.1f}",
             "-" if row.recall is None else f"{row.recall:.1f}",
-            "; ".join(differences(row, ours)) or "(same protocol)",
+            "; ".join(differences(row, ours)),
         )
         for row in published_rows(dataset)
     ]
@@ -127,21 +127,29 @@ def _as_markdown(head: Cells, rows: Sequence[Cells]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
+def _aspects(differing: str) -> str:
+    """The names of what differs, without the values."""
+    return ", ".join(part.partition(":")[0] for part in differing.split("; ")) + " differ"
+
+
 def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
     """Print the tables."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
     title = f"{config.dataset}, {config.mode}, {summary['n']} questions (percent)"
-    published = published_table(config.dataset, ours)
-    tables = [(title, HEAD, our_rows(summary)), ("Published figures, of other protocols", PUBLISHED_HEAD, published)]
+    published = [(*row[:-1], _aspects(row[-1])) for row in published_table(config.dataset, ours)]
+    caption = "Published figures of other protocols: not comparable (report.md says what differs)"
+    tables = [(title, HEAD, our_rows(summary)), (caption, PUBLISHED_HEAD, published)]
     for caption, head, rows in tables:
-        if rows:
-            table = Table(title=caption, title_justify="left", highlight=False)
-            for cell in head:
-                table.add_column(cell)
-            for row in rows:
-                table.add_row(*(Text(cell) for cell in row))
-            console.print(table)
+        if not rows:
+            continue
+        table = Table(title=caption, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for cell in head:
+            table.add_column(cell.replace(" [", "\n["), overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell.replace(" [", "\n[")) for cell in row))
+        console.print(table)

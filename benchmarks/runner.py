@@ -56,9 +56,7 @@ def main(
         list[str] | None, typer.Option(metavar="NAME", help="Leave a deficit out, as the paper's ablations do.")
     ] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders go.")] = Path("RESULTS"),
-    resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Take up an interrupted run.")
-    ] = None,
+    resume: Annotated[str | None, typer.Option(metavar="RUN", help="Take up an interrupted run.")] = None,
     display_: Annotated[
         Literal["rich", "plain", "json", "none"], typer.Option("--display", help="How the run shows itself.")
     ] = "rich",

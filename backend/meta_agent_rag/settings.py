@@ -18,15 +18,9 @@ UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
 _WORKING_FOLDER_ENV = Path(".env")
 
 
-def _stage_tiers(value: object) -> dict[str, Tier]:
-    """Read `stage=tier,stage=tier`, or take the mapping as it is."""
-    pairs = value if isinstance(value, dict) else _pairs(str(value))
-    tiers: dict[str, Tier] = {}
-    for stage, tier in pairs.items():
-        if tier not in ("flash", "pro"):
-            raise ValueError(f"stage {stage!r} has the tier {tier!r}; a tier is 'flash' or 'pro'")
-        tiers[stage] = tier
-    return tiers
+def _stage_tiers(value: object) -> object:
+    """Read `stage=tier,stage=tier`; a mapping is taken as it is."""
+    return _pairs(value) if isinstance(value, str) else value
 
 
 def _pairs(text: str) -> dict[str, str]:

@@ -21,10 +21,8 @@ def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) 
 
     choice = choose_provider(Settings.load(set_ or ()))
     now = datetime.now(UTC)
-    models = {
-        tier: {"model": model, "usd_per_million": million_token_prices(model, choice.provider.prices, now)}
-        for tier, model in choice.models.items()
-    }
+    known = {model: million_token_prices(model, choice.provider.prices, now) for model in choice.models.values()}
+    models = {tier: {"model": model, "usd_per_million": known[model]} for tier, model in choice.models.items()}
     book = tariff_book()
     if json_:
         print_json(
@@ -38,10 +36,9 @@ def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) 
         return
     screen = console()
     screen.print(f"[bold]{choice.provider.label}[/] ({choice.reason}), prices in USD per million tokens now:")
-    for tier, row in models.items():
-        known = row["usd_per_million"]
-        listed = ", ".join(f"{kind} {amount}" for kind, amount in known.items()) if known else "no known price"
-        screen.print(f"  {tier}: {row['model']}: {listed}")
+    for tier, model in choice.models.items():
+        listed = ", ".join(f"{kind} {amount}" for kind, amount in (known[model] or {}).items())
+        screen.print(f"  {tier}: {model}: {listed or 'no known price'}")
     screen.print("[bold]Dated tariffs[/] (off-peak)")
     for tariff in book.tariffs:
         span = f"{tariff.since or '...'} to {tariff.until or '...'}"

@@ -17,6 +17,7 @@ from .exchange import Message, Reply, Request, Usage
 from .providers import Choice
 
 if TYPE_CHECKING:
+    import openai
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_openai import ChatOpenAI
 
@@ -42,9 +43,10 @@ class ChatTransport:
         """Send one call. Raises a `ModelError` with the remedy."""
         import openai
 
-        model = self._model = self._model or await asyncio.to_thread(self._build)
+        if self._model is None:
+            self._model = await asyncio.to_thread(self._build)
         try:
-            message = await model.ainvoke(
+            message = await self._model.ainvoke(
                 _langchain_messages(request.messages),
                 model=request.model,
                 max_tokens=request.max_tokens,
@@ -82,7 +84,7 @@ class ChatTransport:
         schema = {"name": "reply", "strict": True, "schema": request.json_schema}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
-    def _raise(self, error: Exception, request: Request) -> NoReturn:
+    def _raise(self, error: "openai.APIError", request: Request) -> NoReturn:
         raise translated(
             error, where=f"{self._choice.provider.label} at {self._choice.base_url}", model=request.model
         ) from None
@@ -119,7 +121,7 @@ def read_usage(reported: Mapping[str, Any] | None) -> Usage | None:
     )
 
 
-def translated(error: Exception, *, where: str, model: str) -> MetaRagError:
+def translated(error: "openai.APIError", *, where: str, model: str) -> MetaRagError:
     """An error of the SDK as one of ours, with the remedy."""
     import openai
 

@@ -52,9 +52,9 @@ async def open_language_model(
 def described(choice: Choice, settings: Settings) -> str:
     """The provider, its models and why it was taken, in one line."""
     if choice.provider.name == EMBEDDED:
-        weights = embedded_model_file(settings)
+        embedded_model_file(settings)
         size = "" if settings.embedded_model_path else ", a real model and a very small one"
-        return f"{weights.stem} on this machine{size}; {choice.reason}"
+        return f"{choice.models['flash']} on this machine{size}; {choice.reason}"
     models = " and ".join(dict.fromkeys(choice.models.values()))
     return f"{models} at {choice.provider.label}; {choice.reason}"
 

@@ -100,10 +100,11 @@ def _pick(settings: Settings) -> tuple[str, str]:
 
 
 def _models(settings: Settings, provider: Provider) -> Mapping[Tier, str]:
-    if provider.name == EMBEDDED:
-        return {"flash": EMBEDDED, "pro": EMBEDDED}
-    flash = settings.flash_model or provider.flash
-    pro = settings.pro_model or provider.pro or flash
+    if provider.name == EMBEDDED and settings.embedded_model_path is not None:
+        return dict.fromkeys(("flash", "pro"), settings.embedded_model_path.stem)
+    own = provider.name == EMBEDDED  # one file serves both tiers, whatever models are named
+    flash = (None if own else settings.flash_model) or provider.flash
+    pro = (None if own else settings.pro_model) or provider.pro or flash
     if flash is None or pro is None:
         raise SettingsError("FLASH_MODEL is not set; name the model that LLM_BASE_URL serves (PRO_MODEL follows it).")
     return {"flash": flash, "pro": pro}

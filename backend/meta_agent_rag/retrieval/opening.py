@@ -37,7 +37,8 @@ async def open_retriever(
     Raises `CorpusError` where there is no such corpus, or it was built with another encoder.
     """
     require_embedded_stores(settings)
-    encoder = encoder or await asyncio.to_thread(open_encoder, settings)
+    if encoder is None:
+        encoder = await asyncio.to_thread(open_encoder, settings)
     if corpus == SAMPLE:
         passages = sample_passages()
         await ensure_corpus(settings.marag_data_dir, corpus, passages, encoder, replace=True, on_progress=on_progress)
