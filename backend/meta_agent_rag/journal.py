@@ -33,7 +33,7 @@ class Journal:
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write one record and hand it to the operating system."""
-        self._file.write(json.dumps(row, ensure_ascii=False, default=str).encode("utf-8") + b"\n")
+        self._file.write(_line(row))
         self._file.flush()
         if self._durable:
             os.fsync(self._file.fileno())
@@ -63,6 +63,11 @@ def read_journal(path: Path) -> Records:
         else:
             damaged += 1
     return Records(rows=tuple(rows), damaged=damaged)
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    # half a surrogate pair, which a reply cut short can hold, has no UTF-8: it is kept as its JSON escape
+    return json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _lines(path: Path) -> Iterator[bytes]:

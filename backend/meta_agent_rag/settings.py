@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from platformdirs import user_data_path
-from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, PositiveFloat, PositiveInt, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from .errors import SettingsError
@@ -30,6 +30,17 @@ def _pairs(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+def _key(secret: SecretStr) -> SecretStr:
+    """Keys travel in an HTTP header: no blanks around them, and nothing that a header cannot hold."""
+    text = secret.get_secret_value().strip()
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError("it holds characters that no key has; copy it again")
+    return SecretStr(text)
+
+
+Key = Annotated[SecretStr, AfterValidator(_key)]
+
+
 class Settings(BaseSettings):
     """All settings of the package; frozen, so that a run cannot change under its own feet."""
 
@@ -46,11 +57,11 @@ class Settings(BaseSettings):
         None,
         description="Any OpenAI-compatible endpoint, for instance http://127.0.0.1:8000/v1 (vLLM, Ollama, llama.cpp).",
     )
-    llm_api_key: SecretStr | None = Field(None, description="Key for LLM_BASE_URL, where it asks for one.")
-    deepseek_api_key: SecretStr | None = Field(None, description="Key for DeepSeek.")
-    openai_api_key: SecretStr | None = Field(None, description="Key for OpenAI.")
-    groq_api_key: SecretStr | None = Field(None, description="Key for Groq.")
-    google_api_key: SecretStr | None = Field(None, description="Key for Gemini's OpenAI-compatible endpoint.")
+    llm_api_key: Key | None = Field(None, description="Key for LLM_BASE_URL, where it asks for one.")
+    deepseek_api_key: Key | None = Field(None, description="Key for DeepSeek.")
+    openai_api_key: Key | None = Field(None, description="Key for OpenAI.")
+    groq_api_key: Key | None = Field(None, description="Key for Groq.")
+    google_api_key: Key | None = Field(None, description="Key for Gemini's OpenAI-compatible endpoint.")
     flash_model: str | None = Field(None, description="Model of the flash tier; default: the provider's.")
     pro_model: str | None = Field(None, description="Model of the pro tier; default: the provider's.")
     embedded_model_path: Path | None = Field(
@@ -115,7 +126,7 @@ class Settings(BaseSettings):
         "BAAI/bge-small-en-v1.5",
         description="Encoder of passages; the packaged all-MiniLM-L6-v2 where it cannot be had.",
     )
-    hf_token: SecretStr | None = Field(
+    hf_token: Key | None = Field(
         None, description="Token for the Hugging Face hub; logs in, and quietens its progress noise."
     )
     qdrant_url: str | None = Field(None, description="Qdrant server; default: embedded.")
@@ -150,6 +161,8 @@ class Settings(BaseSettings):
             return cls(**values)  # type: ignore[arg-type]  # names and values are checked by pydantic
         except ValidationError as error:
             raise SettingsError(_first_fault(error)) from None
+        except UnicodeDecodeError:
+            raise SettingsError("The file .env in this folder is not UTF-8 text; save it as UTF-8.") from None
 
 
 def _assigned(assignments: Sequence[str]) -> dict[str, object]:
@@ -176,6 +189,6 @@ def _first_fault(error: ValidationError) -> str:
 def described() -> list[tuple[str, str, Any]]:
     """Every setting as (environment name, description, default), in the order of the class."""
     return [
-        (name.upper(), field.description or "", field.get_default(call_default_factory=False))
+        (name.upper(), field.description or "", None if field.default_factory else field.default)
         for name, field in Settings.model_fields.items()
     ]

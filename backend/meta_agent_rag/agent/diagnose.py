@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from decimal import Decimal
 
 from langgraph.runtime import Runtime
 
@@ -30,6 +31,8 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
         plan=state.get("plan"),
     )
     stop_reason: str | None
+    if _nothing_to_go_by(state, context):
+        return {"rounds": (replace(round_, cost_usd=Decimal(0)),), "stop_reason": "no_evidence"}
     try:
         round_ = await _monitored(state, context, round_)
         stop_reason = _stop_reason(state, context, round_)
@@ -54,6 +57,11 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
     signals = await measure(context, round_.draft, reference, packed)
     satisfied = policy(context.settings.monitor_policy)(signals, context.settings)
     return replace(round_, reference=reference, signals=signals, satisfied=satisfied)
+
+
+def _nothing_to_go_by(state: State, context: Context) -> bool:
+    """Where memory is off and nothing was or can be found, no round could change NOT FOUND."""
+    return context.grounded and context.retriever is None and not state.get("evidence")
 
 
 def _packed(state: State, context: Context) -> Packed:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class Answer:
     """An answer with everything that led to it.
 
-    `text` is the chosen draft's answer with citations `[n]`, where n counts `evidence` from 1;
-    `short_answer` the bare fact; `chosen` the index of the round it comes from; `calls` the ledger
-    rows of this question.
+    `text` is the chosen draft's answer with citations `[n]`, where n counts the passages that its
+    round packed from 1; `short_answer` the bare fact; `chosen` the index of the round it comes from;
+    `calls` the ledger rows of this question.
     """
 
     question: str

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from ..errors import RefusedError, StructuredOutputError, UnknownNameError
+from ..errors import ModelError, UnknownNameError
 from ..grounding.abstention import is_abstention
 from ..grounding.normalise import normalised
 from ..grounding.quotes import verbatim_share
@@ -40,12 +40,14 @@ def policy(name: str) -> Policy:
 async def reference_answer(context: Context, question: str, packed: Packed, *, round_: int) -> Reference:
     """An answer over the same evidence, step by step and without sight of the draft.
 
-    A reply that cannot be used is recorded as such; it never counts as agreement.
+    A failed call is recorded as such; it never counts as agreement. Raises only what must stop the run.
     """
     prompt = messages(context.settings, "reference", question, packed)
     try:
         reply = await context.model.ainvoke("reference", prompt, ReferenceReply, round_=round_)
-    except (StructuredOutputError, RefusedError) as error:
+    except ModelError as error:
+        if error.stops_run:
+            raise
         return Reference(short_answer="", steps=(), packed_ids=packed.packing.packed_ids, error=str(error))
     return Reference(short_answer=reply.short_answer, steps=tuple(reply.steps), packed_ids=packed.packing.packed_ids)
 

@@ -1,5 +1,6 @@
 """Packs evidence into a prompt by token budget: whole passages first, else whole sentences, never characters."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -7,6 +8,8 @@ from html import escape
 from ..prompts.tokens import estimate_tokens
 from ..retrieval.passage import Found, Passage
 from .state import Packing
+
+_CLOSING = re.compile(r"<\s*/\s*(passage)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,5 +79,5 @@ def sentences(text: str) -> list[str]:
 
 def _block(passage: Passage, number: int, text: str) -> str:
     title = f' title="{escape(passage.title)}"' if passage.title else ""
-    fenced = text.replace("</passage", "<\\/passage")
+    fenced = _CLOSING.sub(r"<\\/\1", text)
     return f'<passage n="{number}"{title}>{fenced}</passage>'

@@ -4,9 +4,10 @@
 from running on. They are not checked, since a longer reply is no fault.
 """
 
+from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 
 from .deficits import DeficitRegistry
 from .state import NO_DEFICIT
@@ -14,11 +15,19 @@ from .state import NO_DEFICIT
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
+def _without_blanks(value: object) -> object:
+    """A list without its blank entries: asked to leave a list empty, models send `[""]`."""
+    if not isinstance(value, list):
+        return value
+    return [item for item in value if not isinstance(item, str) or item.strip()]
+
+
 def _at_most(**hints: Any) -> Any:
     return Field(json_schema_extra=hints)
 
 
 Line = Annotated[_Text, _at_most(maxLength=300)]
+Lines = Annotated[list[Line], BeforeValidator(_without_blanks)]
 Short = Annotated[_Text, _at_most(maxLength=100)]
 
 
@@ -31,7 +40,7 @@ class ReplyModel(BaseModel):
 class DraftReply(ReplyModel):
     """Stages `write` and `rewrite`."""
 
-    quotes: Annotated[list[Line], _at_most(maxItems=4)]
+    quotes: Annotated[Lines, _at_most(maxItems=4)]
     answer: Line
     short_answer: Short
 
@@ -39,7 +48,7 @@ class DraftReply(ReplyModel):
 class ReferenceReply(ReplyModel):
     """Stage `reference`."""
 
-    steps: Annotated[list[Line], _at_most(maxItems=4)]
+    steps: Annotated[Lines, _at_most(maxItems=4)]
     short_answer: Short
 
 
@@ -56,9 +65,10 @@ class CritiqueReply(ReplyModel):
     deficit: str
     error_type: Literal["incomplete_reasoning", "answer_redundance", "ambiguous_understanding", "none"]
     suggestion: Annotated[str, _at_most(maxLength=300)]
-    suggested_queries: Annotated[list[Line], _at_most(maxItems=3)]
+    suggested_queries: Annotated[Lines, _at_most(maxItems=3)]
 
 
+@cache
 def critique_schema(deficits: DeficitRegistry) -> type[CritiqueReply]:
     """The critic's output schema: `deficit` is one of the registry's names, or none."""
     names = Literal[(*deficits.names, NO_DEFICIT)]  # type: ignore[valid-type]  # known at run time alone

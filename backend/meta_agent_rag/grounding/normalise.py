@@ -11,9 +11,9 @@ _TYPOGRAPHIC = str.maketrans(
 
 
 def normalised(text: str) -> str:
-    """Lower case, without punctuation and articles, single spaces."""
+    """Lower case, without punctuation and articles, single spaces; articles alone are kept (blood group A)."""
     plain = _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).lower().translate(_TYPOGRAPHIC))
-    return " ".join(_ARTICLES.sub(" ", plain).split())
+    return " ".join(_ARTICLES.sub(" ", plain).split() or plain.split())
 
 
 def tokens(text: str) -> frozenset[str]:

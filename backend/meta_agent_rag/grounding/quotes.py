@@ -10,10 +10,8 @@ def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
 
     A full stop that the writer added at the end is forgiven.
     """
-    wanted = as_quoted(quote).strip('" ')
-    if not wanted:
-        return False
-    return any(wanted in (text := as_quoted(whole)) or wanted.rstrip(".") in text for whole in texts)
+    wanted = as_quoted(quote).strip('" ').rstrip('." ')
+    return bool(wanted) and any(wanted in as_quoted(whole) for whole in texts)
 
 
 def verbatim_share(quotes: Sequence[str], texts: Sequence[str]) -> float | None:

@@ -1,8 +1,12 @@
-"""Any OpenAI-compatible endpoint, through langchain-openai."""
+"""Any OpenAI-compatible endpoint, through the openai SDK.
+
+The SDK's generic `post` is used: the typed `create` takes as long to check a prompt that we built as
+to send it, and its wrappers drop what DeepSeek adds to `usage`.
+"""
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from ..errors import (
     AuthenticationError,
@@ -13,13 +17,11 @@ from ..errors import (
     RefusedError,
     UnreachableError,
 )
-from .exchange import Message, Reply, Request, Usage
+from .exchange import Reply, Request, Usage
 from .providers import Choice
 
 if TYPE_CHECKING:
     import openai
-    from langchain_core.messages import AIMessage, BaseMessage
-    from langchain_openai import ChatOpenAI
 
 
 class ChatTransport:
@@ -32,7 +34,8 @@ class ChatTransport:
         self._choice = choice
         self._max_retries = max_retries
         self._endpoint = endpoint or choice.base_url or ""
-        self._model: ChatOpenAI | None = None
+        self._opening = asyncio.Lock()
+        self._client: openai.AsyncOpenAI | None = None
 
     @property
     def endpoint(self) -> str:
@@ -43,67 +46,66 @@ class ChatTransport:
         """Send one call. Raises a `ModelError` with the remedy."""
         import openai
 
-        if self._model is None:
-            self._model = await asyncio.to_thread(self._build)
+        client = self._client or await self._opened()
+        where = f"{self._choice.provider.label} at {self._choice.base_url}"
         try:
-            message = await self._model.ainvoke(
-                _langchain_messages(request.messages),
-                model=request.model,
-                max_tokens=request.max_tokens,
-                temperature=request.temperature,
-                extra_body={**request.extra_body, **self._response_format(request)},
-            )
+            completion = await client.post("/chat/completions", cast_to=object, body=self._body(request))
         except openai.APIError as error:
-            self._raise(error, request)
-        return _reply(message)
+            raise translated(error, where=where, model=request.model) from None
+        return _reply(completion, where)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._model is not None:
-            await self._model.root_async_client.close()
-            self._model = None
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
 
-    def _build(self) -> "ChatOpenAI":
-        from langchain_openai import ChatOpenAI
-        from pydantic import SecretStr
+    async def _opened(self) -> "openai.AsyncOpenAI":
+        async with self._opening:  # once, however many first calls there are
+            if self._client is None:
+                self._client = await asyncio.to_thread(self._build)
+            return self._client
 
-        return ChatOpenAI(
-            model=self._choice.models["flash"],
+    def _build(self) -> "openai.AsyncOpenAI":
+        import openai
+
+        return openai.AsyncOpenAI(
             base_url=self._choice.base_url,
-            api_key=self._choice.api_key or SecretStr("none"),
+            api_key=self._choice.api_key.get_secret_value() if self._choice.api_key else "none",
             max_retries=self._max_retries,
-            timeout=None,  # one total deadline a call is set by the caller; keep-alives defeat a read time-out
+            timeout=None,  # the caller sets one total deadline a call; keep-alives defeat a read time-out
         )
 
-    def _response_format(self, request: Request) -> Mapping[str, Any]:
-        # in the extra body: as an argument, a reply cut by length raises after its tokens are spent
-        if request.json_schema is None:
-            return {}
+    def _body(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": request.model,
+            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            self._choice.provider.limit: request.max_tokens,
+            **request.extra_body,
+        }
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.json_schema is not None:
+            body["response_format"] = self._response_format(request.json_schema)
+        return body
+
+    def _response_format(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         if self._choice.provider.json_mode == "json_object":
-            return {"response_format": {"type": "json_object"}}
-        schema = {"name": "reply", "strict": True, "schema": request.json_schema}
-        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+            return {"type": "json_object"}
+        return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
-    def _raise(self, error: "openai.APIError", request: Request) -> NoReturn:
-        raise translated(
-            error, where=f"{self._choice.provider.label} at {self._choice.base_url}", model=request.model
+
+def _reply(completion: object, where: str) -> Reply:
+    try:
+        choice: Mapping[str, Any] = completion["choices"][0]  # type: ignore[index]  # checked by this very try
+        text = choice["message"].get("content") or ""
+        usage = read_usage(completion.get("usage"))  # type: ignore[attr-defined]
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise RefusedError(
+            f"{where} sent a reply that is no chat completion; check the address (LLM_BASE_URL)."
         ) from None
-
-
-def _langchain_messages(messages: tuple[Message, ...]) -> list["BaseMessage"]:
-    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-
-    kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
-    return [kinds[message.role](message.content) for message in messages]
-
-
-def _reply(message: "AIMessage") -> Reply:
-    metadata = message.response_metadata
-    return Reply(
-        text=str(message.text),
-        usage=read_usage(metadata.get("token_usage")),
-        finish_reason=metadata.get("finish_reason"),
-    )
+    text = str(text).encode("utf-8", "replace").decode()  # half a surrogate pair can be neither kept nor sent again
+    return Reply(text=text, usage=usage, finish_reason=choice.get("finish_reason"))
 
 
 def read_usage(reported: Mapping[str, Any] | None) -> Usage | None:
@@ -115,7 +117,7 @@ def read_usage(reported: Mapping[str, Any] | None) -> Usage | None:
     completion_details = reported.get("completion_tokens_details") or {}
     return Usage(
         prompt=reported["prompt_tokens"],
-        cache_hit=hit if hit is not None else details.get("cached_tokens") or 0,
+        cache_hit=min(hit if hit is not None else details.get("cached_tokens") or 0, reported["prompt_tokens"]),
         completion=reported.get("completion_tokens") or 0,
         reasoning=completion_details.get("reasoning_tokens") or 0,
     )
@@ -151,7 +153,9 @@ _STATUS: Mapping[int, tuple[type[ModelError], str]] = {
 
 def _is_too_long(error: Any) -> bool:
     marks = {str(error.code), str(error.type)}
-    return bool(marks & {"context_length_exceeded", "exceed_context_size_error"})
+    # DeepSeek and vLLM give a general code and say it in words alone
+    said = "maximum context length" in _words(error)
+    return said or bool(marks & {"context_length_exceeded", "exceed_context_size_error"})
 
 
 def _words(error: Any) -> str:

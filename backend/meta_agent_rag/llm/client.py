@@ -6,10 +6,12 @@ malformed reply once, and writes a ledger row for whatever happened.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel
@@ -21,9 +23,9 @@ from .budget import Budget
 from .cache import ResponseCache, request_key
 from .exchange import Message, Reply, Request, Transport
 from .ledger import Ledger, LedgerRow, usage_fields
-from .providers import EMBEDDED, Choice
+from .providers import EMBEDDED, Choice, providers
 from .structured import MalformedReplyError, parse_reply, without_thinking
-from .tariffs import highest_price, price
+from .tariffs import ANY_PROVIDER, highest_price, million_token_prices, price
 from .tiers import Stage, check_stage_tiers, stage
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
@@ -111,7 +113,7 @@ class ModelSession:
         Raises a `ModelError` (`StructuredOutputError` after one re-ask) or a `BudgetError`.
         """
         served_by = stage(stage_name, self.owner.settings)
-        wanted = schema.model_json_schema() if schema is not None else None
+        wanted = _json_schema(schema) if schema is not None else None
         reply = await self._call(served_by, tuple(messages), wanted, round_=round_, attempt=0)
         if schema is None:
             return without_thinking(reply.text)
@@ -142,8 +144,22 @@ class ModelSession:
         if kept is not None:
             self._record(call, kept, cached=True)
             return kept
-        async with self.owner.gate(served_by.tier):
+        async with self._turn(served_by.tier):
             return await self._serve(call, tier=served_by.tier)
+
+    @asynccontextmanager
+    async def _turn(self, tier: Tier) -> AsyncIterator[None]:
+        """Wait for a place among the calls in flight, until the deadline at most."""
+        gate = self.owner.gate(tier)
+        try:
+            async with asyncio.timeout(None if self.deadline is None else self.deadline - time.monotonic()):
+                await gate.acquire()
+        except TimeoutError:
+            raise self._deadline_passed() from None
+        try:
+            yield
+        finally:
+            gate.release()
 
     def _prepare(
         self,
@@ -198,6 +214,9 @@ class ModelSession:
         except MetaRagError as fault:
             error, unbilled = type(fault).__name__, not isinstance(fault, UnreachableError)
             raise
+        except Exception as fault:
+            error = type(fault).__name__
+            raise
         finally:
             row = self._record(
                 replace(call, row=replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error)),
@@ -245,8 +264,11 @@ class ModelSession:
             return limit
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise DeadlineError("The deadline has passed; ask a simpler question or allow more time.")
+            raise self._deadline_passed()
         return min(limit, left)
+
+    def _deadline_passed(self) -> DeadlineError:
+        return DeadlineError("The deadline has passed; ask a simpler question or allow more time.")
 
     def _late(self, seconds: float) -> MetaRagError:
         if self.deadline is not None and time.monotonic() >= self.deadline:
@@ -257,13 +279,14 @@ class ModelSession:
 def priced_model(owner: LanguageModel, tier: Tier) -> tuple[str, str | None]:
     """The model whose prices count, and its provider's name in genai-prices; PRICE_AS replaces both."""
     provider = owner.choice.provider
-    if owner.settings.price_as:
-        from .providers import providers
-
-        other = providers().get(owner.settings.price_as)
+    wanted = owner.settings.price_as
+    if wanted:
+        other = providers().get(wanted)
         if other is not None and (model := other.default_model(tier)):
             return model, other.prices
-        return owner.settings.price_as, provider.prices
+        lists = (provider.prices, *(known.prices for known in providers().values()), ANY_PROVIDER)
+        at = owner.clock()
+        return wanted, next((prices for prices in lists if prices and million_token_prices(wanted, prices, at)), None)
     return owner.choice.models[tier], provider.prices
 
 
@@ -272,3 +295,8 @@ def _asked_again(reply: Reply, fault: MalformedReplyError) -> tuple[Message, Mes
         Message(role="assistant", content=reply.text[:2000]),
         Message(role="user", content=prompt("reask").text(fault=str(fault))),
     )
+
+
+@cache
+def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    return schema.model_json_schema()

@@ -52,11 +52,14 @@ class EmbeddedTransport:
         if self._chat is not None:
             await self._chat.aclose()
             self._chat = None
-        if self._child is not None:
-            if self._child.returncode is None:
-                self._child.kill()
-            await self._child.wait()
-            self._child = None
+        await self._stop()
+
+    async def _stop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            if child.returncode is None:
+                child.kill()
+            await child.wait()
 
     async def _start(self) -> ChatTransport:
         command = [
@@ -74,10 +77,14 @@ class EmbeddedTransport:
             stderr=asyncio.subprocess.DEVNULL,
         )
         assert self._child.stdout is not None
+        line = b""
         try:
             line = await asyncio.wait_for(self._child.stdout.readline(), _START_SECONDS)
         except TimeoutError:
-            line = b""
+            pass
+        finally:
+            if not line:  # too slow, failed, or cancelled: the next call starts another
+                await self._stop()
         if not line:
             raise UnreachableError(
                 f"The embedded model {self._gguf.name!r} did not start; check that the file is a GGUF model "

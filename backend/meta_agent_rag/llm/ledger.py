@@ -1,7 +1,7 @@
 """The cost ledger: one row for every call, cached and failed ones included."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -110,7 +110,7 @@ class Ledger:
         self.rows.append(row)
         if self.path is not None:
             self._journal = self._journal or Journal(self.path)
-            self._journal.append(asdict(row))
+            self._journal.append(vars(row))
 
     def totals(self) -> Totals:
         """Sums over this session's rows."""

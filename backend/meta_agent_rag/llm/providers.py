@@ -28,6 +28,7 @@ class Provider(BaseModel):
     flash: str | None = None
     pro: str | None = None
     json_mode: Literal["json_object", "json_schema"]
+    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     thinking_off: Mapping[str, Any] = {}
     thinking_on: Mapping[str, Any] = {}
     concurrency: Mapping[Tier, int]

@@ -16,8 +16,11 @@ class MalformedReplyError(ValueError):
 
 
 def without_thinking(text: str) -> str:
-    """The reply without the reasoning that some models print before it."""
-    return _THINKING.sub("", text).strip()
+    """The reply without the reasoning that some models print before it.
+
+    Where the chat template opened it, a reply holds its end alone.
+    """
+    return _THINKING.sub("", text).rpartition("</think>")[2].strip()
 
 
 def parse_reply(text: str, schema: type[Parsed]) -> Parsed:
@@ -36,14 +39,23 @@ def parse_reply(text: str, schema: type[Parsed]) -> Parsed:
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
-    except ValueError:
-        value = _repaired(text)
+        value = _read(text)
+    except RecursionError:
+        raise MalformedReplyError("the reply is nested too deeply") from None
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict):
         raise MalformedReplyError("the reply is not a JSON object")
     return value
+
+
+def _read(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = _repaired(text)
+    # half a surrogate pair, of an escape that was cut, can be neither stored nor sent: it becomes a question mark
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _repaired(text: str) -> object:

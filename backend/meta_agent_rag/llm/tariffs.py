@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .exchange import Usage
 
+ANY_PROVIDER = "*"  # in place of a provider's name in genai-prices: whoever makes the model
 _MILLION = Decimal(1_000_000)
 
 
@@ -120,7 +121,12 @@ def _listed_price(usage: Usage, model: str, provider: str, at: datetime) -> Pric
         input_tokens=usage.prompt, cache_read_tokens=usage.cache_hit, output_tokens=usage.completion
     )
     try:
-        listed = genai_prices.calc_price(listed_usage, model, provider_id=provider, genai_request_timestamp=at)
+        listed = genai_prices.calc_price(
+            listed_usage,
+            model,
+            provider_id=None if provider == ANY_PROVIDER else provider,
+            genai_request_timestamp=at,
+        )
     except LookupError:
         return None
     return Price(usd=listed.total_price)

@@ -54,12 +54,13 @@ class Prompt:
 
         Raises `PromptError` where the prompt needs a value that was not given.
         """
-        parts = [_part(section, self.sections[section]) for section in SECTIONS if section in self.sections]
+        known = {name: str(value) for name, value in values.items()}
+        sections = [section for section in SECTIONS if section in self.sections]
         try:
-            whole = Template("\n\n".join(parts)).substitute({name: str(value) for name, value in values.items()})
+            filled = [(section, Template(self.sections[section]).substitute(known)) for section in sections]
         except (KeyError, ValueError) as error:
             raise PromptError(f"The prompt {self.name!r} cannot be filled in: {error}.") from None
-        return "\n\n".join(part for part in whole.split("\n\n") if part.strip())
+        return "\n\n".join(_part(section, text) for section, text in filled if text.strip())
 
     @property
     def digest(self) -> str:
@@ -87,6 +88,8 @@ def prompt(name: str, folder: Path | None = None) -> Prompt:
 
     Raises `UnknownNameError`, or `PromptError` that names the offending key.
     """
+    if folder is not None and not folder.is_dir():
+        raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one that holds prompt files.")
     own = folder / f"{name}.yaml" if folder is not None else None
     if own is not None and own.is_file():
         return _read(name, own.read_text(encoding="utf-8"))

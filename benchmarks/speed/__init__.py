@@ -1,0 +1,1 @@
+"""Measurements of the package itself: `python -m benchmarks.speed NAME`."""

@@ -1,0 +1,32 @@
+"""Finds the measurements, one file each, and hands over."""
+
+import importlib
+import pkgutil
+
+import typer
+
+app = typer.Typer(
+    help="Measure the package itself; every figure is printed with how it was made.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _measurements() -> None:
+    pass
+
+
+def _register() -> None:
+    package = importlib.import_module("benchmarks.speed")
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
+        if module.name != "__main__":
+            importlib.import_module(f"benchmarks.speed.{module.name}").register(app)
+
+
+_register()
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,203 @@
+"""What the loop, ledger and journals cost beside the model calls that they make.
+
+A loopback server in a process of its own answers each call after a fixed time. The benchmark's own
+machinery runs against it, and a bare LangGraph graph that makes the same calls with ChatOpenAI, in
+turns, in one process.
+"""
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import typer
+
+from benchmarks.config import RunConfig
+from benchmarks.datasets import Question, load_questions
+from benchmarks.display import Silent
+from benchmarks.run import execute
+from benchmarks.run_folder import RunFolder
+from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the measurement."""
+    app.command("orchestration")(orchestration)
+
+
+@reporting
+def orchestration(
+    n: Annotated[int, typer.Option("--n", help="Questions.")] = 64,
+    concurrency: Annotated[int, typer.Option(help="Questions at once.")] = 32,
+    seconds: Annotated[float, typer.Option(help="Time that the model takes to answer.")] = 1.0,
+    repeats: Annotated[int, typer.Option(help="Measured runs of each side; the medians are reported.")] = 3,
+    json_: Json = False,
+) -> None:
+    """Wall time of a run beside the ideal and beside a bare LangGraph graph with the same calls."""
+    with _server(seconds) as address, tempfile.TemporaryDirectory() as folder:
+        load = _Load(address=address, n=n, concurrency=concurrency, seconds=seconds)
+        result = asyncio.run(_measure(load, Path(folder), repeats))
+    if json_:
+        print_json(result)
+        return
+    say(f"{n} questions, {concurrency} at once, {result['calls_per_question']:g} calls each of {seconds:g} s")
+    say(
+        f"ideal {result['ideal_s']:.2f} s; ours {result['ours_s']:.2f} s; bare {result['bare_s']:.2f} s (medians of {repeats})"
+    )
+    say(f"ours / ideal {result['ours_over_ideal']:.3f}; ours / bare {result['ours_over_bare']:.3f}")
+    say(f"CPU per call: ours {result['ours_cpu_ms_per_call']:.2f} ms, bare {result['bare_cpu_ms_per_call']:.2f} ms")
+
+
+@contextmanager
+def _server(seconds: float) -> Iterator[str]:
+    command = [sys.executable, "-m", "meta_agent_rag.testing.server", str(seconds)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            yield child.stdout.readline().strip()
+        finally:
+            child.kill()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Load:
+    """What both sides run: `n` questions, `concurrency` at once, against a server that takes `seconds`."""
+
+    address: str
+    n: int
+    concurrency: int
+    seconds: float
+
+
+async def _measure(load: _Load, folder: Path, repeats: int) -> dict[str, Any]:
+    ours: list[tuple[float, float]] = []
+    bare: list[tuple[float, float]] = []
+    questions = _questions(load.n)
+    calls = await _ours(load, questions[:2], folder / "warm", [])
+    per_question = calls // 2
+    await _bare(load, questions[:2], per_question, [])
+    for repeat in range(repeats):
+        calls = await _ours(load, questions, folder / str(repeat), ours)
+        await _bare(load, questions, per_question, bare)
+    ideal = calls * load.seconds / load.concurrency
+    ours_s, bare_s = (statistics.median(wall for wall, _ in side) for side in (ours, bare))
+    ours_cpu, bare_cpu = (statistics.median(cpu for _, cpu in side) for side in (ours, bare))
+    return {
+        "questions": load.n,
+        "concurrency": load.concurrency,
+        "calls_per_question": calls / load.n,
+        "ideal_s": ideal,
+        "ours_s": ours_s,
+        "bare_s": bare_s,
+        "ours_over_ideal": ours_s / ideal,
+        "ours_over_bare": ours_s / bare_s,
+        "ours_cpu_ms_per_call": 1000 * ours_cpu / calls,
+        "bare_cpu_ms_per_call": 1000 * bare_cpu / calls,
+        "repeats": repeats,
+    }
+
+
+def _questions(n: int) -> list[Question]:
+    """Sample questions with their contexts, no two alike, so that no cache answers any of them."""
+    known = load_questions("sample").questions
+    drawn = [known[number % len(known)] for number in range(n)]
+    return [
+        replace(question, id=f"speed-{number}", text=f"{question.text} ({number})")
+        for number, question in enumerate(drawn)
+    ]
+
+
+async def _ours(load: _Load, questions: Sequence[Question], folder: Path, measured: list[tuple[float, float]]) -> int:
+    """One run through the benchmark's own machinery; returns the calls that it made."""
+    loaded = load_questions("sample")
+    settings = Settings.load(
+        (),
+        llm_provider="deepseek",
+        llm_base_url=load.address,
+        deepseek_api_key="loopback",
+        max_metacognitive_rounds=1,
+        monitor_encoder="hash-64",
+        marag_data_dir=folder / "data",
+    )
+    config = RunConfig(
+        dataset="sample",
+        mode="gold",
+        methods=("metarag",),
+        n=len(questions),
+        limit=None,
+        seed=42,
+        data_file=None,
+        aliases_file=None,
+        corpus=None,
+        without_deficits=(),
+        concurrency=load.concurrency,
+        settings=settings,
+    )
+    with _timed(measured):
+        outcome = await execute(config, loaded, questions, RunFolder(folder), Silent())
+    failed = [row["error"] for row in outcome.rows if row["error"] is not None]
+    if failed or outcome.stopped_by is not None:
+        raise outcome.stopped_by or RuntimeError(failed[0])
+    return sum(row["llm_calls"] for row in outcome.rows)
+
+
+class _BareState(TypedDict):
+    prompts: list[list[tuple[str, str]]]
+
+
+def _bare_prompts(question: Question, calls: int) -> list[list[tuple[str, str]]]:
+    """Prompts of about the size of ours: the context, the question, and a task."""
+    shown = "\n".join(f"{paragraph.title}: {paragraph.text}" for paragraph in question.paragraphs)
+    task = "Answer the question in JSON, with the sentences that the answer rests on. " * 12
+    return [
+        [("system", "You answer questions."), ("user", f"{shown}\n{question.text}\n{task}{call}")]
+        for call in range(calls)
+    ]
+
+
+async def _bare(load: _Load, questions: Sequence[Question], calls: int, measured: list[tuple[float, float]]) -> None:
+    """A graph of one node a call, with ChatOpenAI and nothing else."""
+    import openai
+    from langchain_openai import ChatOpenAI
+    from langgraph.graph import END, START, StateGraph
+    from pydantic import SecretStr
+
+    client = openai.DefaultAsyncHttpxClient(timeout=None)
+    key = SecretStr("loopback")
+    model = ChatOpenAI(model="bare", base_url=load.address, api_key=key, max_retries=0, http_async_client=client)
+    graph = StateGraph(_BareState)
+    names = [f"call{number}" for number in range(calls)]
+    for number, name in enumerate(names):
+
+        async def node(state: _BareState, number: int = number) -> dict[str, Any]:
+            await model.ainvoke(state["prompts"][number], max_tokens=500, temperature=0.0)
+            return {}
+
+        graph.add_node(name, node)
+    for before, after in zip([START, *names], [*names, END], strict=True):
+        graph.add_edge(before, after)
+    compiled = graph.compile()
+    gate = asyncio.Semaphore(load.concurrency)
+
+    async def one(question: Question) -> None:
+        async with gate:
+            await compiled.ainvoke({"prompts": _bare_prompts(question, calls)})
+
+    with _timed(measured):
+        await asyncio.gather(*(one(question) for question in questions))
+    await client.aclose()
+
+
+@contextmanager
+def _timed(measured: list[tuple[float, float]]) -> Iterator[None]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    yield
+    measured.append((time.perf_counter() - wall, time.process_time() - cpu))

@@ -1,0 +1,119 @@
+"""The wiring, the state's reducers and the schemas of replies."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from meta_agent_rag.agent.deficits import DeficitRegistry, discover_deficits
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.graph import build_graph
+from meta_agent_rag.agent.replies import DraftReply, ReferenceReply, critique_schema
+from meta_agent_rag.agent.state import add_found
+from meta_agent_rag.errors import StructuredOutputError, UnknownNameError
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.passage import Found
+from meta_agent_rag.testing import ScriptedModel
+from tests.integration.test_loop import EVIDENCE, QUESTION, WRONG, ask, critique, draft, passage, settings_in
+
+SNAPSHOT = Path(__file__).parents[1] / "snapshots" / "graph.mmd"
+FIXED = {"__start__", "retrieve", "write", "diagnose", "__end__"}
+
+
+def edges(deficits: DeficitRegistry) -> set[tuple[str, str]]:
+    return {(edge.source, edge.target) for edge in build_graph(deficits).get_graph().edges}
+
+
+def test_the_drawing_is_the_recorded_one() -> None:
+    drawn = build_graph().get_graph().draw_mermaid()
+    assert drawn == SNAPSHOT.read_text(encoding="utf-8"), f"the graph changed: look at it, then write it to {SNAPSHOT}"
+
+
+def test_nodes_and_edges_come_from_the_registry() -> None:
+    deficits = discover_deficits()
+    assert set(build_graph(deficits).get_graph().nodes) == FIXED | set(deficits.names)
+    expected = {("__start__", "retrieve"), ("retrieve", "write"), ("write", "diagnose"), ("diagnose", "__end__")}
+    for name in deficits.names:
+        expected |= {("diagnose", name), (name, "write")}
+    assert edges(deficits) == expected
+
+
+@pytest.mark.parametrize("name", discover_deficits().names)
+def test_a_deficit_left_out_is_nowhere(name: str) -> None:
+    fewer = discover_deficits().without([name])
+    assert name not in build_graph(fewer).get_graph().nodes
+    assert not any(name in edge for edge in edges(fewer))
+    assert name not in json.dumps(critique_schema(fewer).model_json_schema())
+
+
+async def test_an_engine_without_a_deficit(tmp_path: Path) -> None:
+    model = ScriptedModel(WRONG)
+    encoder = AsyncEncoder(HashEncoder())
+    async with open_engine(
+        settings_in(tmp_path), transport=model, monitor_encoder=encoder, without_deficits=["reasoning_error"]
+    ) as engine:
+        answer = await engine.answer(QUESTION, evidence=EVIDENCE)
+    assert "reasoning_error" not in model.asked("evaluate")[0].messages[-1].content
+    assert answer.rounds[0].diagnosis is not None
+    assert answer.rounds[0].diagnosis.source == "heuristic", "the critic named what it was not offered"
+    with pytest.raises(UnknownNameError, match="no_such"):
+        async with open_engine(settings_in(tmp_path), transport=model, without_deficits=["no_such"]):
+            pass
+
+
+FOUND = st.lists(st.sampled_from("abcdef"), max_size=8).map(
+    lambda ids: [Found(passage=passage(id_, f"text {id_}"), score=float(rank)) for rank, id_ in enumerate(ids)]
+)
+
+
+@given(known=FOUND, new=FOUND)
+def test_evidence_is_appended_each_once(known: list[Found], new: list[Found]) -> None:
+    first = add_found((), known)
+    both = add_found(first, new)
+    ids = [found.passage.id for found in both]
+    assert len(set(ids)) == len(ids)
+    assert both[: len(first)] == first
+    assert set(ids) == {found.passage.id for found in [*known, *new]}
+    for found in both[len(first) :]:
+        assert found is next(item for item in new if item.passage.id == found.passage.id), "the first of equals"
+
+
+def critic_reply(**fields: Any) -> dict[str, Any]:
+    return {**critique("reasoning_error"), **fields}
+
+
+def test_the_critic_may_name_what_is_registered_or_none() -> None:
+    deficits = discover_deficits()
+    schema = critique_schema(deficits)
+    for name in (*deficits.names, "none"):
+        assert schema.model_validate(critic_reply(deficit=name)).deficit == name
+    for name in ("no_such", "", "None", None, "stop"):
+        with pytest.raises(ValidationError):
+            schema.model_validate(critic_reply(deficit=name))
+    assert schema.model_json_schema()["properties"]["deficit"]["enum"] == [*deficits.names, "none"]
+
+
+@pytest.mark.parametrize("missing", ["rationale", "deficit", "error_type", "suggestion", "suggested_queries"])
+def test_nothing_is_filled_in_for_the_critic(missing: str) -> None:
+    reply = {key: value for key, value in critic_reply().items() if key != missing}
+    with pytest.raises(ValidationError):
+        critique_schema(discover_deficits()).model_validate(reply)
+
+
+def test_replies_of_the_writer() -> None:
+    reply = DraftReply.model_validate({"quotes": ["", " a  b ", "\n"], "answer": " x ", "short_answer": 1912, "more": 1})
+    assert (reply.quotes, reply.answer, reply.short_answer) == (["a  b"], "x", "1912")
+    assert ReferenceReply.model_validate({"steps": [""], "short_answer": "x"}).steps == []
+    for fault in ({"short_answer": " "}, {"answer": ""}, {"quotes": "one"}, {"quotes": None}, {"quotes": [["x"]]}):
+        with pytest.raises(ValidationError):
+            DraftReply.model_validate({**draft("Oslo"), **fault})
+
+
+async def test_an_empty_short_answer_is_no_answer(tmp_path: Path) -> None:
+    with pytest.raises(StructuredOutputError):
+        await ask(tmp_path, {"write": {"quotes": [], "answer": "Text.", "short_answer": ""}})

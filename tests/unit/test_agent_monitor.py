@@ -1,0 +1,138 @@
+"""Signals of a draft beside the reference answer, and the policy over them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meta_agent_rag.agent.context import Context
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.monitor import measure, paper_policy, policy
+from meta_agent_rag.agent.packing import pack
+from meta_agent_rag.agent.state import Draft, Reference, Signals
+from meta_agent_rag.errors import UnknownNameError
+from meta_agent_rag.grounding.abstention import is_abstention
+from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.passage import Found
+from meta_agent_rag.retrieval.vectors import FloatMatrix
+from meta_agent_rag.testing import ScriptedModel
+from tests.integration.test_loop import BIRTH, BIRTH_SENTENCE, FILM, settings_in
+
+PACKED = pack([Found(passage=FILM, score=0.0), Found(passage=BIRTH, score=0.0)], 1000)
+
+
+class CountingEncoder(HashEncoder):
+    """Remembers what it encoded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        self.texts += texts
+        return super().encode_passages(texts)
+
+
+def signals(similarity: float | None = None, *, abstained: bool = False) -> Signals:
+    return Signals(similarity=similarity, agreement=None, verbatim=None, abstained=abstained, evidence_passages=2)
+
+
+def concluded(short: str, error: str | None = None) -> Reference:
+    return Reference(short_answer=short, steps=(), packed_ids=("film", "birth"), error=error)
+
+
+async def measured(
+    folder: Path, draft: str, other: Reference, quotes: Sequence[str] = (), encoder: HashEncoder | None = None
+) -> Signals:
+    settings = settings_in(folder)
+    model = LanguageModel(settings=settings, choice=choose_provider(settings), transport=ScriptedModel({}))
+    context = Context(
+        settings=settings,
+        model=model.session(),
+        monitor_encoder=AsyncEncoder(encoder or HashEncoder()),
+        deficits=discover_deficits(),
+    )
+    written = Draft(answer=draft, short_answer=draft, quotes=tuple(quotes), abstained=is_abstention(draft))
+    return await measure(context, written, other, PACKED)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "satisfied"), [(0.4, True), (0.41, True), (1.0, True), (0.399, False), (-1.0, False), (None, False)]
+)
+def test_the_papers_policy_is_the_threshold(tmp_path: Path, similarity: float | None, satisfied: bool) -> None:
+    assert paper_policy(signals(similarity), settings_in(tmp_path)) is satisfied
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 0.0, 0.75, 1.0])
+def test_the_threshold_is_the_settings(tmp_path: Path, threshold: float) -> None:
+    settings = settings_in(tmp_path, f"MONITOR_SIMILARITY_THRESHOLD={threshold}")
+    assert paper_policy(signals(threshold), settings)
+    assert not paper_policy(signals(threshold - 0.001), settings)
+
+
+def test_an_abstention_never_satisfies(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "MONITOR_SIMILARITY_THRESHOLD=-1")
+    assert not paper_policy(signals(1.0, abstained=True), settings)
+    assert not paper_policy(signals(None), settings)
+
+
+async def test_equal_short_answers_are_not_encoded(tmp_path: Path) -> None:
+    encoder = CountingEncoder()
+    found = await measured(tmp_path, "The Oslo.", concluded("oslo"), encoder=encoder)
+    assert (found.similarity, found.agreement) == (1.0, True)
+    assert encoder.texts == []
+
+
+async def test_similarity_is_the_cosine_of_the_short_answers(tmp_path: Path) -> None:
+    encoder = CountingEncoder()
+    found = await measured(tmp_path, "Oslo in Norway", concluded("Oslo, Sweden"), encoder=encoder)
+    assert encoder.texts == ["Oslo in Norway", "Oslo, Sweden"]
+    one, other = HashEncoder().encode_passages(encoder.texts)
+    assert found.similarity == pytest.approx(float(np.dot(one, other)))
+    assert 0 < (found.similarity or 0) < 1
+    assert found.agreement is False
+
+
+@pytest.mark.parametrize(
+    ("draft", "other"),
+    [
+        ("NOT FOUND", concluded("NOT FOUND")),
+        ("NOT FOUND", concluded("Oslo")),
+        ("Oslo", concluded("cannot be determined")),
+        ("Oslo", concluded("Oslo", error="the call failed")),
+    ],
+)
+async def test_nothing_to_compare_is_neither_agreement_nor_disagreement(
+    tmp_path: Path, draft: str, other: Reference
+) -> None:
+    encoder = CountingEncoder()
+    found = await measured(tmp_path, draft, other, encoder=encoder)
+    assert (found.similarity, found.agreement) == (None, None)
+    assert found.abstained is (draft == "NOT FOUND")
+    assert encoder.texts == []
+    assert not paper_policy(found, settings_in(tmp_path, "MONITOR_SIMILARITY_THRESHOLD=-1"))
+
+
+@pytest.mark.parametrize(
+    ("quotes", "share"),
+    [((), None), ((BIRTH_SENTENCE,), 1.0), ((BIRTH_SENTENCE, "She was born in Paris."), 0.5), (("Paris",), 0.0)],
+)
+async def test_share_of_verbatim_quotes(tmp_path: Path, quotes: Sequence[str], share: float | None) -> None:
+    found = await measured(tmp_path, "Oslo", concluded("Oslo"), quotes)
+    assert found.verbatim == share
+    assert found.evidence_passages == 2
+
+
+async def test_an_unknown_policy_is_refused_before_any_call(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"monitor policy 'gut_feeling'.*paper"):
+        policy("gut_feeling")
+    model = ScriptedModel({})
+    with pytest.raises(UnknownNameError):
+        async with open_engine(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"), transport=model):
+            pass
+    assert policy("paper") is paper_policy

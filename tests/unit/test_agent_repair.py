@@ -1,0 +1,207 @@
+"""What each deficit changes in the next draft, and what is looked up for it."""
+
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.agent.remediate import unasked
+from meta_agent_rag.prompts import phrase
+from meta_agent_rag.retrieval.guardrails import Dropped
+from tests.integration.test_loop import (
+    BIRTH,
+    BIRTH_SENTENCE,
+    FILM,
+    FILM_SENTENCE,
+    NAMESAKE,
+    QUESTION,
+    WRONG,
+    FakeRetriever,
+    ask,
+    critique,
+    draft,
+    passage,
+    reference,
+)
+
+MISSING = "birthplace of Mira Holt"
+
+
+async def test_internal_only_answers_from_memory(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "evaluate": critique("internal_only")})
+    prompt = run.prompt("rewrite")
+    assert FILM_SENTENCE not in prompt
+    assert "<passage" not in prompt
+    assert phrase("mode_memory") in prompt
+    assert run.answer.rounds[1].packing.packed_ids == ()
+    assert run.answer.rounds[1].plan is not None
+    assert run.answer.rounds[1].plan.answer_mode == "memory"
+    assert run.answer.rounds[1].evidence_ids == ("film", "birth"), "what was found stays found"
+
+
+async def test_the_short_answer_of_a_memory_draft_sees_no_evidence(tmp_path: Path) -> None:
+    short = [{"short_answer": "Paris"}, {"short_answer": "Oslo"}]
+    script = {**WRONG, "evaluate": critique("internal_only"), "short_answer": short}
+    run = await ask(tmp_path, script, "SHORT_ANSWER=stage")
+    assert FILM_SENTENCE in run.prompt("short_answer", 0)
+    assert FILM_SENTENCE not in run.prompt("short_answer", 1)
+
+
+async def test_external_only_answers_from_the_evidence_alone(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "evaluate": critique("external_only")})
+    prompt = run.prompt("rewrite")
+    assert phrase("mode_evidence") in prompt
+    assert phrase("mode_evidence_and_memory") not in prompt
+    assert FILM_SENTENCE in prompt
+    assert BIRTH_SENTENCE in prompt
+
+
+async def test_reasoning_error_gets_the_critics_suggestion(tmp_path: Path) -> None:
+    run = await ask(tmp_path, WRONG)
+    prompt = run.prompt("rewrite")
+    assert "Read the second passage." in prompt
+    assert "step by step" in prompt
+    assert "She was born in Paris [2]." in prompt, "the draft to mend"
+    assert phrase("mode_evidence_and_memory") in prompt
+
+
+async def test_a_repair_without_a_suggestion_gets_the_default_advice(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "evaluate": critique("reasoning_error")})
+    assert phrase("no_suggestion") in run.prompt("rewrite")
+
+
+async def test_insufficient_knowledge_looks_up_what_is_missing(tmp_path: Path) -> None:
+    dropped = (Dropped(passage_id="attack", reason="it carries instructions"),)
+    retriever = FakeRetriever({QUESTION: [FILM, NAMESAKE], MISSING: [NAMESAKE, BIRTH, BIRTH]}, dropped=dropped)
+    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
+    run = await ask(tmp_path, script, "RETRIEVAL_TOP_K=3", retriever=retriever)
+    assert retriever.asked == [((QUESTION,), 3, frozenset()), ((MISSING,), 3, frozenset({"film", "namesake"}))]
+    first, second = run.answer.rounds
+    assert first.evidence_ids == ("film", "namesake")
+    assert second.evidence_ids == ("film", "namesake", "birth"), "the new one last, each once"
+    assert second.plan is not None
+    assert (second.plan.deficit, second.plan.queries) == ("insufficient_knowledge", (MISSING,))
+    assert [found.passage.id for found in run.answer.evidence] == ["film", "namesake", "birth"]
+    assert run.answer.dropped == dropped * 2
+
+
+async def test_new_evidence_leaves_the_prefix_of_the_prompt_as_it_was(tmp_path: Path) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM, NAMESAKE], MISSING: [BIRTH]})
+    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
+    run = await ask(tmp_path, script, retriever=retriever)
+    before, after = run.prompt("write"), run.prompt("rewrite")
+    shared, _, _ = before.partition("\n\nQuestion:")
+    assert shared.endswith("</passage>")
+    assert after.startswith(shared)
+    assert BIRTH_SENTENCE in after
+    assert BIRTH_SENTENCE not in before
+
+
+async def test_no_query_is_asked_twice(tmp_path: Path) -> None:
+    same_words = "born was the DIRECTOR of the salt road, where?"
+    again = "Mira Holt: birthplace of?"
+    retriever = FakeRetriever({QUESTION: [FILM]})
+    critiques = [
+        critique("insufficient_knowledge", queries=[QUESTION, same_words, MISSING, MISSING.upper()]),
+        critique("insufficient_knowledge", queries=[again, "where Mira Holt grew up"]),
+        critique("insufficient_knowledge", queries=[again, same_words]),
+    ]
+    rewrites = [draft("Rome"), draft("Lyon"), draft("Oslo")]
+    run = await ask(tmp_path, {**WRONG, "evaluate": critiques, "rewrite": rewrites}, retriever=retriever)
+    assert retriever.queries == [QUESTION, MISSING, "where Mira Holt grew up"]
+    plans = [round_.plan for round_ in run.answer.rounds]
+    assert [plan.queries if plan else None for plan in plans] == [None, (MISSING,), ("where Mira Holt grew up",), ()]
+
+
+async def test_a_critic_without_queries_is_helped_out(tmp_path: Path) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM]})
+    run = await ask(tmp_path, {**WRONG, "evaluate": critique("insufficient_knowledge")}, retriever=retriever)
+    first, second = retriever.queries
+    assert first == QUESTION
+    assert QUESTION in second
+    assert "Paris" in second
+    assert run.answer.rounds[1].plan is not None
+    assert run.answer.rounds[1].plan.queries == (second,)
+
+
+async def test_blank_queries_are_no_queries(tmp_path: Path) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM]})
+    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=["", "  ", MISSING])}
+    run = await ask(tmp_path, script, retriever=retriever)
+    assert retriever.queries == [QUESTION, MISSING]
+    assert run.answer.rounds[0].diagnosis is not None
+    assert run.answer.rounds[0].diagnosis.source == "critic"
+
+
+async def test_supplied_evidence_is_not_added_to(tmp_path: Path) -> None:
+    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
+    run = await ask(tmp_path, script)
+    assert run.answer.rounds[1].plan is not None
+    assert run.answer.rounds[1].plan.queries == ()
+    assert run.answer.rounds[1].evidence_ids == ("film", "birth")
+
+
+@pytest.mark.parametrize("deficit", ["internal_only", "external_only", "reasoning_error"])
+async def test_other_deficits_look_nothing_up(tmp_path: Path, deficit: str) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM], MISSING: [BIRTH]})
+    await ask(tmp_path, {**WRONG, "evaluate": critique(deficit, queries=[MISSING])}, retriever=retriever)
+    assert retriever.queries == [QUESTION]
+
+
+async def test_evidence_alone_in_grounded_runs(tmp_path: Path) -> None:
+    run = await ask(tmp_path, WRONG, grounded=True)
+    for stage in ("write", "rewrite"):
+        assert phrase("mode_evidence") in run.prompt(stage)
+        assert phrase("mode_evidence_and_memory") not in run.prompt(stage)
+
+
+async def test_grounded_runs_never_answer_from_memory(tmp_path: Path) -> None:
+    script = {**WRONG, "evaluate": [critique("internal_only"), critique("none")]}
+    run = await ask(tmp_path, script, grounded=True)
+    assert "rewrite" not in run.stages
+    second = run.answer.rounds[1]
+    assert second.draft.short_answer == "NOT FOUND"
+    assert second.draft.abstained
+    assert second.packing.packed_ids == ()
+    assert not second.satisfied
+
+
+async def test_nothing_to_answer_from_costs_nothing(tmp_path: Path) -> None:
+    run = await ask(tmp_path, WRONG, evidence=(), grounded=True)
+    assert run.stages == []
+    assert run.answer.short_answer == "NOT FOUND"
+    assert run.answer.stop_reason == "no_evidence"
+    assert run.answer.totals.cost_usd == 0
+    assert len(run.answer.rounds) == 1
+    assert run.answer.rounds[0].cost_usd == 0
+
+
+async def test_a_search_that_found_nothing_may_look_again(tmp_path: Path) -> None:
+    retriever = FakeRetriever({MISSING: [BIRTH]})
+    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
+    run = await ask(tmp_path, script, retriever=retriever, grounded=True)
+    assert "write" not in run.stages, "NOT FOUND needs no model"
+    assert [round_.draft.short_answer for round_ in run.answer.rounds] == ["NOT FOUND", "Oslo"]
+    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "satisfied")
+
+
+async def test_without_evidence_a_benchmark_run_guesses(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "write": draft("Oslo"), "reference": reference("Oslo")}, evidence=())
+    assert run.answer.short_answer == "Oslo"
+    assert "(no passage was found)" in run.prompt("write")
+
+
+@pytest.mark.filterwarnings("ignore:.*invalid escape sequence")  # in pysbd's own source
+async def test_what_a_prompt_held_is_recorded(tmp_path: Path) -> None:
+    long = passage("long", "Word after word after word fills this passage. " * 40)
+    run = await ask(tmp_path, WRONG, "EVIDENCE_TOKENS=300", evidence=(FILM, long, BIRTH))
+    packing = run.answer.rounds[0].packing
+    assert packing.tokens <= 300
+    assert packing.shortened_ids == ("long",)
+    assert set(packing.packed_ids) | set(packing.left_out_ids) == {"film", "long", "birth"}
+    assert run.answer.rounds[0].evidence_ids == ("film", "long", "birth")
+
+
+def test_unasked_keeps_order_and_first_wording() -> None:
+    asked = ["Who wrote it?"]
+    wanted = ["It, wrote: WHO", "b a", "A song", "B  a!", "?!", "song"]
+    assert unasked(wanted, asked) == ("b a", "A song")

@@ -1,0 +1,205 @@
+"""Why the loop stops, and what is kept when it has to."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.errors import (
+    AuthenticationError,
+    BalanceError,
+    ContextWindowError,
+    CostLimitError,
+    DeadlineError,
+    MetaRagError,
+    ModelError,
+    RefusedError,
+    StructuredOutputError,
+    UnpricedModelError,
+    UnreachableError,
+)
+from meta_agent_rag.llm.exchange import Reply, Request
+from meta_agent_rag.testing import ScriptedModel
+from tests.integration.test_loop import QUESTION, WRONG, ask, critique, draft, reference
+
+UNLIKE = ["Rome", "Lyon", "Graz", "Bonn", "Bern", "Kiel", "Turin", "Cork", "Nice", "Riga", "Vaduz", "Sofia", "Minsk"]
+"""Short answers that share no word and so never converge."""
+
+
+async def test_at_most_so_many_rounds(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "rewrite": [draft(name) for name in UNLIKE]}, "MAX_METACOGNITIVE_ROUNDS=3")
+    assert run.answer.stop_reason == "max_rounds"
+    assert run.stages.count("rewrite") == 3
+    assert len(run.answer.rounds) == 4
+    assert run.stages.count("evaluate") == 3, "the critic is not asked where nothing could follow"
+
+
+async def test_no_rounds_at_all(tmp_path: Path) -> None:
+    run = await ask(tmp_path, WRONG, "MAX_METACOGNITIVE_ROUNDS=0")
+    assert run.stages == ["write", "reference"]
+    assert run.answer.stop_reason == "max_rounds"
+    assert not run.answer.fired
+
+
+async def test_many_rounds_are_not_cut_short_by_the_graph(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "rewrite": [draft(name) for name in UNLIKE]}, "MAX_METACOGNITIVE_ROUNDS=12")
+    assert (run.answer.stop_reason, len(run.answer.rounds)) == ("max_rounds", 13)
+
+
+async def test_a_repeated_answer_has_converged(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "rewrite": [draft("Rome"), draft("rome.")]})
+    assert run.answer.stop_reason == "converged"
+    assert [round_.draft.short_answer for round_ in run.answer.rounds] == ["Paris", "Rome", "rome."]
+    assert run.stages[-1] == "rewrite", "the critic is not asked again"
+
+
+async def test_the_same_words_in_another_order_have_not_converged(tmp_path: Path) -> None:
+    one = draft("Ada before Bob", answer="Ada came before Bob.")
+    other = draft("Bob before Ada", answer="Bob came before Ada.")
+    script = {**WRONG, "write": one, "rewrite": other, "reference": reference("Cleo and Dan")}
+    run = await ask(tmp_path, script, "MAX_METACOGNITIVE_ROUNDS=1")
+    assert run.answer.stop_reason == "max_rounds"
+
+
+async def test_a_return_to_an_earlier_answer_oscillates(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "rewrite": [draft("Rome"), draft("Paris"), draft("Lyon")]})
+    assert run.answer.stop_reason == "oscillating"
+    assert [round_.draft.short_answer for round_ in run.answer.rounds] == ["Paris", "Rome", "Paris"]
+
+
+async def test_a_satisfied_monitor_comes_before_all_else(tmp_path: Path) -> None:
+    run = await ask(tmp_path, WRONG, "MAX_METACOGNITIVE_ROUNDS=1")
+    assert (len(run.answer.rounds), run.answer.stop_reason) == (2, "satisfied")
+
+
+async def test_a_cost_limit_is_kept_and_the_best_so_far_returned(tmp_path: Path) -> None:
+    script = {**WRONG, "rewrite": [draft(name) for name in UNLIKE]}
+    seen: set[tuple[str, bool]] = set()
+    for step in range(16):
+        limit = 0.00005 * 1.5**step
+        model = ScriptedModel(script)
+        try:
+            run = await ask(tmp_path, script, f"COST_LIMIT_USD={limit:.6f}", model=model)
+        except CostLimitError:
+            assert model.requests == [], "only the first draft may fail"
+            seen.add(("raised", False))
+            continue
+        assert run.answer.totals.paid_usd is not None
+        assert float(run.answer.totals.paid_usd) <= limit
+        assert len(run.answer.calls) == len(run.model.requests), "a call that is not made leaves no row"
+        assert run.answer.short_answer
+        seen.add((run.answer.stop_reason, run.answer.fired))
+    assert seen == {("raised", False), ("cost_limit", False), ("cost_limit", True), ("max_rounds", True)}
+
+
+async def test_a_limit_without_a_price_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnpricedModelError):
+        await ask(tmp_path, WRONG, "COST_LIMIT_USD=1", "FLASH_MODEL=nobody-knows")
+
+
+class Sluggish(ScriptedModel):
+    """Takes its time over one stage."""
+
+    async def complete(self, request: Request) -> Reply:
+        if request.stage == "rewrite":
+            await asyncio.sleep(60)
+        return await super().complete(request)
+
+
+async def test_the_deadline_ends_a_later_draft(tmp_path: Path) -> None:
+    started = time.monotonic()
+    run = await ask(tmp_path, {}, model=Sluggish(WRONG), deadline=started + 1.0)
+    assert time.monotonic() - started < 10
+    assert (run.answer.stop_reason, run.answer.short_answer) == ("deadline", "Paris")
+    assert run.answer.calls[-1].error == "timeout"
+
+
+async def test_no_first_draft_after_the_deadline(tmp_path: Path) -> None:
+    model = ScriptedModel(WRONG)
+    with pytest.raises(DeadlineError):
+        await ask(tmp_path, {}, model=model, deadline=time.monotonic() - 1)
+    assert model.requests == []
+
+
+@pytest.mark.parametrize("error", [CostLimitError("spent"), DeadlineError("late")])
+@pytest.mark.parametrize("stage", ["reference", "evaluate", "rewrite", "short_answer"])
+async def test_a_budget_that_ends_after_the_first_draft_keeps_it(
+    tmp_path: Path, stage: str, error: CostLimitError | DeadlineError
+) -> None:
+    lines = [{"short_answer": "Paris"}, error] if stage == "short_answer" else error
+    run = await ask(tmp_path, {**WRONG, "short_answer": {"short_answer": "Paris"}, stage: lines}, "SHORT_ANSWER=stage")
+    assert run.answer.stop_reason == error.stop_reason
+    assert run.answer.short_answer == "Paris"
+    (only,) = run.answer.rounds
+    assert (only.signals is None) == (stage == "reference")
+    assert (only.diagnosis is None) == (stage in {"reference", "evaluate"})
+    if stage in {"reference", "evaluate"}:
+        assert only.calls == len(run.answer.calls), "the failed call counts"
+
+
+@pytest.mark.parametrize("failure", ["prose", RefusedError("no"), ContextWindowError("long")])
+async def test_a_failed_rewrite_keeps_the_drafts(tmp_path: Path, failure: str | ModelError) -> None:
+    run = await ask(tmp_path, {**WRONG, "rewrite": [draft("Rome"), failure]})
+    assert run.answer.stop_reason == "write_failed"
+    assert [round_.draft.short_answer for round_ in run.answer.rounds] == ["Paris", "Rome"]
+    assert run.answer.short_answer in {"Paris", "Rome"}
+    beyond = [row for row in run.answer.calls if row.round == 2]
+    assert {row.stage for row in beyond} == {"rewrite"}
+    assert sum(round_.calls for round_ in run.answer.rounds) + len(beyond) == len(run.answer.calls)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [("prose", StructuredOutputError), (RefusedError("no"), RefusedError)],
+    ids=["prose", "refused"],
+)
+async def test_a_failed_first_draft_raises(tmp_path: Path, failure: str | ModelError, kind: type[MetaRagError]) -> None:
+    with pytest.raises(kind):
+        await ask(tmp_path, {**WRONG, "write": failure})
+
+
+@pytest.mark.parametrize("stage", ["write", "short_answer", "reference", "evaluate", "rewrite"])
+@pytest.mark.parametrize("error", [AuthenticationError("refused key"), BalanceError("empty")])
+async def test_a_refused_key_or_an_empty_account_always_raises(tmp_path: Path, stage: str, error: ModelError) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        await ask(tmp_path, {**WRONG, stage: error}, "SHORT_ANSWER=stage" if stage == "short_answer" else "RRF_K=60")
+
+
+@pytest.mark.parametrize("stage", ["write", "reference", "rewrite"])
+async def test_a_server_that_is_gone_raises(tmp_path: Path, stage: str) -> None:
+    with pytest.raises(UnreachableError):
+        await ask(tmp_path, {**WRONG, stage: UnreachableError("gone")})
+
+
+@pytest.mark.parametrize(
+    "failure",
+    ["prose", '{"deficit": "no_such"}', RefusedError("no"), ContextWindowError("long"), UnreachableError("g")],
+)
+async def test_rules_decide_where_the_critic_fails(tmp_path: Path, failure: str | ModelError) -> None:
+    run = await ask(tmp_path, {**WRONG, "evaluate": failure})
+    diagnosis = run.answer.rounds[0].diagnosis
+    assert diagnosis is not None
+    assert diagnosis.source == "heuristic"
+    assert diagnosis.critic_error
+    expected = discover_deficits().guess(run.answer.rounds[0].signals)
+    assert diagnosis.deficit == expected.name == "external_only", "nothing was quoted"
+    assert diagnosis.suggested_queries == ()
+    assert run.answer.rounds[1].plan is not None
+    assert run.answer.rounds[1].plan.deficit == "external_only"
+    assert run.stages.count("evaluate") == (2 if isinstance(failure, str) else 1), "malformed replies are re-asked once"
+
+
+async def test_a_critic_that_mends_its_reply_is_heard(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "evaluate": ["It looks wrong to me.", critique("internal_only")]})
+    diagnosis = run.answer.rounds[0].diagnosis
+    assert diagnosis is not None
+    assert (diagnosis.source, diagnosis.deficit, diagnosis.critic_error) == ("critic", "internal_only", None)
+    assert run.answer.rounds[0].calls == 4
+
+
+async def test_an_abstaining_draft_without_a_critic_looks_for_more(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "write": draft("unknown"), "evaluate": "prose"}, question=QUESTION)
+    assert run.answer.rounds[0].diagnosis is not None
+    assert run.answer.rounds[0].diagnosis.deficit == "insufficient_knowledge"

@@ -1,0 +1,154 @@
+"""Journals outlive kills: whatever happens to the tail, whole records stay."""
+
+import json
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.journal import Journal, Records, read_journal
+
+ROWS: tuple[dict[str, Any], ...] = (
+    {"id": 1, "text": "plain"},
+    {"id": 2, "text": "next line \u0085 separator \u2028 \u2029 feed \x0c \x1c end"},
+    {"id": 3, "text": "two\nlines\r\n", "list": [1, {"a": None}]},
+    {"id": 4, "text": "日本 🎉"},
+)
+
+
+def write(path: Path, rows: tuple[dict[str, Any], ...] = ROWS, *, durable: bool = False) -> bytes:
+    journal = Journal(path, durable=durable)
+    for row in rows:
+        journal.append(row)
+    journal.close()
+    return path.read_bytes()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "rows.jsonl"
+
+
+def test_round_trip(path: Path) -> None:
+    whole = write(path)
+    assert read_journal(path) == Records(rows=ROWS, damaged=0)
+    assert whole.count(b"\n") == len(ROWS)
+
+
+def test_a_missing_file_is_empty(path: Path) -> None:
+    assert read_journal(path) == Records(rows=(), damaged=0)
+
+
+def test_an_empty_file_is_empty_and_stays_so_when_opened(path: Path) -> None:
+    Journal(path).close()
+    assert path.read_bytes() == b""
+    assert read_journal(path) == Records(rows=(), damaged=0)
+
+
+def test_a_record_is_there_before_the_journal_is_closed(path: Path) -> None:
+    journal = Journal(path)
+    journal.append(ROWS[0])
+    assert read_journal(path).rows == ROWS[:1]
+    journal.close()
+    with pytest.raises(ValueError, match="closed"):
+        journal.append(ROWS[1])
+
+
+def test_truncation_at_every_byte_keeps_the_whole_records(path: Path) -> None:
+    whole = write(path)
+    ends = [index + 1 for index, byte in enumerate(whole) if byte == ord("\n")]
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        complete = sum(end - 1 <= size for end in ends)  # the newline itself may be missing
+        read = read_journal(path)
+        assert read.rows == ROWS[:complete], size
+        assert read.damaged == (0 if size in (0, *ends) or size + 1 in ends else 1), size
+
+
+def test_appending_after_truncation_at_every_byte_loses_nothing_more(path: Path) -> None:
+    whole = write(path, ROWS[:2])
+    ends = [index + 1 for index, byte in enumerate(whole) if byte == ord("\n")]
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        write(path, ROWS[2:])
+        complete = sum(end - 1 <= size for end in ends)
+        assert read_journal(path).rows == (*ROWS[:complete], *ROWS[2:]), size
+
+
+@given(st.data())
+def test_a_damaged_stretch_costs_only_the_records_that_it_touches(data: st.DataObject) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+        whole = write(path)
+        start = data.draw(st.integers(0, len(whole) - 1))
+        junk = data.draw(st.binary(min_size=1, max_size=10))
+        path.write_bytes(whole[:start] + junk + whole[start + len(junk) :])
+        lines = [line + b"\n" for line in whole.split(b"\n")[:-1]]
+        begins = [sum(map(len, lines[:index])) for index in range(len(lines))]
+        untouched = [
+            row
+            for row, begin, line in zip(ROWS, begins, lines, strict=True)
+            if begin + len(line) <= start or begin > start + len(junk)
+        ]
+        read = read_journal(path).rows
+        assert all(row in read for row in untouched)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(), values, max_size=4), max_size=4), st.booleans())
+def test_any_records_come_back(rows: list[dict[str, Any]], torn: bool) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+        if torn:
+            path.write_bytes(b'{"half": "a rec')
+        write(path, tuple(rows))
+        assert read_journal(path) == Records(rows=tuple(rows), damaged=int(torn))
+
+
+def test_half_a_surrogate_pair_is_kept(path: Path) -> None:
+    row = {"text": "cut \ud83d emoji"}
+    whole = write(path, (row, ROWS[0]))
+    whole.decode("utf-8")
+    assert read_journal(path).rows == (row, ROWS[0])
+
+
+@pytest.mark.parametrize("line", [b"[1, 2]", b"3", b"null", b"{}}", b"\xff\xfe", b"\x00\x00\x00\x00", b"nonsense"])
+def test_lines_that_are_no_records_are_counted(path: Path, line: bytes) -> None:
+    whole = write(path)
+    path.write_bytes(line + b"\n" + whole + b"\n  \n" + line)
+    assert read_journal(path) == Records(rows=ROWS, damaged=2)
+
+
+def test_values_without_json_are_written_as_text(path: Path) -> None:
+    write(path, ({"path": Path("a/b")},))
+    assert read_journal(path).rows == ({"path": "a/b"},)
+
+
+def test_a_durable_journal_syncs_every_record(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Records] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        seen.append(read_journal(path))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write(path, durable=True)
+    assert [len(records.rows) for records in seen] == [1, 2, 3, 4]
+    write(path, durable=False)
+    assert len(seen) == 4
+
+
+def test_records_are_readable_text(path: Path) -> None:
+    assert "日本 🎉".encode() in write(path)
+    assert all(json.loads(line) for line in path.read_bytes().split(b"\n") if line)

@@ -1,0 +1,98 @@
+"""A cost limit is kept, whatever the order in which calls begin and end."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.errors import CostLimitError, UnpricedModelError
+from meta_agent_rag.llm.budget import Budget
+
+amounts = st.decimals(0, 1, places=8)
+
+
+def limited(limit: str, paid: str = "0") -> Budget:
+    return Budget(limit_usd=Decimal(limit), paid_usd=Decimal(paid))
+
+
+def test_by_hand() -> None:
+    budget = limited("1.00")
+    first = budget.reserve(Decimal("0.60"), model="m")
+    second = budget.reserve(Decimal("0.40"), model="m")
+    assert (first, second) == (Decimal("0.60"), Decimal("0.40"))
+    with pytest.raises(CostLimitError):
+        budget.reserve(Decimal("0.01"), model="m")
+    budget.settle(first, Decimal("0.10"))
+    assert (budget.paid_usd, budget.reserved_usd) == (Decimal("0.10"), Decimal("0.40"))
+    assert budget.reserve(Decimal("0.50"), model="m") == Decimal("0.50")
+
+
+def test_a_limit_may_be_reached_exactly() -> None:
+    budget = limited("0.3")
+    budget.settle(budget.reserve(Decimal("0.3"), model="m"), Decimal("0.3"))
+    assert budget.paid_usd == budget.limit_usd
+    with pytest.raises(CostLimitError):
+        budget.reserve(Decimal("0.00000001"), model="m")
+
+
+def test_an_earlier_part_of_the_run_counts() -> None:
+    with pytest.raises(CostLimitError, match=r"could cost 0\.200000 USD.*0\.900000 of the limit of 1 USD"):
+        limited("1", paid="0.9").reserve(Decimal("0.2"), model="m")
+
+
+def test_without_a_limit_everything_goes() -> None:
+    budget = Budget()
+    assert budget.reserve(None, model="m") == 0
+    assert budget.reserve(Decimal(10**6), model="m") == 0
+    budget.settle(Decimal(0), None)
+
+
+def test_a_model_without_a_price_is_refused() -> None:
+    budget = limited("1")
+    with pytest.raises(UnpricedModelError, match=r"'no-price' has no known price.*PRICE_AS"):
+        budget.reserve(None, model="no-price")
+    assert budget.reserved_usd == 0
+
+
+def test_a_free_model_is_not_an_unpriced_one() -> None:
+    assert limited("1").reserve(Decimal(0), model="m") == 0
+
+
+def test_unknown_usage_keeps_the_reservation() -> None:
+    budget = limited("1")
+    budget.settle(budget.reserve(Decimal("0.7"), model="m"), None)
+    assert (budget.paid_usd, budget.reserved_usd) == (Decimal("0.7"), Decimal(0))
+
+
+def test_a_refusal_changes_nothing() -> None:
+    budget = limited("1", paid="0.5")
+    budget.reserve(Decimal("0.4"), model="m")
+    with pytest.raises(CostLimitError):
+        budget.reserve(Decimal("0.2"), model="m")
+    assert (budget.paid_usd, budget.reserved_usd) == (Decimal("0.5"), Decimal("0.4"))
+
+
+@given(amounts.filter(lambda limit: limit > 0), st.data())
+def test_the_limit_is_never_passed(limit: Decimal, data: st.DataObject) -> None:
+    budget = Budget(limit_usd=limit)
+    under_way: list[Decimal] = []
+    billed = Decimal(0)
+    for _ in range(data.draw(st.integers(0, 30), label="steps")):
+        if under_way and data.draw(st.booleans(), label="settle"):
+            reserved = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
+            actual = data.draw(st.none() | st.decimals(0, reserved, places=8), label="actual")
+            budget.settle(reserved, actual)
+            billed += reserved if actual is None else actual
+        else:
+            highest = data.draw(amounts, label="highest")
+            fits = budget.paid_usd + sum(under_way) + highest <= limit
+            try:
+                under_way.append(budget.reserve(highest, model="m"))
+            except CostLimitError:
+                assert not fits
+            else:
+                assert fits
+        assert budget.paid_usd + budget.reserved_usd <= limit
+        assert budget.reserved_usd == sum(under_way)
+        assert budget.paid_usd == billed

@@ -1,0 +1,176 @@
+"""The response cache: equal calls share a reply, unequal ones never do."""
+
+import re
+import sqlite3
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.llm.cache import ResponseCache, request_key
+from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
+
+ENDPOINT = "http://127.0.0.1:1/v1"
+REQUEST = Request(
+    stage="write",
+    model="m",
+    messages=(Message(role="system", content="s"), Message(role="user", content="u")),
+    max_tokens=100,
+    temperature=0.0,
+    json_schema={"type": "object", "properties": {"b": {}, "a": {}}},
+    extra_body={"thinking": {"type": "disabled"}},
+)
+OTHER: dict[str, list[Any]] = {
+    "stage": ["rewrite"],
+    "model": ["m2", ""],
+    "messages": [
+        (),
+        REQUEST.messages[:1],
+        REQUEST.messages[::-1],
+        (Message(role="user", content="s"), Message(role="user", content="u")),
+        (Message(role="system", content="s"), Message(role="user", content="u ")),
+        (Message(role="system", content="su"), Message(role="user", content="")),
+    ],
+    "max_tokens": [101],
+    "temperature": [None, 0.1],
+    "json_schema": [None, {"type": "object"}],
+    "extra_body": [{}, {"thinking": {"type": "enabled"}}],
+}
+REPLY = Reply(
+    text="日本 🎉 \u2028", usage=Usage(prompt=9, cache_hit=3, completion=2, reasoning=1), finish_reason="stop"
+)
+
+
+def test_the_same_request_has_the_same_key() -> None:
+    again = replace(REQUEST, json_schema={"properties": {"a": {}, "b": {}}, "type": "object"})
+    assert request_key(ENDPOINT, REQUEST) == request_key(ENDPOINT, again)
+    assert re.fullmatch("[0-9a-f]{64}", request_key(ENDPOINT, REQUEST))
+
+
+def test_every_field_is_tried() -> None:
+    assert set(OTHER) == {field.name for field in fields(Request)}
+
+
+def test_every_changed_field_and_the_endpoint_change_the_key() -> None:
+    changed = [replace(REQUEST, **{name: value}) for name, values in OTHER.items() for value in values]
+    keys = [request_key(ENDPOINT, request) for request in (REQUEST, *changed)]
+    keys.append(request_key("http://127.0.0.1:2/v1", REQUEST))
+    assert len(set(keys)) == len(keys)
+
+
+messages = st.lists(
+    st.builds(Message, role=st.sampled_from(["system", "user", "assistant"]), content=st.text(max_size=6)), max_size=3
+).map(tuple)
+
+
+@given(messages, messages)
+def test_keys_are_equal_exactly_where_messages_are(one: tuple[Message, ...], other: tuple[Message, ...]) -> None:
+    keys = [request_key(ENDPOINT, replace(REQUEST, messages=each)) for each in (one, other)]
+    assert (keys[0] == keys[1]) == (one == other)
+
+
+def test_half_a_surrogate_pair_has_a_key() -> None:
+    assert request_key(ENDPOINT, replace(REQUEST, messages=(Message(role="user", content="\ud83d"),)))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "responses.sqlite"
+
+
+@pytest.mark.parametrize(
+    "reply", [REPLY, replace(REPLY, usage=None, finish_reason=None), Reply(text="", usage=Usage())]
+)
+def test_a_reply_outlives_the_process(path: Path, reply: Reply) -> None:
+    cache = ResponseCache(path)
+    assert cache.get("k") is None
+    cache.put("k", reply)
+    cache.close()
+    again = ResponseCache(path)
+    assert again.get("k") == reply
+    assert again.get("K") is None
+    again.close()
+
+
+def test_the_newest_reply_wins(path: Path) -> None:
+    cache = ResponseCache(path)
+    cache.put("k", Reply(text="old", usage=None))
+    cache.put("k", REPLY)
+    assert cache.get("k") == REPLY
+    cache.close()
+
+
+def test_two_connections_at_once(path: Path) -> None:
+    one, other = ResponseCache(path), ResponseCache(path)
+    for number in range(20):
+        one.put(f"one{number}", REPLY)
+        other.put(f"other{number}", REPLY)
+    assert all(
+        cache.get(f"{name}{n}") == REPLY for cache in (one, other) for name in ("one", "other") for n in range(20)
+    )
+    one.close()
+    other.close()
+
+
+def test_a_reply_survives_without_closing(path: Path) -> None:
+    cache = ResponseCache(path)
+    cache.put("k", REPLY)
+    reader = ResponseCache(path)
+    assert reader.get("k") == REPLY
+    reader.close()
+    cache.close()
+
+
+def test_a_file_that_is_no_cache_is_named_with_the_remedy(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"certainly not a database, and long enough to be looked at" * 100)
+    with pytest.raises(
+        SettingsError, match=r"responses\.sqlite' cannot be used \(.*\); move .* RESPONSE_CACHE=false\."
+    ):
+        ResponseCache(path)
+    assert path.read_bytes().startswith(b"certainly")
+
+
+def test_a_folder_in_its_place_is_named(path: Path) -> None:
+    path.mkdir(parents=True)
+    with pytest.raises(SettingsError, match="cannot be used"):
+        ResponseCache(path)
+
+
+def test_a_file_where_its_folder_should_be_is_named(path: Path) -> None:
+    path.parent.write_text("a file")
+    with pytest.raises(SettingsError, match="cannot be used"):
+        ResponseCache(path)
+
+
+def test_damage_within_is_found_when_it_is_read(path: Path) -> None:
+    cache = ResponseCache(path)
+    for number in range(300):
+        cache.put(f"{number:064}", replace(REPLY, text="x" * 500))
+    cache.close()
+    whole = bytearray(path.read_bytes())
+    whole[3 * 4096 :] = b"Z" * (len(whole) - 3 * 4096)
+    path.write_bytes(whole)
+    damaged = ResponseCache(path)
+    with pytest.raises(SettingsError, match="malformed.*move the file away"):
+        damaged.get(f"{150:064}")
+    damaged.close()
+
+
+def test_a_cache_that_another_process_locks_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda path, **options: connect(path, **{**options, "timeout": 0.05}))
+    cache = ResponseCache(path)
+    other = connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(SettingsError, match="locked"):
+        cache.put("k", REPLY)
+    other.execute("COMMIT")
+    cache.put("k", REPLY)
+    assert cache.get("k") == REPLY
+    other.close()
+    cache.close()

@@ -1,0 +1,173 @@
+"""The ledger: what a session wrote can be read again, and its sums never pretend."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.llm.exchange import Usage
+from meta_agent_rag.llm.ledger import Ledger, LedgerRow, Totals, read_ledger, total, usage_fields
+
+AT = datetime(2026, 11, 3, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+def row(**fields: object) -> LedgerRow:
+    given_fields: dict[str, object] = {
+        "at": AT,
+        "stage": "write",
+        "tier": "flash",
+        "provider": "deepseek",
+        "model": "deepseek-v4-flash",
+        "request": "0" * 64,
+        "cost_usd": Decimal("0.001"),
+        "paid_usd": Decimal("0.001"),
+        **fields,
+    }
+    return LedgerRow(**given_fields)  # type: ignore[arg-type]  # a test's shorthand
+
+
+money = st.none() | st.decimals(0, 1_000, places=10)
+texts = st.text(max_size=20)
+rows = st.builds(
+    LedgerRow,
+    at=st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=8))])),
+    stage=texts,
+    tier=st.sampled_from(["flash", "pro"]),
+    provider=texts,
+    model=texts,
+    request=texts,
+    question_id=texts,
+    method=texts,
+    round=st.integers(0, 50),
+    attempt=st.integers(0, 1),
+    cached=st.booleans(),
+    prompt_tokens=st.integers(0, 10**6),
+    cache_hit_tokens=st.integers(0, 10**6),
+    completion_tokens=st.integers(0, 10**6),
+    usage_known=st.booleans(),
+    cost_usd=money,
+    paid_usd=money,
+    peak=st.booleans(),
+    latency_s=st.floats(0, 1_000),
+    finish_reason=st.none() | texts,
+    error=st.none() | texts,
+)
+
+
+@given(st.lists(rows, max_size=5))
+def test_what_was_written_is_read_again(written: list[LedgerRow]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "calls.jsonl"
+        ledger = Ledger(path=path)
+        for one in written:
+            ledger.add(one)
+        assert read_ledger(path) == written == ledger.rows  # before it is closed too
+        ledger.close()
+        assert read_ledger(path) == written
+
+
+def test_totals_by_hand() -> None:
+    served = row(prompt_tokens=100, cache_hit_tokens=60, completion_tokens=10, reasoning_tokens=4)
+    cached = row(prompt_tokens=100, cache_hit_tokens=0, completion_tokens=10, cached=True, paid_usd=Decimal(0))
+    failed = row(error="timeout", cost_usd=None, paid_usd=None)
+    assert total([served, cached, failed]) == Totals(
+        calls=3,
+        cached_calls=1,
+        failed_calls=1,
+        prompt_tokens=200,
+        cache_hit_tokens=60,
+        completion_tokens=20,
+        reasoning_tokens=4,
+        cost_usd=Decimal("0.002"),
+        paid_usd=Decimal("0.001"),
+    )
+    assert total([served, cached]).cache_hit_share == 0.3
+
+
+def test_nothing_adds_up_to_nothing() -> None:
+    assert total([]) == Totals()
+    assert total([]).cost_usd == 0
+    assert total([]).cache_hit_share is None
+
+
+def test_an_unknown_price_makes_the_sum_unknown() -> None:
+    sums = total([row(), row(cost_usd=None, paid_usd=None), row()])
+    assert sums.cost_usd is None
+    assert sums.paid_usd is None
+
+
+def test_a_cached_call_without_price_leaves_what_was_paid_known() -> None:
+    sums = total([row(), row(cost_usd=None, paid_usd=Decimal(0), cached=True)])
+    assert sums.cost_usd is None
+    assert sums.paid_usd == Decimal("0.001")
+
+
+@given(st.lists(rows, max_size=8))
+def test_sums_are_none_or_exact(added: list[LedgerRow]) -> None:
+    served = [one.cost_usd for one in added if one.error is None]
+    sums = total(added)
+    if None in served:
+        assert sums.cost_usd is None
+    else:
+        assert sums.cost_usd == sum((cost for cost in served if cost is not None), Decimal(0))
+    assert sums.calls == len(added) >= sums.failed_calls
+
+
+def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    ledger = Ledger(path=path)
+    ledger.add(row(question_id="a"))
+    ledger.add(row(question_id="b"))
+    ledger.close()
+    path.write_bytes(path.read_bytes()[:-20])
+    assert [one.question_id for one in read_ledger(path)] == ["a"]
+
+
+def test_a_later_session_appends_after_a_torn_tail(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    ledger = Ledger(path=path)
+    ledger.add(row(question_id="a"))
+    ledger.close()
+    with path.open("ab") as file:
+        file.write(b'{"at": "2026-11-03')
+    again = Ledger(path=path)
+    again.add(row(question_id="b"))
+    again.close()
+    assert [one.question_id for one in read_ledger(path)] == ["a", "b"]
+    assert [one.question_id for one in again.rows] == ["b"]
+
+
+def test_a_ledger_without_a_file_writes_none(tmp_path: Path) -> None:
+    ledger = Ledger()
+    ledger.add(row())
+    ledger.close()
+    assert list(tmp_path.iterdir()) == []
+    assert ledger.totals().calls == 1
+
+
+def test_a_missing_file_has_no_rows(tmp_path: Path) -> None:
+    assert read_ledger(tmp_path / "none.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    ("usage", "fields"),
+    [
+        (None, {"usage_known": False}),
+        (
+            Usage(prompt=10, cache_hit=4, completion=3, reasoning=2),
+            {
+                "prompt_tokens": 10,
+                "cache_hit_tokens": 4,
+                "cache_miss_tokens": 6,
+                "completion_tokens": 3,
+                "reasoning_tokens": 2,
+            },
+        ),
+    ],
+)
+def test_token_columns(usage: Usage | None, fields: dict[str, object]) -> None:
+    assert usage_fields(usage) == fields

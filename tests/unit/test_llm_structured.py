@@ -1,0 +1,162 @@
+"""Structured replies: what can be read is read, and nothing else passes for an answer."""
+
+import json
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from meta_agent_rag.llm.structured import MalformedReplyError, parse_reply, without_thinking
+
+
+class Answer(BaseModel):
+    answer: str
+    rounds: int
+    quotes: list[str]
+    verdict: Literal["right", "wrong"]
+
+
+class Lenient(BaseModel):
+    """A careless schema: everything has a default."""
+
+    passed: bool = True
+    note: str = ""
+
+
+GOOD: dict[str, Any] = {"answer": "Paris", "rounds": 3, "quotes": ["a", "b"], "verdict": "wrong"}
+TEXT = json.dumps(GOOD)
+
+READABLE = {
+    "plain": TEXT,
+    "blanks": f"\n\t {TEXT} \n",
+    "think": f"<think>It might be {{Rome}}, or not.</think>\n{TEXT}",
+    "think twice": f"<think>one</think> <think>two</think>{TEXT}",
+    "think without beginning": f"Maybe {{Rome}}? No.\n</think>\n{TEXT}",
+    "fence": f"```json\n{TEXT}\n```",
+    "bare fence": f"```\n{TEXT}\n```",
+    "fence unclosed": f"```json\n{TEXT}",
+    "prose before": f"Sure, here is the object:\n{TEXT}",
+    "prose after": f"{TEXT}\n\nI hope that helps!",
+    "prose around a fence": f"Here:\n```json\n{TEXT}\n```\nDone.",
+    "trailing commas": '{"answer": "Paris", "rounds": 3, "quotes": ["a", "b",], "verdict": "wrong",}',
+    "single quotes": "{'answer': 'Paris', 'rounds': 3, 'quotes': ['a', 'b'], 'verdict': 'wrong'}",
+    "bare keys": '{answer: "Paris", rounds: 3, quotes: ["a", "b"], verdict: "wrong"}',
+    "comments": '{"answer": "Paris", // a city\n"rounds": 3, "quotes": ["a", "b"], "verdict": "wrong"}',
+    "missing comma": '{"answer": "Paris"\n"rounds": 3, "quotes": ["a", "b"], "verdict": "wrong"}',
+    "last brace cut off": TEXT[:-1],
+    "last quote and brace cut off": TEXT[:-2],
+    "list of one": f"[{TEXT}]",
+    "broken list of one": f"[{TEXT[:-1]},}},]",
+    "number as text": TEXT.replace("3", '"3"'),
+    "whole float": TEXT.replace("3", "3.0"),
+    "more keys than asked": TEXT.replace("{", '{"confidence": 0.9, ', 1),
+}
+
+UNREADABLE = {
+    "empty": "",
+    "blank": " \n ",
+    "prose": "The answer is Paris.",
+    "success in prose": "right",
+    "prose about braces": "I would write {answer} here.",
+    "think unclosed": f"<think>I should send {TEXT}",
+    "only thought": f"<think>{TEXT}</think>",
+    "number": "3",
+    "null": "null",
+    "text": '"Paris"',
+    "true": "true",
+    "empty object": "{}",
+    "empty list": "[]",
+    "list of texts": '["Paris"]',
+    "list of two": f"[{TEXT}, {TEXT}]",
+    "list in a list": f"[[{TEXT}]]",
+    "nested": json.dumps({"reply": GOOD}),
+    "truncated in the first value": '{"answer": "Par',
+    "truncated before the last key": TEXT[: TEXT.index(', "verdict"')],
+    "truncated in the last value": TEXT[: TEXT.index("wrong") + 3],
+    "null value": TEXT.replace('"Paris"', "null"),
+    "text for a list": TEXT.replace('["a", "b"]', '"a"'),
+    "number for a text": TEXT.replace('"Paris"', "7"),
+    "words for a number": TEXT.replace("3", '"three"'),
+    "part of a number": TEXT.replace("3", "3.5"),
+    "no number": TEXT.replace("3", "NaN"),
+    "huge number": TEXT.replace("3", "9" * 5_000),
+    "a verdict of its own": TEXT.replace("wrong", "partly right"),
+    "verdict in capitals": TEXT.replace("wrong", "WRONG"),
+    "too deep": '{"answer":' * 5_000,
+    "too deep a list": "[" * 5_000,
+}
+
+
+@pytest.mark.parametrize("text", READABLE.values(), ids=READABLE.keys())
+def test_broken_replies_that_can_be_read(text: str) -> None:
+    assert parse_reply(text, Answer).model_dump() == GOOD
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_replies_that_are_no_answer(text: str) -> None:
+    with pytest.raises(MalformedReplyError, match=r"\w"):
+        parse_reply(text, Answer)
+
+
+@pytest.mark.parametrize("text", ["", "passed", "It passed.", "null", "[]", "true", "<think>{}", "[1]", "no } brace"])
+def test_a_schema_of_defaults_is_not_satisfied_by_no_object(text: str) -> None:
+    with pytest.raises(MalformedReplyError):
+        parse_reply(text, Lenient)
+
+
+def test_the_fault_names_the_field() -> None:
+    with pytest.raises(MalformedReplyError, match=r"^quotes\.1: Input should be a valid string$"):
+        parse_reply(TEXT.replace('"b"', "2"), Answer)
+
+
+def test_text_in_the_values_is_left_alone() -> None:
+    odd = {**GOOD, "answer": "{\"a\": 'b'}, ```json\n\u2028 日本"}
+    assert parse_reply(json.dumps(odd), Answer).answer == odd["answer"]
+    assert parse_reply(json.dumps(odd, ensure_ascii=False), Answer).answer == odd["answer"]
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
+    reply = parse_reply(TEXT.replace("Paris", "Paris \\ud83d"), Answer)
+    assert reply.answer == "Paris ?"
+    assert parse_reply(TEXT.replace("Paris", "\\ud83c\\udf89"), Answer).answer == "🎉"
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("plain", "plain"),
+        (" <think>a\nb</think> rest ", "rest"),
+        ("<think>never closed", ""),
+        ("thought </think> rest", "rest"),
+        ("<think></think>", ""),
+        ("a < b and think > c", "a < b and think > c"),
+    ],
+)
+def test_reasoning_is_left_out(text: str, rest: str) -> None:
+    assert without_thinking(text) == rest
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.text() | st.text("{}[]\",:\\ntrue'`<>/hik0123456789 ", max_size=60) | values.map(json.dumps))
+def test_any_text_is_an_answer_or_a_malformed_reply(text: str) -> None:
+    for reply in (text, f"{text}{TEXT[:40]}", f"{TEXT[:30]}{text}"):
+        try:
+            parsed = parse_reply(reply, Answer)
+        except MalformedReplyError:
+            continue
+        assert isinstance(parsed, Answer)
+
+
+@given(st.builds(Answer, answer=st.text(), rounds=st.integers(), quotes=st.lists(st.text()), verdict=st.just("right")))
+def test_what_is_valid_is_read_as_it_is(answer: Answer) -> None:
+    if "think>" not in answer.model_dump_json():
+        assert parse_reply(answer.model_dump_json(), Answer) == answer
+        assert parse_reply(f"```json\n{answer.model_dump_json(indent=1)}\n```", Answer).rounds == answer.rounds

@@ -1,0 +1,225 @@
+"""Prices: DeepSeek's dated tariffs with peak windows, other providers' list prices, reservations."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.llm.exchange import Usage
+from meta_agent_rag.llm.providers import providers
+from meta_agent_rag.llm.tariffs import ANY_PROVIDER, Price, highest_price, million_token_prices, price, tariff_book
+
+FLASH, PRO = "deepseek-v4-flash", "deepseek-v4-pro"
+OFF_PEAK = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)  # a Tuesday
+MILLION_EACH = Usage(prompt=2_000_000, cache_hit=1_000_000, completion=1_000_000)
+
+
+def paid(model: str, at: datetime, usage: Usage = MILLION_EACH) -> Decimal | None:
+    found = price(usage, model=model, prices=None, at=at)
+    return found.usd if found is not None else None
+
+
+def is_peak(at: datetime) -> bool:
+    found = price(Usage(prompt=1), model=FLASH, prices=None, at=at)
+    assert found is not None
+    return found.peak
+
+
+@pytest.mark.parametrize(
+    ("model", "usage", "usd"),
+    [
+        (FLASH, Usage(prompt=1_000_000, cache_hit=1_000_000), "0.003"),
+        (FLASH, Usage(prompt=1_000_000), "0.15"),
+        (FLASH, Usage(completion=1_000_000), "0.60"),
+        (PRO, Usage(prompt=1_000_000, cache_hit=1_000_000), "0.022"),
+        (PRO, Usage(prompt=1_000_000), "0.66"),
+        (PRO, Usage(completion=1_000_000), "1.98"),
+        # 600 * 0.003 + 400 * 0.15 + 50 * 0.60 = 91.8 millionths
+        (FLASH, Usage(prompt=1_000, cache_hit=600, completion=50, reasoning=30), "0.0000918"),
+        # 600 * 0.022 + 400 * 0.66 + 50 * 1.98 = 376.2 millionths
+        (PRO, Usage(prompt=1_000, cache_hit=600, completion=50), "0.0003762"),
+        (PRO, Usage(), "0"),
+    ],
+)
+def test_deepseek_by_hand(model: str, usage: Usage, usd: str) -> None:
+    assert price(usage, model=model, prices=None, at=OFF_PEAK) == Price(usd=Decimal(usd), peak=False)
+
+
+def test_peak_doubles_every_kind_of_token() -> None:
+    at = datetime(2026, 11, 3, 2, 0, tzinfo=UTC)
+    assert price(MILLION_EACH, model=FLASH, prices=None, at=at) == Price(usd=Decimal("1.506"), peak=True)
+    assert price(MILLION_EACH, model=PRO, prices=None, at=at) == Price(usd=Decimal("5.324"), peak=True)
+
+
+@pytest.mark.parametrize(
+    ("clock", "peak"),
+    [
+        ("00:59:59.999999", False),
+        ("01:00:00", True),
+        ("03:59:59", True),
+        ("03:59:59.999999", True),
+        ("04:00:00", False),
+        ("05:59:59", False),
+        ("06:00:00", True),
+        ("09:59:59.999999", True),
+        ("10:00:00", False),
+        ("23:30:00", False),
+    ],
+)
+def test_peak_windows_are_half_open(clock: str, peak: bool) -> None:
+    assert is_peak(datetime.fromisoformat(f"2026-11-03T{clock}+00:00")) is peak
+
+
+@pytest.mark.parametrize(
+    ("day", "peak"),
+    [
+        ("2026-09-28", True),  # the Monday before the holidays
+        ("2026-10-01", False),  # National Day, a Thursday
+        ("2026-11-06", True),  # a Friday
+        ("2026-11-07", False),
+        ("2026-11-08", False),
+        ("2026-11-09", True),
+        ("2027-01-01", False),  # New Year, a Friday
+    ],
+)
+def test_no_peak_on_weekends_and_chinese_holidays(day: str, peak: bool) -> None:
+    assert is_peak(datetime.fromisoformat(f"{day}T02:00:00+00:00")) is peak
+
+
+def test_other_time_zones_are_converted() -> None:
+    beijing, new_york = timezone(timedelta(hours=8)), timezone(timedelta(hours=-5))
+    assert is_peak(datetime(2026, 11, 3, 9, 0, tzinfo=beijing))
+    assert not is_peak(datetime(2026, 11, 3, 2, 0, tzinfo=beijing))
+    assert is_peak(datetime(2026, 11, 2, 20, 0, tzinfo=new_york))  # Tuesday 01:00 UTC
+    assert not is_peak(datetime(2026, 11, 6, 20, 0, tzinfo=new_york))  # Saturday in UTC, still Friday there
+    assert is_peak(datetime(2026, 11, 8, 21, 0, tzinfo=new_york))  # Monday in UTC, still Sunday there
+    assert paid(PRO, datetime(2026, 8, 16, 20, 0, tzinfo=new_york)) == 2 * Decimal("2.662")  # the 17th at 01:00 UTC
+
+
+@pytest.mark.parametrize(
+    ("model", "day", "usd"),
+    [
+        (PRO, "2026-08-16", "1.308625"),
+        (PRO, "2026-08-17", "2.662"),
+        (FLASH, "2026-08-16", "0.4228"),
+        (FLASH, "2026-08-17", None),
+        (FLASH, "2026-09-09", None),
+        (FLASH, "2026-09-10", "0.753"),
+    ],
+)
+def test_tariffs_are_dated(model: str, day: str, usd: str | None) -> None:
+    at = datetime.fromisoformat(f"{day}T12:00:00+00:00")
+    assert paid(model, at) == (None if usd is None else Decimal(usd))
+
+
+def test_a_gap_is_not_filled_from_elsewhere() -> None:
+    assert price(MILLION_EACH, model=FLASH, prices="openai", at=datetime(2026, 8, 20, 12, tzinfo=UTC)) is None
+
+
+def test_earlier_tariffs_have_no_peaks() -> None:
+    at = datetime(2026, 8, 12, 2, 0, tzinfo=UTC)  # a Wednesday, within the later windows
+    assert price(MILLION_EACH, model=PRO, prices=None, at=at) == Price(usd=Decimal("1.308625"), peak=False)
+
+
+def test_the_flash_alias_costs_the_same() -> None:
+    for at in (OFF_PEAK, datetime(2026, 11, 3, 7, 0, tzinfo=UTC), datetime(2026, 8, 1, tzinfo=UTC)):
+        assert paid("deepseek-flash", at) == paid(FLASH, at) is not None
+
+
+@pytest.mark.parametrize(
+    ("model", "prices"), [("no-such-model", None), ("no-such-model", "openai"), ("gpt-4.1", "no-such-provider")]
+)
+def test_unknown_prices_are_none_and_never_zero(model: str, prices: str | None) -> None:
+    assert price(MILLION_EACH, model=model, prices=prices, at=OFF_PEAK) is None
+    assert highest_price(100, 100, model=model, prices=prices, at=OFF_PEAK) is None
+    assert million_token_prices(model, prices, OFF_PEAK) is None
+
+
+LISTED = [
+    (model, row.prices) for row in providers().values() if row.prices is not None for model in (row.flash, row.pro)
+]
+
+
+@pytest.mark.parametrize(("model", "prices"), LISTED)
+def test_default_models_of_other_providers_have_list_prices(model: str, prices: str) -> None:
+    whole = price(Usage(prompt=1_000, completion=100), model=model, prices=prices, at=OFF_PEAK)
+    partly = price(Usage(prompt=1_000, cache_hit=900, completion=100), model=model, prices=prices, at=OFF_PEAK)
+    assert whole is not None
+    assert partly is not None
+    assert isinstance(whole.usd, Decimal)
+    assert 0 < partly.usd <= whole.usd
+
+
+def test_other_providers_are_found() -> None:
+    assert len(LISTED) >= 6
+
+
+def test_any_provider_finds_who_makes_the_model() -> None:
+    assert price(MILLION_EACH, model="gpt-4.1", prices=ANY_PROVIDER, at=OFF_PEAK) == price(
+        MILLION_EACH, model="gpt-4.1", prices="openai", at=OFF_PEAK
+    )
+    assert price(MILLION_EACH, model="no-such-model", prices=ANY_PROVIDER, at=OFF_PEAK) is None
+
+
+def test_million_token_prices_by_hand() -> None:
+    assert million_token_prices(PRO, None, OFF_PEAK) == {
+        "cache hit": Decimal("0.022"),
+        "cache miss": Decimal("0.66"),
+        "completion": Decimal("1.98"),
+    }
+
+
+def test_every_tariff_names_a_known_peak_and_none_overlap() -> None:
+    book = tariff_book()
+    assert all(row.peak is None or row.peak in book.peaks for row in book.tariffs)
+    for model in {model for row in book.tariffs for model in row.models}:
+        days = (datetime(2026, 7, 1, tzinfo=UTC) + timedelta(days=n) for n in range(150))
+        assert all(sum(row.in_force(model, day.date()) for row in book.tariffs) <= 1 for day in days)
+
+
+moments = st.datetimes(datetime(2026, 7, 1), datetime(2027, 3, 1), timezones=st.just(UTC))
+counts = st.integers(0, 500_000)
+
+
+@given(st.sampled_from([(FLASH, None), (PRO, None), *LISTED]), moments, counts, counts, st.data())
+def test_a_reservation_covers_whatever_the_call_costs(
+    row: tuple[str, str | None], at: datetime, prompt: int, most: int, data: st.DataObject
+) -> None:
+    model, prices = row
+    used = Usage(
+        prompt=prompt,
+        cache_hit=data.draw(st.integers(0, prompt)),
+        completion=data.draw(st.integers(0, most)),
+    )
+    actual = price(used, model=model, prices=prices, at=at)
+    highest = highest_price(prompt, most, model=model, prices=prices, at=at)
+    assert (actual is None) == (highest is None)
+    if actual is not None and highest is not None:
+        assert highest >= actual.usd >= 0
+
+
+@given(st.sampled_from([FLASH, PRO]), moments, st.integers(0, 3_600), counts, counts)
+def test_a_reservation_holds_when_peak_hours_begin_during_the_call(
+    model: str, at: datetime, seconds: int, prompt: int, completion: int
+) -> None:
+    later = at + timedelta(seconds=seconds)
+    tariffs = [[row for row in tariff_book().tariffs if row.in_force(model, moment.date())] for moment in (at, later)]
+    highest = highest_price(prompt, completion, model=model, prices=None, at=at)
+    actual = paid(model, later, Usage(prompt=prompt, completion=completion))
+    if tariffs[0] == tariffs[1] and highest is not None:
+        assert actual is not None
+        assert highest >= actual
+
+
+def test_straddling_by_hand() -> None:
+    before = datetime(2026, 11, 3, 0, 59, 59, tzinfo=UTC)
+    within = before + timedelta(seconds=2)
+    after = datetime(2026, 11, 3, 4, 0, tzinfo=UTC)
+    million = {"model": FLASH, "prices": None}
+    assert highest_price(1_000_000, 0, at=before, **million) == Decimal("0.30")
+    assert highest_price(1_000_000, 0, at=within, **million) == Decimal("0.30")
+    assert highest_price(1_000_000, 0, at=after, **million) == Decimal("0.30")
+    old = datetime(2026, 8, 1, tzinfo=UTC)
+    assert highest_price(1_000_000, 0, at=old, **million) == Decimal("0.14")
