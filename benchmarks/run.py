@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from meta_agent_rag.agent.engine import Engine, open_engine
-from meta_agent_rag.errors import MetaRagError
+from meta_agent_rag.errors import CostLimitError, MetaRagError
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED
 from meta_agent_rag.retrieval.hybrid import Retriever
@@ -69,6 +69,9 @@ class _Run:
         started = time.perf_counter()
         try:
             answer = await method.answer(self.engine, task)
+            if answer.stop_reason == CostLimitError.stop_reason:
+                # with more money it would have gone on: no finished question, to be asked again
+                raise CostLimitError("The cost limit is reached; raise it to go on.")
         except MetaRagError as error:
             if error.stops_run:
                 raise

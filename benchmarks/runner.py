@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.cli.command import Assignments, Debug, complain, print_json, reporting, run, say
 from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
 from meta_agent_rag.settings import Settings
@@ -151,6 +153,11 @@ def benchmark(config: RunConfig, folder: RunFolder | None, output_dir: Path, dis
 
 
 def _check(config: RunConfig) -> None:
+    """Refuse what cannot work before anything is written."""
+    policy(config.settings.monitor_policy)
+    deficits = discover_deficits(config.settings.deficits_dir)
+    if config.without_deficits:
+        deficits.without(config.without_deficits)
     if config.concurrency is not None and config.concurrency < 1:
         raise InputError(f"--concurrency {config.concurrency} answers nothing; give 1 or more.")
     if config.n is not None and config.limit is not None:

@@ -21,6 +21,7 @@ from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted, ScriptedModel
+from meta_agent_rag.testing.scripted import Line
 
 QUESTION = "Where was the director of The Salt Road born?"
 FILM_SENTENCE = "The Salt Road is a film that Mira Holt directed."
@@ -218,7 +219,7 @@ async def test_rounds_cannot_be_changed(tmp_path: Path) -> None:
     round_ = (await ask(tmp_path, WRONG)).answer.rounds[0]
     values = [round_, round_.draft, round_.packing, round_.reference, round_.signals, round_.diagnosis]
     for value in values:
-        assert value is not None
+        assert dataclasses.is_dataclass(value)
         name = dataclasses.fields(value)[0].name
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(value, name, None)
@@ -226,7 +227,7 @@ async def test_rounds_cannot_be_changed(tmp_path: Path) -> None:
 
 
 async def test_calls_and_cost_of_the_rounds_sum_to_the_session(tmp_path: Path) -> None:
-    critiques = ["prose", critique("external_only"), critique("internal_only"), critique("reasoning_error")]
+    critiques: list[Line] = ["prose", critique("external_only"), critique("internal_only"), critique("reasoning_error")]
     rewrites = [draft("Rome"), draft("Lyon"), draft("Oslo")]
     run = await ask(tmp_path, {**WRONG, "evaluate": critiques, "rewrite": rewrites}, "SHORT_ANSWER=stage")
     rounds, calls = run.answer.rounds, run.answer.calls

@@ -92,9 +92,9 @@ def test_the_critic_may_name_what_is_registered_or_none() -> None:
     schema = critique_schema(deficits)
     for name in (*deficits.names, "none"):
         assert schema.model_validate(critic_reply(deficit=name)).deficit == name
-    for name in ("no_such", "", "None", None, "stop"):
+    for wrong in ("no_such", "", "None", None, "stop"):
         with pytest.raises(ValidationError):
-            schema.model_validate(critic_reply(deficit=name))
+            schema.model_validate(critic_reply(deficit=wrong))
     assert schema.model_json_schema()["properties"]["deficit"]["enum"] == [*deficits.names, "none"]
 
 
@@ -106,7 +106,9 @@ def test_nothing_is_filled_in_for_the_critic(missing: str) -> None:
 
 
 def test_replies_of_the_writer() -> None:
-    reply = DraftReply.model_validate({"quotes": ["", " a  b ", "\n"], "answer": " x ", "short_answer": 1912, "more": 1})
+    reply = DraftReply.model_validate(
+        {"quotes": ["", " a  b ", "\n"], "answer": " x ", "short_answer": 1912, "more": 1}
+    )
     assert (reply.quotes, reply.answer, reply.short_answer) == (["a  b"], "x", "1912")
     assert ReferenceReply.model_validate({"steps": [""], "short_answer": "x"}).steps == []
     for fault in ({"short_answer": " "}, {"answer": ""}, {"quotes": "one"}, {"quotes": None}, {"quotes": [["x"]]}):

@@ -79,7 +79,8 @@ def test_the_limit_is_never_passed(limit: Decimal, data: st.DataObject) -> None:
     under_way: list[Decimal] = []
     billed = Decimal(0)
     for _ in range(data.draw(st.integers(0, 30), label="steps")):
-        if under_way and data.draw(st.booleans(), label="settle"):
+        settling: bool = data.draw(st.booleans(), label="settle")
+        if under_way and settling:
             reserved = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
             actual = data.draw(st.none() | st.decimals(0, reserved, places=8), label="actual")
             budget.settle(reserved, actual)

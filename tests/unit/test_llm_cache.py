@@ -156,7 +156,7 @@ def test_damage_within_is_found_when_it_is_read(path: Path) -> None:
     whole[3 * 4096 :] = b"Z" * (len(whole) - 3 * 4096)
     path.write_bytes(whole)
     damaged = ResponseCache(path)
-    with pytest.raises(SettingsError, match="malformed.*move the file away"):
+    with pytest.raises(SettingsError, match=r"malformed.*move the file away"):
         damaged.get(f"{150:064}")
     damaged.close()
 

@@ -214,12 +214,9 @@ def test_a_reservation_holds_when_peak_hours_begin_during_the_call(
 
 
 def test_straddling_by_hand() -> None:
+    def highest(at: datetime) -> Decimal | None:
+        return highest_price(1_000_000, 0, model=FLASH, prices=None, at=at)
+
     before = datetime(2026, 11, 3, 0, 59, 59, tzinfo=UTC)
-    within = before + timedelta(seconds=2)
-    after = datetime(2026, 11, 3, 4, 0, tzinfo=UTC)
-    million = {"model": FLASH, "prices": None}
-    assert highest_price(1_000_000, 0, at=before, **million) == Decimal("0.30")
-    assert highest_price(1_000_000, 0, at=within, **million) == Decimal("0.30")
-    assert highest_price(1_000_000, 0, at=after, **million) == Decimal("0.30")
-    old = datetime(2026, 8, 1, tzinfo=UTC)
-    assert highest_price(1_000_000, 0, at=old, **million) == Decimal("0.14")
+    assert highest(before) == highest(before + timedelta(seconds=2)) == highest(OFF_PEAK) == Decimal("0.30")
+    assert highest(datetime(2026, 8, 1, tzinfo=UTC)) == Decimal("0.14")

@@ -46,10 +46,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     import logging
 
     log = logging.getLogger("meta_agent_rag")
-    if not log.handlers:
-        log.addHandler(logging.StreamHandler())
-        log.setLevel(logging.INFO)
-    return asyncio.run(work)
+    notes = logging.StreamHandler()
+    log.addHandler(notes)
+    log.setLevel(logging.INFO)
+    try:
+        return asyncio.run(work)
+    finally:
+        log.removeHandler(notes)
 
 
 def complain(sentence: str) -> None:

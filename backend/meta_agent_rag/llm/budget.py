@@ -1,6 +1,7 @@
 """A cost limit that is kept: money is reserved before a call and settled after it."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from ..errors import CostLimitError, UnpricedModelError
@@ -13,6 +14,20 @@ class Budget:
     limit_usd: Decimal | None = None
     paid_usd: Decimal = Decimal(0)
     reserved_usd: Decimal = Decimal(0)
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list, repr=False)
+
+    async def acquire(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
+        """Reserve, waiting for calls under way where it is only their reservations that stand in the way."""
+        while True:
+            try:
+                return self.reserve(highest_usd, model=model)
+            except CostLimitError:
+                hopeless = highest_usd is None or self.limit_usd is None or self.paid_usd + highest_usd > self.limit_usd
+                if hopeless or self.reserved_usd <= 0:
+                    raise
+            settled = asyncio.get_running_loop().create_future()
+            self._waiting.append(settled)
+            await settled
 
     def reserve(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
         """Set aside the most that a call could cost; returns the sum to settle later.
@@ -41,3 +56,7 @@ class Budget:
             return
         self.reserved_usd -= reserved_usd
         self.paid_usd += reserved_usd if paid_usd is None else paid_usd
+        for settled in self._waiting:
+            if not settled.done():
+                settled.set_result(None)
+        self._waiting.clear()

@@ -199,7 +199,7 @@ class ModelSession:
     async def _serve(self, call: _Call, *, tier: Tier) -> Reply:
         owner = self.owner
         seconds = self._seconds_left()
-        reserved = owner.budget.reserve(self._highest(call.request, tier), model=call.request.model)
+        reserved = await owner.budget.acquire(self._highest(call.request, tier), model=call.request.model)
         started = time.perf_counter()
         outcome: Reply | None = None
         error: str | None = "cancelled"

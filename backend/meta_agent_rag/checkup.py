@@ -1,0 +1,153 @@
+"""Looks at everything that a run needs, without spending anything."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from .errors import MetaRagError
+from .llm.providers import EMBEDDED, choose_provider
+from .settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One line of the check-up; `remedy` says what to do about a note or a failure."""
+
+    subject: str
+    status: Literal["ok", "note", "fail"]
+    words: str
+    remedy: str = ""
+
+
+async def check_up(settings: Settings) -> list[Finding]:
+    """All findings, in the order in which a run needs the things."""
+    checks: dict[str, Callable[[Settings], Awaitable[Finding]]] = {
+        "data folder": _data_folder,
+        "provider": _provider,
+        "model": _model,
+        "prices": _prices,
+        "encoder": _encoder,
+        "monitor": _monitor,
+        "stores": _stores,
+        "deficits": _deficits,
+    }
+    return [await _guarded(subject, check, settings) for subject, check in checks.items()]
+
+
+async def _guarded(subject: str, check: Callable[[Settings], Awaitable[Finding]], settings: Settings) -> Finding:
+    try:
+        return await check(settings)
+    except MetaRagError as error:
+        words, _, remedy = str(error).partition("; ")
+        return Finding(subject=subject, status="fail", words=words, remedy=remedy)
+
+
+async def _data_folder(settings: Settings) -> Finding:
+    folder = settings.marag_data_dir
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    if not os.access(existing, os.W_OK):
+        remedy = "Set MARAG_DATA_DIR to a folder that you may write to."
+        return Finding(subject="data folder", status="fail", words=f"{folder} cannot be written", remedy=remedy)
+    return Finding(subject="data folder", status="ok", words=f"{folder} (Python {sys.version.split()[0]})")
+
+
+async def _provider(settings: Settings) -> Finding:
+    choice = choose_provider(settings)
+    models = ", ".join(f"{tier} {model}" for tier, model in choice.models.items())
+    return Finding(subject="provider", status="ok", words=f"{choice.provider.label}: {models}; {choice.reason}")
+
+
+async def _model(settings: Settings) -> Finding:
+    from .llm.embedded import embedded_model_file
+
+    choice = choose_provider(settings)
+    if choice.provider.name != EMBEDDED:
+        await _list_models(settings)
+        return Finding(subject="model", status="ok", words=f"{choice.base_url} answers and takes the key")
+    file = embedded_model_file(settings)
+    words = f"{file.name}, {file.stat().st_size / 1e6:.0f} MB"
+    if settings.embedded_model_path is not None:
+        return Finding(subject="model", status="ok", words=words)
+    remedy = "For answers worth having set DEEPSEEK_API_KEY, or EMBEDDED_MODEL_PATH to a larger GGUF."
+    return Finding(subject="model", status="note", words=f"{words}: a real model, and a very small one", remedy=remedy)
+
+
+async def _list_models(settings: Settings) -> None:
+    """Ask the endpoint for its models, which costs nothing; raises a `ModelError`."""
+    import openai
+
+    from .llm.chat import translated
+
+    choice = choose_provider(settings)
+    where = f"{choice.provider.label} at {choice.base_url}"
+    key = choice.api_key.get_secret_value() if choice.api_key else "none"
+    client = openai.AsyncOpenAI(base_url=choice.base_url, api_key=key, max_retries=0, timeout=10.0)
+    try:
+        async with client:
+            await client.get("/models", cast_to=object)
+    except openai.NotFoundError:
+        return  # an endpoint without a list of models is still one that answers
+    except openai.APIError as error:
+        raise translated(error, where=where, model=choice.models["flash"]) from None
+
+
+async def _prices(settings: Settings) -> Finding:
+    from .llm.client import utc_now
+    from .llm.tariffs import million_token_prices
+
+    choice = choose_provider(settings)
+    unpriced = [
+        model
+        for model in dict.fromkeys(choice.models.values())
+        if million_token_prices(settings.price_as or model, choice.provider.prices, utc_now()) is None
+    ]
+    if choice.provider.name == EMBEDDED and not settings.price_as:
+        return Finding(subject="prices", status="ok", words="the embedded model costs nothing and has no price")
+    if unpriced:
+        remedy = "A cost limit cannot be kept; set PRICE_AS to a model that has a price (`marag prices`)."
+        return Finding(
+            subject="prices", status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy
+        )
+    return Finding(subject="prices", status="ok", words="known for both tiers (`marag prices`)")
+
+
+async def _encoder(settings: Settings) -> Finding:
+    return await _encoder_called(settings, "encoder", settings.encoder)
+
+
+async def _monitor(settings: Settings) -> Finding:
+    return await _encoder_called(settings, "monitor", settings.monitor_encoder)
+
+
+async def _encoder_called(settings: Settings, subject: str, name: str) -> Finding:
+    from .retrieval.encoder import load_encoder
+
+    choice = await asyncio.to_thread(load_encoder, settings, name)
+    if choice.note:
+        remedy = "Nothing, if that is what you want; else connect to the hub once, or set ENCODER to a local folder."
+        return Finding(subject=subject, status="note", words=choice.note, remedy=remedy)
+    return Finding(subject=subject, status="ok", words=f"encoder {choice.encoder.name}")
+
+
+async def _stores(settings: Settings) -> Finding:
+    from .retrieval.corpus import list_corpora
+    from .retrieval.opening import require_embedded_stores
+
+    require_embedded_stores(settings)
+    found = await asyncio.to_thread(list_corpora, settings.marag_data_dir)
+    corpora = ", ".join(f"{manifest.name} ({manifest.passages} passages)" for manifest in found)
+    return Finding(
+        subject="stores",
+        status="ok",
+        words=f"embedded: qdrant-edge and tantivy; corpora: {corpora or 'none yet, `sample` is built on first use'}",
+    )
+
+
+async def _deficits(settings: Settings) -> Finding:
+    from .agent.deficits import discover_deficits
+
+    names = discover_deficits(settings.deficits_dir).names
+    return Finding(subject="deficits", status="ok", words=", ".join(names))

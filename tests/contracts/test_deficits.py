@@ -1,0 +1,220 @@
+"""What every deficit must be, built-in or a stranger's."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.agent.deficits import Deficit, DeficitRegistry, discover_deficits
+from meta_agent_rag.agent.deficits.table import as_markdown
+from meta_agent_rag.agent.graph import build_graph
+from meta_agent_rag.agent.replies import critique_schema
+from meta_agent_rag.agent.state import Signals
+from meta_agent_rag.errors import DuplicateNameError, InputError, UnknownNameError
+from meta_agent_rag.prompts import phrase
+from meta_agent_rag.testing import Scripted
+from tests.integration.test_loop import FILM_SENTENCE, QUESTION, WRONG, FakeRetriever, ask, critique, passage
+
+DEFICITS = discover_deficits()
+SIGNALS = [
+    Signals(similarity=similarity, agreement=agreement, verbatim=verbatim, abstained=abstained, evidence_passages=count)
+    for similarity, agreement, verbatim, abstained, count in product(
+        (None, -1.0, 0.0, 0.4, 1.0), (None, True, False), (None, 0.0, 0.5, 1.0), (True, False), (0, 1, 20)
+    )
+]
+RESERVED = ("none", "retrieve", "write", "diagnose", "remediate", "stop")
+OWN = '''"""A deficit of one's own."""
+
+from meta_agent_rag import Deficit
+
+DEFICIT = Deficit(
+    name="outdated_evidence",
+    when="the passages are older than what the question asks about",
+    directive="Say which year each fact holds for.",
+    answer_mode="evidence",
+    retrieves=False,
+    examples=("the population of a past census is given as today's",),
+    priority=5,
+    heuristic=lambda signals: signals.similarity == 0.0,
+)
+'''
+
+
+def example(name: str = "example", **fields: Any) -> Deficit:
+    given = {"when": "w", "directive": "d", "answer_mode": "evidence", "retrieves": False, **fields}
+    return Deficit(name=name, **given)
+
+
+def own_folder(folder: Path, files: Mapping[str, str]) -> Path:
+    home = folder / "deficits"
+    home.mkdir()
+    for name, source in files.items():
+        (home / name).write_text(source, encoding="utf-8")
+    return home
+
+
+def test_deficits_are_found() -> None:
+    builtin = {"external_only", "insufficient_knowledge", "internal_only", "reasoning_error"}
+    assert builtin <= set(DEFICITS.names)
+    assert len(DEFICITS.names) >= 4
+    assert list(DEFICITS.names) == sorted(DEFICITS.names)
+    assert len({deficit.priority for deficit in DEFICITS}) == len(DEFICITS.names), "rules need an order"
+
+
+@pytest.mark.parametrize("deficit", list(DEFICITS), ids=lambda deficit: deficit.name)
+class TestEveryDeficit:
+    """What derives from a deficit, and what it promises."""
+
+    def test_its_texts(self, deficit: Deficit) -> None:
+        assert deficit.name == deficit.name.strip().lower()
+        assert deficit.directive.endswith("."), "the directive is a sentence"
+        assert not deficit.when.endswith("."), "`when` completes a sentence"
+        assert deficit.when[0].islower()
+        assert deficit.examples
+        for text in (deficit.when, deficit.directive, *deficit.examples):
+            assert text == text.strip() != ""
+            assert "\n" not in text
+            assert "|" not in text, "it would break the table"
+        assert deficit.answer_mode in {"evidence", "memory", "evidence_and_memory"}
+
+    def test_what_derives_from_it(self, deficit: Deficit) -> None:
+        assert DEFICITS[deficit.name] is deficit
+        assert deficit.name in critique_schema(DEFICITS).model_json_schema()["properties"]["deficit"]["enum"]
+        assert deficit.name in build_graph(DEFICITS).get_graph().nodes
+        rows = [row for row in as_markdown(DEFICITS).splitlines() if row.startswith(f"| `{deficit.name}` |")]
+        assert len(rows) == 1
+        for text in (deficit.when, deficit.directive, f"`{deficit.answer_mode}`"):
+            assert text in rows[0]
+        assert rows[0].endswith(f"| {'yes' if deficit.retrieves else 'no'} |")
+
+    def test_its_rule(self, deficit: Deficit) -> None:
+        assert {type(deficit.heuristic(signals)) for signals in SIGNALS} == {bool}
+        assert any(deficit.heuristic(signals) for signals in SIGNALS), "a rule that never holds is none"
+        assert not all(deficit.heuristic(signals) for signals in SIGNALS), "a rule that always holds hides others"
+
+    async def test_its_repair(self, deficit: Deficit, tmp_path: Path) -> None:
+        retriever = FakeRetriever({QUESTION: [passage("film", FILM_SENTENCE)]})
+        named = critique(deficit.name, queries=["who directed it"], suggestion="Mind the second hop.")
+        run = await ask(tmp_path, {**WRONG, "evaluate": named}, retriever=retriever)
+        shown = run.prompt("evaluate")
+        for text in (f"- {deficit.name}: {deficit.when}", *deficit.examples, f'"{deficit.name}"'):
+            assert text in shown
+        plan = run.answer.rounds[1].plan
+        assert plan is not None
+        assert (plan.deficit, plan.directive, plan.answer_mode) == (
+            deficit.name,
+            deficit.directive,
+            deficit.answer_mode,
+        )
+        assert plan.queries == (("who directed it",) if deficit.retrieves else ())
+        assert retriever.queries == [QUESTION, *plan.queries]
+        rewrite = run.prompt("rewrite")
+        for text in (deficit.directive, "Mind the second hop.", phrase(f"mode_{deficit.answer_mode}")):
+            assert text in rewrite
+        assert (FILM_SENTENCE in rewrite) == (deficit.answer_mode != "memory")
+        assert (run.answer.stop_reason, run.answer.chosen) == ("satisfied", 1)
+
+
+def test_the_rules_always_name_a_deficit() -> None:
+    by_priority = sorted(DEFICITS, key=lambda deficit: deficit.priority)
+    for signals in SIGNALS:
+        guessed = DEFICITS.guess(signals)
+        holding = [deficit for deficit in by_priority if deficit.heuristic(signals)]
+        assert guessed is (holding[0] if holding else by_priority[-1])
+    assert DEFICITS.guess(None) is by_priority[-1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "x", "Two_Words", "two words", "two-words", "_x", "9lives", "x" * 41, "line\n", "ünder", *RESERVED],
+)
+def test_a_bad_name_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="deficit name"):
+        example(name)
+
+
+@pytest.mark.parametrize("fields", [{"when": " "}, {"directive": ""}, {"answer_mode": "guess"}])
+def test_a_bad_field_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(fields))):
+        example(**fields)
+
+
+def test_a_registry_is_not_empty_and_names_once() -> None:
+    with pytest.raises(InputError, match="At least one deficit"):
+        DeficitRegistry(deficits=())
+    with pytest.raises(DuplicateNameError, match="'example'"):
+        DeficitRegistry(deficits=(example(), example(when="other")))
+    with pytest.raises(UnknownNameError, match=r"'no_such'.*reasoning_error"):
+        DEFICITS["no_such"]
+
+
+def test_deficits_left_out() -> None:
+    fewer = DEFICITS.without(["internal_only", "reasoning_error"])
+    assert set(fewer.names) == set(DEFICITS.names) - {"internal_only", "reasoning_error"}
+    assert len(DEFICITS.names) >= 4, "the registry itself stays"
+    with pytest.raises(UnknownNameError, match="'internal'"):
+        DEFICITS.without(["internal_only", "internal"])
+    with pytest.raises(InputError, match="At least one"):
+        DEFICITS.without(DEFICITS.names)
+
+
+def test_a_deficit_from_a_folder_is_one_of_all(tmp_path: Path) -> None:
+    deficits = discover_deficits(own_folder(tmp_path, {"outdated.py": OWN, "_helper.py": "1 / 0", "notes.txt": "x"}))
+    assert set(deficits.names) == {*DEFICITS.names, "outdated_evidence"}
+    assert "outdated_evidence" in critique_schema(deficits).model_json_schema()["properties"]["deficit"]["enum"]
+    assert "outdated_evidence" in build_graph(deficits).get_graph().nodes
+    assert "| `outdated_evidence` |" in as_markdown(deficits)
+    assert "outdated_evidence" not in discover_deficits().names
+
+
+async def test_a_deficit_from_a_folder_is_named_and_repaired(tmp_path: Path) -> None:
+    home = own_folder(tmp_path, {"outdated.py": OWN})
+    script: dict[str, Scripted] = {**WRONG, "evaluate": critique("outdated_evidence")}
+    run = await ask(tmp_path, script, f"DEFICITS_DIR={home}")
+    assert "- outdated_evidence: the passages are older than what the question asks about" in run.prompt("evaluate")
+    assert "Say which year each fact holds for." in run.prompt("rewrite")
+    assert phrase("mode_evidence") in run.prompt("rewrite")
+    assert run.answer.rounds[1].plan is not None
+    assert run.answer.rounds[1].plan.deficit == "outdated_evidence"
+    assert run.answer.short_answer == "Oslo"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def broken(:", "bad.py.*SyntaxError"),
+        ("import no_such_module_anywhere", "bad.py.*ModuleNotFoundError"),
+        ("1 / 0", "bad.py.*ZeroDivisionError"),
+        ("DEFICIT = 'reasoning'", "DEFICIT in .*bad.py.* is not a Deficit"),
+        (OWN.replace("outdated_evidence", "Bad Name"), "bad.py.*'Bad Name'"),
+        (OWN.replace('answer_mode="evidence"', 'answer_mode="guess"'), "bad.py.*answer_mode 'guess'"),
+        (OWN.replace('    when="the passages', '    no_such_field="x",\n    when="the passages'), "bad.py.*TypeError"),
+    ],
+)
+def test_a_file_that_is_no_deficit_is_named(tmp_path: Path, source: str, words: str) -> None:
+    home = own_folder(tmp_path, {"good.py": OWN, "bad.py": source})
+    with pytest.raises(InputError, match=words):
+        discover_deficits(home)
+
+
+def test_a_file_without_a_deficit_adds_none(tmp_path: Path) -> None:
+    assert discover_deficits(own_folder(tmp_path, {"words.py": "WORDS = 3\n"})).names == DEFICITS.names
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"missing.* is not a folder"):
+        discover_deficits(tmp_path / "missing")
+
+
+def test_a_stranger_cannot_take_a_name(tmp_path: Path) -> None:
+    home = own_folder(tmp_path, {"mine.py": OWN.replace("outdated_evidence", "reasoning_error")})
+    with pytest.raises(DuplicateNameError, match="'reasoning_error'"):
+        discover_deficits(home)
+
+
+def test_the_default_rule_never_holds() -> None:
+    assert not any(example().heuristic(signals) for signals in SIGNALS)
+    assert replace(example(), priority=1).priority == 1

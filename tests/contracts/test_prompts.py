@@ -1,0 +1,110 @@
+"""What every prompt file must be, and that code asks for none that does not exist."""
+
+import ast
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import get_args
+
+import pytest
+import yaml
+
+from meta_agent_rag.agent.state import AnswerMode
+from meta_agent_rag.errors import PromptError
+from meta_agent_rag.llm.tiers import stage
+from meta_agent_rag.prompts import phrase, prompt, prompt_names
+from meta_agent_rag.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(path for folder in ("backend/meta_agent_rag", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
+PLACES = {"prompt": 0, "phrase": 0, "messages": 1, "ainvoke": 0}
+"""Functions that take the name of a prompt, a phrase or a stage, and where."""
+
+
+@cache
+def nodes() -> tuple[ast.AST, ...]:
+    """All syntax nodes of the code."""
+    return tuple(node for path in SOURCES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def literals(function: str) -> set[str]:
+    """The literal names that code passes to a function."""
+    names: set[str] = set()
+    for node in nodes():
+        if not isinstance(node, ast.Call) or len(node.args) <= PLACES[function]:
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        given = node.args[PLACES[function]]
+        if called == function:
+            parts = [given.body, given.orelse] if isinstance(given, ast.IfExp) else [given]
+            names |= {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+    return names
+
+
+def stages_assigned() -> set[str]:
+    """The names that code assigns to a variable `stage`."""
+    return {
+        node.value.value
+        for node in nodes()
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and any(isinstance(target, ast.Name) and target.id == "stage" for target in node.targets)
+    }
+
+
+def test_prompts_are_found() -> None:
+    assert len(prompt_names()) >= 10
+
+
+@pytest.mark.parametrize("name", prompt_names())
+def test_a_prompt_can_be_filled_in(name: str) -> None:
+    loaded = prompt(name)
+    assert loaded.name == name
+    assert loaded.sections["instruction"].strip()
+    assert all(text.strip() for text in loaded.sections.values())
+    wanted = {value for text in loaded.sections.values() for value in Template(text).get_identifiers()}
+    text = loaded.text(**{value: f"value of {value}" for value in wanted})
+    assert "$" not in text
+    for value in wanted:
+        assert f"value of {value}" in text
+        with pytest.raises(PromptError, match=value):
+            loaded.text(**dict.fromkeys(wanted - {value}, "x"))
+
+
+@pytest.mark.parametrize("name", prompt_names())
+def test_a_prompt_that_asks_for_json_says_so(name: str) -> None:
+    output = prompt(name).sections.get("output_format")
+    assert output is None or "JSON" in output, "JSON mode of some providers wants the word in the prompt"
+
+
+def test_every_prompt_that_code_asks_for_exists() -> None:
+    asked = literals("prompt") | literals("messages")
+    assert {"system", "evidence", "question", "reask", "evaluate", "reference", "short_answer"} <= asked
+    assert asked <= set(prompt_names())
+
+
+def test_every_phrase_that_code_asks_for_exists() -> None:
+    asked = literals("phrase") | {f"mode_{mode}" for mode in get_args(AnswerMode)}
+    assert {"not_found", "abstain", "best_guess"} <= asked
+    for key in asked:
+        assert phrase(key).strip()
+
+
+def test_every_stage_that_code_asks_for_exists() -> None:
+    asked = literals("ainvoke") | stages_assigned()
+    assert {"write", "rewrite", "reference", "evaluate", "short_answer", "baseline"} <= asked
+    for name in asked:
+        assert stage(name, Settings.load()).max_tokens > 0
+
+
+def test_every_stage_of_the_loop_has_a_prompt_of_its_name() -> None:
+    listed = yaml.safe_load((ROOT / "backend/meta_agent_rag/llm/stages.yaml").read_text(encoding="utf-8"))
+    assert set(listed) - {"baseline"} <= set(prompt_names())
+    assert stages_assigned() <= set(prompt_names())
+
+
+def test_every_prompt_is_used() -> None:
+    asked = literals("prompt") | literals("messages") | stages_assigned()
+    methods = {path.stem for path in (ROOT / "benchmarks/methods").glob("*.py")}
+    assert set(prompt_names()) <= asked | methods

@@ -1,0 +1,169 @@
+"""What every row of `providers.yaml` promises, and how one is chosen."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.errors import SettingsError, UnknownNameError
+from meta_agent_rag.llm.providers import COMPATIBLE, EMBEDDED, Choice, Provider, choose_provider, providers
+from meta_agent_rag.settings import Settings
+
+ALL = providers()
+SECRET = "sk-0123456789-very-secret"
+WITH_KEY = [name for name, row in ALL.items() if row.key and name != COMPATIBLE]
+URL = "http://127.0.0.1:8000/v1"
+
+
+def load(**values: Any) -> Settings:
+    return Settings.load(**values)
+
+
+def choose(**values: Any) -> Choice:
+    return choose_provider(load(**values))
+
+
+def key_of(name: str) -> str:
+    key = ALL[name].key
+    assert key is not None
+    return key
+
+
+def enough_for(name: str) -> Mapping[str, str]:
+    """The settings with which a provider can be used."""
+    if name == EMBEDDED:
+        return {}
+    if name == COMPATIBLE:
+        return {"llm_base_url": URL, "llm_api_key": SECRET, "flash_model": "local"}
+    return {key_of(name): SECRET}
+
+
+def test_all_providers_are_there() -> None:
+    assert len(ALL) >= 5
+    assert list(ALL)[:4] == ["deepseek", "openai", "groq", "gemini"]
+    assert WITH_KEY == ["deepseek", "openai", "groq", "gemini"]
+    assert list(ALL)[-2:] == [COMPATIBLE, EMBEDDED]
+
+
+@pytest.mark.parametrize("row", ALL.values(), ids=ALL)
+def test_a_row_is_whole(row: Provider) -> None:
+    assert row.label
+    assert set(row.concurrency) == {"flash", "pro"}
+    assert all(slots >= 1 for slots in row.concurrency.values())
+    assert row.context >= 4_096
+    assert row.key is None or row.key in Settings.model_fields
+    assert (row.flash is None) == (row.pro is None) == (row.name == COMPATIBLE)
+    assert (row.base_url is None) == (row.name in (COMPATIBLE, EMBEDDED))
+    assert row.base_url is None or row.base_url.startswith("https://")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_provider_is_taken_by_name(name: str) -> None:
+    choice = choose(llm_provider=name, **enough_for(name))
+    assert choice.provider is ALL[name]
+    assert set(choice.models) == {"flash", "pro"}
+    assert all(choice.models.values())
+    assert choice.reason == f"LLM_PROVIDER is {name!r}"
+    assert choice.base_url == (URL if name == COMPATIBLE else ALL[name].base_url)
+    assert (choice.api_key is None) == (name == EMBEDDED)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_secrets_are_never_shown(name: str) -> None:
+    settings = load(llm_provider=name, **enough_for(name))
+    choice = choose_provider(settings)
+    assert choice.api_key is None or choice.api_key.get_secret_value() == SECRET
+    assert SECRET not in f"{choice!r} {choice} {choice.provider!r} {choice.provider.model_dump(mode='json')}"
+    assert SECRET not in f"{settings!r} {settings} {settings.model_dump(mode='json')}"
+
+
+@pytest.mark.parametrize("name", WITH_KEY)
+def test_a_missing_key_is_named(name: str) -> None:
+    others = {key_of(other): SECRET for other in WITH_KEY if other != name}
+    with pytest.raises(SettingsError) as caught:
+        choose(llm_provider=name, llm_api_key=SECRET, **others)
+    assert str(caught.value) == (
+        f"LLM_PROVIDER is {name!r} but {key_of(name).upper()} is not set; set it in the environment or .env."
+    )
+
+
+@pytest.mark.parametrize("first", range(len(WITH_KEY)))
+def test_auto_takes_the_first_key_in_order(first: int) -> None:
+    choice = choose(**{key_of(name): SECRET for name in reversed(WITH_KEY[first:])})
+    assert choice.provider.name == WITH_KEY[first]
+    assert choice.reason == f"{key_of(WITH_KEY[first]).upper()} is set"
+    assert choice.models == {"flash": choice.provider.flash, "pro": choice.provider.pro}
+
+
+def test_auto_without_a_key_is_the_embedded_model() -> None:
+    choice = choose()
+    assert choice.provider.name == EMBEDDED
+    assert choice.reason == "no provider key is set"
+    assert choice.api_key is None
+
+
+def test_a_base_url_comes_before_keys_and_is_never_sent_one() -> None:
+    choice = choose(llm_base_url=URL, flash_model="local", **{key_of(name): SECRET for name in WITH_KEY})
+    assert choice.provider.name == COMPATIBLE
+    assert choice.base_url == URL
+    assert choice.reason == "LLM_BASE_URL is set"
+    assert choice.api_key is None
+    assert choice.models == {"flash": "local", "pro": "local"}
+
+
+def test_a_base_url_has_a_key_of_its_own() -> None:
+    choice = choose(llm_base_url=URL, llm_api_key=SECRET, flash_model="local")
+    assert choice.api_key is not None
+    assert choice.api_key.get_secret_value() == SECRET
+
+
+@pytest.mark.parametrize("name", WITH_KEY)
+def test_a_base_url_moves_a_named_provider(name: str) -> None:
+    choice = choose(llm_provider=name, llm_base_url=URL, **{key_of(name): SECRET})
+    assert (choice.provider.name, choice.base_url) == (name, URL)
+    assert choice.api_key is not None
+    without = choose(llm_provider=name, llm_base_url=URL)
+    assert without.api_key is None
+
+
+def test_the_compatible_provider_needs_its_address() -> None:
+    with pytest.raises(SettingsError, match=r"^LLM_PROVIDER is 'compatible' but LLM_BASE_URL is not set; set it, "):
+        choose(llm_provider=COMPATIBLE, flash_model="local")
+
+
+def test_the_compatible_provider_needs_a_model() -> None:
+    with pytest.raises(SettingsError, match=r"^FLASH_MODEL is not set; name the model that LLM_BASE_URL serves"):
+        choose(llm_base_url=URL)
+    with pytest.raises(SettingsError, match=r"^FLASH_MODEL is not set"):
+        choose(llm_base_url=URL, pro_model="large")
+
+
+@pytest.mark.parametrize("name", ["nobody", "DeepSeek", "deepseek ", "Auto"])
+def test_an_unknown_provider_is_answered_with_the_known_ones(name: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        choose(llm_provider=name, deepseek_api_key=SECRET)
+    assert str(caught.value) == f"There is no provider {name!r}; choose from: {', '.join(sorted(['auto', *ALL]))}."
+
+
+@pytest.mark.parametrize("name", [*WITH_KEY, COMPATIBLE])
+def test_models_are_replaced_tier_by_tier(name: str) -> None:
+    both = choose(llm_provider=name, **{**enough_for(name), "flash_model": "small", "pro_model": "large"})
+    assert both.models == {"flash": "small", "pro": "large"}
+    flash_alone = choose(llm_provider=name, **{**enough_for(name), "flash_model": "small"})
+    assert flash_alone.models == {"flash": "small", "pro": ALL[name].pro or "small"}
+
+
+@pytest.mark.parametrize("name", WITH_KEY)
+def test_the_pro_model_alone_leaves_flash(name: str) -> None:
+    assert choose(llm_provider=name, pro_model="large", **enough_for(name)).models == {
+        "flash": ALL[name].flash,
+        "pro": "large",
+    }
+
+
+def test_one_file_serves_both_tiers_of_the_embedded_model(tmp_path: Path) -> None:
+    named = choose(llm_provider=EMBEDDED, flash_model="small", pro_model="large")
+    assert named.models == {"flash": "SmolLM2-135M-Instruct", "pro": "SmolLM2-135M-Instruct"}
+    own = choose(llm_provider=EMBEDDED, embedded_model_path=tmp_path / "own-7b.Q4.gguf")
+    assert own.models == {"flash": "own-7b.Q4", "pro": "own-7b.Q4"}

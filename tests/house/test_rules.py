@@ -1,0 +1,277 @@
+"""The house rules that a reader should be able to rely on, read from the code itself."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+import meta_agent_rag
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "backend" / "meta_agent_rag"
+NAME = "meta_agent_rag"
+CODE = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
+ALL_CODE = sorted([*CODE, *(ROOT / "tests").rglob("*.py")])
+
+LAYERS = (
+    {"errors", "settings", "journal", "discovery", "env_example"},
+    {"llm", "prompts"},
+    {"retrieval"},
+    {"ingestion", "grounding"},
+    {"agent"},
+    {"asking", "checkup"},
+    {"conversation"},
+    {"service", "demo", "cli"},
+)
+"""What may import what: a layer its own and those above it in this list."""
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+TESTING_IMPORTS = {"errors", "settings", "journal", "discovery", "llm", "prompts", "retrieval", "testing"}
+
+PUBLIC = {
+    "Answer",
+    "Deficit",
+    "Engine",
+    "Ledger",
+    "MetaRagError",
+    "Passage",
+    "Round",
+    "Settings",
+    "answer",
+    "build_graph",
+    "discover_deficits",
+    "open_engine",
+}
+HEAVY = (
+    "torch",
+    "transformers",
+    "sentence_transformers",
+    "gradio",
+    "datasets",
+    "langgraph",
+    "langchain_core",
+    "langchain_openai",
+    "openai",
+    "pydantic",
+    "numpy",
+)
+ENVIRONMENT_EXEMPT = {"retrieval/encoder.py"}
+"""TOKENIZERS_PARALLELISM is set for a library that reads nothing else; nothing is read."""
+
+Definition = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+Documented: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def part_of(path: Path) -> str:
+    """The part of the package that a file belongs to: its folder or its own name."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Everything that a file imports, by absolute name."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                home = PACKAGE.parent if PACKAGE in path.parents else ROOT
+                package = path.relative_to(home).parts[: -node.level]
+                base = ".".join([*package, *([base] if base else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def imported_parts(path: Path) -> set[str]:
+    """The parts of the package that a file imports."""
+    names = [name.split(".") for name in imports(path)]
+    parts = {name[1] for name in names if name[0] == NAME and len(name) > 1}
+    return parts & (set(RANK) | {"testing"})
+
+
+def test_there_is_code_to_look_at() -> None:
+    assert len(CODE) > 60
+    assert imported_parts(PACKAGE / "agent" / "engine.py") >= {"errors", "llm", "retrieval", "settings", "agent"}
+    assert imported_parts(PACKAGE / "agent" / "deficits" / "registry.py") >= {"discovery", "errors", "agent"}
+    assert imported_parts(PACKAGE / "asking.py") >= {"agent", "llm", "retrieval", "settings"}
+
+
+def test_every_part_has_its_place() -> None:
+    parts = {part_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__", "testing"}
+    assert parts <= set(RANK), "a new part of the package: say in LAYERS what it may import"
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_imports_run_one_way(path: Path) -> None:
+    part, imported = part_of(path), imported_parts(path)
+    assert not any(name.split(".")[0] in {"benchmarks", "tests"} for name in imports(path))
+    if part == "__init__":
+        return
+    if part == "testing":
+        assert imported <= TESTING_IMPORTS
+        return
+    assert "testing" not in imported
+    above = {other for other in imported if RANK[other] > RANK[part]}
+    assert not above, f"{part} must not know of {', '.join(sorted(above))}"
+
+
+def test_benchmarks_stand_on_the_package_alone() -> None:
+    imported = {name.split(".")[0] for path in (ROOT / "benchmarks").rglob("*.py") for name in imports(path)}
+    assert {NAME, "benchmarks"} <= imported
+    assert "tests" not in imported
+
+
+def test_public_names() -> None:
+    assert set(meta_agent_rag.__all__) == PUBLIC
+    assert len(meta_agent_rag.__all__) == len(PUBLIC) <= 12
+    assert meta_agent_rag.__all__ == sorted(meta_agent_rag.__all__)
+    for name in meta_agent_rag.__all__:
+        assert getattr(meta_agent_rag, name).__doc__, name
+    with pytest.raises(AttributeError, match="no_such"):
+        getattr(meta_agent_rag, "no_such")  # noqa: B009  # the attribute does not exist, which is the point
+
+
+@pytest.mark.parametrize("module", [NAME, f"{NAME}.cli.main", f"{NAME}.errors", "benchmarks"])
+def test_a_start_imports_nothing_heavy(module: str) -> None:
+    code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert NAME in loaded or module == "benchmarks"
+    assert not loaded & set(HEAVY)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_every_module_can_be_imported(path: Path) -> None:
+    name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    assert importlib.import_module(name.removesuffix(".__init__"))
+
+
+def test_no_file_is_long() -> None:
+    long = {shown(path): count for path in ALL_CODE if (count := len(path.read_bytes().splitlines())) > 400}
+    assert not long, "split them by meaning"
+
+
+def test_the_environment_is_read_in_one_place() -> None:
+    forbidden = {"environ", "environb", "getenv", "getenvb", "putenv", "load_dotenv"}
+    exempt = {PACKAGE / name for name in ENVIRONMENT_EXEMPT} | {PACKAGE / "settings.py"}
+    readers = {
+        f"{shown(path)}:{node.lineno}"
+        for path in CODE
+        if path not in exempt
+        for node in ast.walk(tree(path))
+        if (isinstance(node, ast.Attribute) and node.attr in forbidden)
+        or (isinstance(node, ast.Name) and node.id in forbidden)
+        or (isinstance(node, ast.ImportFrom) and any(alias.name in forbidden for alias in node.names))
+    }
+    assert not readers
+    for name in ENVIRONMENT_EXEMPT:
+        uses = re.findall(r"os\.(?:environ|getenv)[.\w]*", (PACKAGE / name).read_text(encoding="utf-8"))
+        assert set(uses) <= {"os.environ.setdefault"}, f"{name} may hand a value to a library, and read none"
+
+
+BROAD = {"Exception", "BaseException"}
+
+
+def broad(handler: ast.ExceptHandler) -> bool:
+    """Does a handler catch everything?"""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in kinds)
+
+
+def test_no_exception_is_swallowed() -> None:
+    swallowed = []
+    for path in ALL_CODE:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in ast.walk(tree(path)):
+            if not isinstance(node, ast.ExceptHandler) or not broad(node):
+                continue
+            translated = isinstance(node.body[-1], ast.Raise)
+            reasoned = re.search(r"# noqa: BLE001\b.*#? ?\w+", lines[node.lineno - 1])
+            if node.type is None or not (translated or reasoned):
+                swallowed.append(f"{shown(path)}:{node.lineno}")
+    assert not swallowed
+
+
+def test_nothing_is_evaluated() -> None:
+    calls = [
+        f"{shown(path)}:{node.lineno}"
+        for path in ALL_CODE
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"eval", "exec"}
+    ]
+    assert not calls
+
+
+def only_declared(node: Documented) -> bool:
+    """Is it an overload, or a member of a protocol, whose class says what it is for?"""
+    body = node.body[0] if len(node.body) == 1 else None
+    return isinstance(body, ast.Expr) and isinstance(body.value, ast.Constant) and body.value.value is ...
+
+
+def undocumented(node: Documented, name: str) -> Iterator[str]:
+    """Public modules, classes, functions and methods without a docstring."""
+    if not ast.get_docstring(node) and not only_declared(node):
+        yield name
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return  # what is inside a function is its own affair
+    for child in node.body:
+        if isinstance(child, Definition) and not child.name.startswith("_"):
+            yield from undocumented(child, f"{name}:{child.name}")
+
+
+def test_what_is_public_is_documented() -> None:
+    missing = [name for path in CODE for name in undocumented(tree(path), shown(path))]
+    assert not missing
+
+
+def docstrings(path: Path) -> set[ast.expr]:
+    """String expressions that stand alone: docstrings, also those of attributes."""
+    return {node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
+
+
+def literal_text(node: ast.AST) -> str:
+    """The text of a string literal, an f-string's without what it puts in."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(literal_text(value) for value in node.values)
+    return ""
+
+
+def test_no_prompt_stands_in_the_code() -> None:
+    spoken = []
+    for path in CODE:
+        if (PACKAGE / "agent" / "deficits") in path.parents:
+            continue
+        apart = docstrings(path)
+        for node in ast.walk(tree(path)):
+            text = literal_text(node) if node not in apart else ""
+            is_comment = all(line.startswith("#") for line in text.splitlines())
+            if len(text) > 200 and re.search(r"[.!?:]\s+\S", text) and not is_comment:
+                spoken.append(f"{shown(path)}:{getattr(node, 'lineno', 0)}")
+    assert not spoken, "texts for a model belong into prompts/*.yaml"
+
+
+def test_every_package_has_an_init() -> None:
+    folders = {path.parent for path in CODE}
+    assert not [shown(folder) for folder in folders if not (folder / "__init__.py").is_file()]
+
+
+def test_no_shelf_for_leftovers() -> None:
+    names = {path.stem for path in CODE} | {path.parent.name for path in CODE}
+    assert not names & {"utils", "util", "helpers", "misc", "common", "legacy"}

@@ -1,0 +1,329 @@
+"""The benchmark from the command line, against a loopback server that speaks DeepSeek's dialect."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from benchmarks.runner import app
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, disagreeing, helpful, loopback_server
+
+ROOT = Path(__file__).parents[2]
+QUESTIONS = ROOT / "benchmarks" / "sample" / "questions.json"
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackServer]:
+    """A server whose replies never agree, so that the loop fires on every question."""
+    with loopback_server(disagreeing(0.02)) as running:
+        yield running
+
+
+def environment(base_url: str, data_dir: Path) -> dict[str, str]:
+    """The environment of a run against a loopback DeepSeek, with nothing of the developer's own."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return {
+        **kept,
+        "PYTHONPATH": str(ROOT),
+        "LLM_PROVIDER": "deepseek",
+        "LLM_BASE_URL": base_url,
+        "DEEPSEEK_API_KEY": "sk-planted-secret",
+        "MONITOR_ENCODER": "hash-64",
+        "ENCODER": "hash-64",
+        "MARAG_DATA_DIR": str(data_dir),
+        "MAX_METACOGNITIVE_ROUNDS": "1",
+        "LLM_MAX_RETRIES": "0",
+    }
+
+
+def command(*words: str) -> list[str]:
+    """The runner's command line."""
+    return [sys.executable, "-m", "benchmarks.runner", "--dataset", "sample", "--display", "none", *words]
+
+
+def run(words: list[str], env: Mapping[str, str], cwd: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end."""
+    return subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
+def only_run(folder: Path) -> Path:
+    """The one run folder below `RESULTS`."""
+    (found,) = (folder / "RESULTS").iterdir()
+    return found
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Whole records of a JSONL file."""
+    records = []
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            continue
+    return records
+
+
+def summary_of(run_folder: Path) -> dict[str, Any]:
+    """The summary without what depends on the clock."""
+    summary: dict[str, Any] = json.loads((run_folder / "summary.json").read_text())
+    for figures in summary["methods"].values():
+        del figures["latency_s"]
+    return summary
+
+
+@pytest.mark.parametrize("mode", ["gold", "supporting", "open_domain"])
+def test_a_run_leaves_a_complete_folder(server: LoopbackServer, tmp_path: Path, mode: str) -> None:
+    env = environment(server.base_url, tmp_path / "data")
+    done = run(command("--mode", mode, "--n", "4", "--method", "metarag,standard_rag"), env, tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = only_run(tmp_path)
+    names = {"config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md", "predictions.json"}
+    assert names <= {path.name for path in folder.iterdir()}
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["dataset"], summary["mode"], summary["n"], summary["seed"]) == ("sample", mode, 4, 42)
+    ours, baseline = summary["methods"]["metarag"], summary["methods"]["standard_rag"]
+    assert ours["answered"] == baseline["answered"] == 4
+    assert ours["trigger_rate"] == 1.0
+    assert ours["deficits"]["reasoning_error"] == 4
+    assert set(ours["stop_reasons"]) == {"max_rounds"}
+    assert ours["llm_calls"] == 16
+    assert baseline["llm_calls"] == 4
+    assert ours["cost_usd"] > baseline["cost_usd"] > 0
+    rows = lines(folder / "samples.jsonl")
+    assert len(rows) == 8
+    assert all(len(row["rounds"]) == (2 if row["method"] == "metarag" else 1) for row in rows)
+    predictions = json.loads((folder / "predictions.json").read_text())
+    assert set(predictions) == {"answer", "sp"}
+    assert len(predictions["answer"]) == 4
+
+
+def test_ledger_rows_equal_the_calls_that_the_server_saw(server: LoopbackServer, tmp_path: Path) -> None:
+    env = environment(server.base_url, tmp_path / "data")
+    assert run(command("--n", "3"), env, tmp_path).returncode == 0
+    rows = lines(only_run(tmp_path) / "calls.jsonl")
+    assert len(rows) == len(server.bodies)
+    assert all(row["cache_hit_tokens"] == 60 and row["cache_miss_tokens"] == 40 for row in rows)
+    assert {row["model"] for row in rows} == {"deepseek-v4-flash", "deepseek-v4-pro"}
+
+
+def test_a_repeated_run_pays_nothing(server: LoopbackServer, tmp_path: Path) -> None:
+    env = environment(server.base_url, tmp_path / "data")
+    assert run(command("--n", "3", "--output-dir", "one"), env, tmp_path).returncode == 0
+    asked = len(server.bodies)
+    assert run(command("--n", "3", "--output-dir", "two"), env, tmp_path).returncode == 0
+    assert len(server.bodies) == asked
+    (one,), (two,) = (list((tmp_path / name).iterdir()) for name in ("one", "two"))
+    assert summary_of(one) == summary_of(two)
+    assert {row["paid_usd"] for row in lines(two / "calls.jsonl")} == {"0"}
+
+
+@pytest.mark.parametrize("finished", [1, 3, 6])
+def test_a_killed_run_resumes_without_asking_again(tmp_path: Path, finished: int) -> None:
+    with loopback_server(disagreeing(0.05)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = command("--n", "8", "--concurrency", "2")
+        child = subprocess.Popen(words, env=env, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        samples = _wait_for_rows(tmp_path, finished)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        folder = only_run(tmp_path)
+        before = {row["id"] for row in lines(samples)}
+        with samples.open("ab") as file:  # what a kill in the middle of a write leaves
+            file.write(b'{"id": "torn", "met')
+        answered = {row["request"] for row in lines(folder / "calls.jsonl")}
+        calls_before = len(server.bodies)
+        resumed = run(command("--resume", folder.name), env, tmp_path)
+        assert resumed.returncode == 0, resumed.stderr
+        again = lines(folder / "calls.jsonl")[len(answered) :]
+        assert not {row["question_id"] for row in again} & before, "a finished question was asked again"
+        assert all(row["cached"] for row in again if row["request"] in answered), "a paid call was paid again"
+        assert len(server.bodies) - calls_before == sum(not row["cached"] for row in again)
+        unbroken = run(command("--n", "8", "--output-dir", "whole"), env, tmp_path)
+        assert unbroken.returncode == 0
+    (whole,) = (tmp_path / "whole").iterdir()
+    assert summary_of(folder) == summary_of(whole)
+    ids = Counter(row["id"] for row in lines(samples))
+    assert set(ids.values()) == {1}
+
+
+def _wait_for_rows(folder: Path, rows: int) -> Path:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for samples in folder.glob("RESULTS/*/samples.jsonl"):
+            if samples.read_bytes().count(b"\n") >= rows:
+                return samples
+        time.sleep(0.01)
+    raise AssertionError("the run wrote no rows")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--dataset", "nope"], "There is no data set 'nope'"),
+        (["--method", "nope"], "There is no method 'nope'"),
+        (["--method", "metarag,metarag"], "twice"),
+        (["--mode", "nope"], "There is no mode 'nope'"),
+        (["--n", "0"], "0"),
+        (["--limit", "9-2"], "9-2"),
+        (["--limit", "1-3", "--n", "3"], "exclude each other"),
+        (["--data-file", "missing.json"], "missing.json"),
+        (["--resume", "nothing"], "no run folder"),
+        (["--set", "NOPE=1"], "There is no setting 'NOPE'"),
+        (["--set", "RRF_K=zero"], "RRF_K"),
+        (["--concurrency", "0"], "--concurrency 0"),
+        (["--corpus", "mine"], "--corpus is for --mode open_domain"),
+        (["--mode", "open_domain", "--corpus", "mine"], "mine"),
+        (["--without-deficit", "nope"], "There is no deficit 'nope'"),
+        (["--cost-limit", "-1"], "COST_LIMIT_USD"),
+        (["--convergence-threshold", "2"], "CONVERGENCE_THRESHOLD"),
+        (["--set", "MONITOR_POLICY=nope"], "There is no monitor policy 'nope'"),
+    ],
+)
+def test_wrong_input_gets_one_sentence_and_code_2(tmp_path: Path, words: list[str], said: str) -> None:
+    done = in_process(words, environment("http://127.0.0.1:9/v1", tmp_path / "data"))
+    assert done.exit_code == 2, done.output
+    assert said in done.stderr
+    sentences = [line for line in done.stderr.strip().splitlines() if not line.startswith("Model: ")]
+    assert len(sentences) == 1
+    assert isinstance(done.exception, SystemExit)
+    if "--corpus" not in words:
+        assert not (tmp_path / "RESULTS").exists(), "a run that cannot start leaves no folder"
+
+
+def in_process(words: list[str], env: Mapping[str, str]) -> Result:
+    """Run the command without a process of its own, which is faster."""
+    return CliRunner().invoke(app, ["--dataset", "sample", "--display", "none", *words], env=dict(env))
+
+
+def test_a_malformed_row_is_named_by_row_and_field(tmp_path: Path) -> None:
+    rows = json.loads(QUESTIONS.read_text())[:3]
+    del rows[1]["answer"]
+    (tmp_path / "broken.json").write_text(json.dumps(rows))
+    env = environment("http://127.0.0.1:9/v1", tmp_path / "data")
+    done = in_process(["--data-file", "broken.json"], env)
+    assert done.exit_code == 2
+    assert "row 2" in done.stderr
+    assert "answer" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (ServerReply(status=401), "refused the key (401)"),
+        (ServerReply(status=402), "exhausted (402)"),
+        (ServerReply(text="The answer is plain prose."), "asked for JSON"),
+    ],
+)
+def test_a_model_that_cannot_serve_ends_the_run_with_its_remedy(tmp_path: Path, reply: ServerReply, said: str) -> None:
+    with loopback_server(always(reply)) as server:
+        done = run(command("--n", "3"), environment(server.base_url, tmp_path / "data"), tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "sk-planted-secret" not in done.stderr + done.stdout
+
+
+def test_an_unreachable_server_ends_the_run(tmp_path: Path) -> None:
+    done = run(command("--n", "2"), environment("http://127.0.0.1:9/v1", tmp_path / "data"), tmp_path)
+    assert done.returncode == 2
+    assert "does not answer" in done.stderr
+    assert "Go on with: --resume" in done.stderr
+
+
+def test_a_run_that_loses_its_key_keeps_what_it_has(tmp_path: Path) -> None:
+    replies = iter(range(10_000))
+
+    def revoked_later(body: dict[str, Any]) -> ServerReply:
+        return helpful()(body) if next(replies) < 7 else ServerReply(status=401)
+
+    with loopback_server(revoked_later) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = run(command("--n", "6", "--concurrency", "1"), env, tmp_path)
+        assert done.returncode == 2
+        assert "Stopped after 3 of 6 answers" in done.stderr
+        folder = only_run(tmp_path)
+        assert json.loads((folder / "summary.json").read_text())["methods"]["metarag"]["answered"] == 3
+    with loopback_server(helpful()) as server:
+        env["LLM_BASE_URL"] = server.base_url
+        done = run(command("--resume", str(folder)), env, tmp_path)
+        assert done.returncode == 2
+        assert "LLM_BASE_URL" in done.stderr
+
+
+def test_a_cost_limit_stops_the_run_cleanly_and_it_resumes(server: LoopbackServer, tmp_path: Path) -> None:
+    env = environment(server.base_url, tmp_path / "data")
+    done = run(command("--n", "6", "--cost-limit", "0.006"), env, tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "limit" in done.stderr
+    assert "Go on with: --resume" in done.stderr
+    folder = only_run(tmp_path)
+    paid = sum(float(row["paid_usd"]) for row in lines(folder / "calls.jsonl") if row["paid_usd"])
+    assert 0 < paid <= 0.006
+    done = run(command("--resume", folder.name), env, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "summary.json").read_text())["methods"]["metarag"]["answered"] == 6
+
+
+def test_some_failures_are_counted_and_listed(tmp_path: Path) -> None:
+    def broken_for_one(body: dict[str, Any]) -> ServerReply:
+        asked = json.dumps(body["messages"])
+        return ServerReply(status=418) if "Brannock" in asked else helpful()(body)
+
+    with loopback_server(broken_for_one) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = run(command("--limit", "1-20", "--mode", "supporting"), env, tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = only_run(tmp_path)
+    figures = json.loads((folder / "summary.json").read_text())["methods"]["metarag"]
+    assert figures["errors"] >= 1
+    assert figures["answered"] + figures["errors"] == figures["n"] == 20
+    assert "418" in (folder / "report.md").read_text()
+    assert f"{figures['errors']} of 20 answers failed" in done.stderr
+
+
+def test_secrets_stay_out_of_the_run_folder(server: LoopbackServer, tmp_path: Path) -> None:
+    env = environment(server.base_url, tmp_path / "data")
+    done = run(command("--n", "2"), env, tmp_path)
+    assert "sk-planted-secret" not in done.stdout + done.stderr
+    for path in only_run(tmp_path).iterdir():
+        assert b"sk-planted-secret" not in path.read_bytes(), path.name
+
+
+def test_a_deficit_file_of_ones_own_reaches_the_report(tmp_path: Path) -> None:
+    folder = tmp_path / "deficits"
+    folder.mkdir()
+    (folder / "unit_slip.py").write_text(
+        "from meta_agent_rag import Deficit\n"
+        "DEFICIT = Deficit(name='unit_slip', when='the number is right and its unit wrong',\n"
+        "    directive='Give the number in the unit that the question asks for.', answer_mode='evidence', retrieves=False)\n"
+    )
+
+    def names_it(body: dict[str, Any]) -> ServerReply:
+        reply = disagreeing()(body)
+        return ServerReply(text=reply.text.replace("reasoning_error", "unit_slip"))
+
+    with loopback_server(names_it) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = run(command("--n", "2", "--set", f"DEFICITS_DIR={folder}"), env, tmp_path)
+    assert done.returncode == 0, done.stderr
+    run_folder = only_run(tmp_path)
+    assert json.loads((run_folder / "summary.json").read_text())["methods"]["metarag"]["deficits"]["unit_slip"] == 2
+    assert "unit_slip" in (run_folder / "report.md").read_text()
+
+
+def test_json_display_prints_json_alone(server: LoopbackServer, tmp_path: Path) -> None:
+    words = command("--n", "2")
+    words[words.index("none")] = "json"
+    done = run(words, environment(server.base_url, tmp_path / "data"), tmp_path)
+    first, second, rest = done.stdout.split("\n", 2)
+    assert {json.loads(first)["method"], json.loads(second)["method"]} == {"metarag"}
+    assert json.loads(rest)["summary"]["n"] == 2

@@ -1,0 +1,149 @@
+"""Normalising, quotes and abstentions."""
+
+from importlib.resources import files
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.grounding.abstention import is_abstention
+from meta_agent_rag.grounding.normalise import as_quoted, normalised, tokens
+from meta_agent_rag.grounding.quotes import is_verbatim, verbatim_share
+
+TEXT = (
+    "Mira Holt \u201ccalled it\u201d a film\u2019s\u00a0film, 1912\u20131920.\n  She was  born in Oslo. "
+    "The U.S. came later."
+)
+
+
+@given(st.text(max_size=40))
+def test_normalised_is_idempotent_and_plain(text: str) -> None:
+    once = normalised(text)
+    assert normalised(once) == once
+    assert once == once.lower()
+    assert once == " ".join(once.split())
+    assert all(character.isalnum() or character in "_ " for character in once)
+    assert tokens(text) == frozenset(once.split())
+
+
+@given(st.text(max_size=40))
+def test_case_and_marks_around_a_text_change_nothing(text: str) -> None:
+    assert normalised(f" \u201c{text}\u201d!") == normalised(text)
+    assert normalised(f"({text})...") == normalised(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("The Salt Road.", "salt road"),
+        ("  an  APPLE a day ", "apple day"),
+        ("theatre and analysis", "theatre and analysis"),
+        ("Jean\u2013Luc\u00a0O\u2019Neill", "jean luc o neill"),
+        ("\ufb01lm \u2460", "film 1"),
+        ("A", "a"),
+        ("The The", "the the"),
+        ("?!", ""),
+    ],
+)
+def test_normalised_by_hand(text: str, plain: str) -> None:
+    assert normalised(text) == plain
+
+
+@given(st.text(max_size=40))
+def test_as_quoted_is_idempotent_and_keeps_words(text: str) -> None:
+    once = as_quoted(text)
+    assert as_quoted(once) == once
+    assert once == " ".join(once.split())
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "She was born in Oslo.",
+        "She was born in Oslo",
+        "She was born in\n\tOslo .",
+        '"She was born in Oslo."',
+        "\u201cShe was born in Oslo\u201d.",
+        'Mira Holt "called it" a film\'s film, 1912-1920.',
+        "Mira Holt \u201ccalled it\u201d a film\u2019s film, 1912\u20141920",
+        "called it.",
+        "born in Oslo. The U.S.",
+        "film, 1912-1920. She was born",
+    ],
+)
+def test_a_quote_with_other_marks_is_verbatim(quote: str) -> None:
+    assert is_verbatim(quote, ["Another text.", TEXT])
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "She was born in Paris.",
+        "she was born in oslo",
+        "She was, born in Oslo",
+        "born Oslo",
+        "",
+        " ",
+        ".",
+        "...",
+        '"."',
+    ],
+)
+def test_what_is_no_quote(quote: str) -> None:
+    assert not is_verbatim(quote, ["Another text.", TEXT])
+
+
+def test_a_quote_stands_in_one_text() -> None:
+    assert not is_verbatim("one two", ["one", "two"])
+    assert not is_verbatim("one", [])
+
+
+@given(text=st.text(alphabet="abc \n.\u2019\u2013", min_size=1, max_size=60), data=st.data())
+def test_every_part_of_a_text_is_verbatim(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text) - 1))
+    part = text[start : data.draw(st.integers(start + 1, len(text)))]
+    assert is_verbatim(part, [text]) == bool(part.strip(" .\n"))
+
+
+@pytest.mark.parametrize(
+    ("quotes", "share"),
+    [([], None), (["born in Oslo"], 1.0), (["born in Oslo", "in Rome"], 0.5), (["..."], 0.0), (["", "in Rome"], 0.0)],
+)
+def test_share_of_quotes(quotes: list[str], share: float | None) -> None:
+    assert verbatim_share(quotes, [TEXT]) == share
+
+
+def test_listed_abstentions_in_any_dress() -> None:
+    listed = yaml.safe_load(files("meta_agent_rag.grounding").joinpath("abstention.yaml").read_text(encoding="utf-8"))
+    assert len(listed) > 20
+    for phrase in listed:
+        for dressed in (str(phrase), str(phrase).upper(), f' "{phrase}." '):
+            assert is_abstention(dressed), dressed
+
+
+@pytest.mark.parametrize("answer", ["", "  ", "?", "N/A", "Unknown.", "the Unknown", "I don\u2019t know"])
+def test_more_abstentions(answer: str) -> None:
+    assert is_abstention(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "not found guilty",
+        "Unknown Pleasures",
+        "The Unknown Soldier",
+        "known",
+        "no",
+        "No.",
+        "None of the Above",
+        "Not Available Records",
+        "Nara",
+        "A",
+        "The The",
+        "0",
+        "not given names",
+    ],
+)
+def test_an_answer_is_no_abstention(answer: str) -> None:
+    assert not is_abstention(answer)

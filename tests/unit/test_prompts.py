@@ -1,0 +1,134 @@
+"""The builder that assembles prompts from YAML."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.errors import PromptError, UnknownNameError
+from meta_agent_rag.prompts import SECTIONS, phrase, prompt, prompt_names
+from meta_agent_rag.prompts.builder import Prompt
+
+
+def own(folder: Path, source: str, name: str = "write") -> Prompt:
+    """A prompt file of one's own, read."""
+    (folder / f"{name}.yaml").write_text(source, encoding="utf-8")
+    return prompt(name, folder)
+
+
+def test_sections_come_in_one_order_whatever_the_files(tmp_path: Path) -> None:
+    lines = [f"{section}: text of {section}" for section in reversed(SECTIONS)]
+    text = own(tmp_path, "\n".join(lines)).text()
+    places = [text.index(f"text of {section}") for section in SECTIONS]
+    assert places == sorted(places)
+    assert SECTIONS[0] == "role"
+    assert SECTIONS[-1] == "closing"
+
+
+@given(order=st.permutations(SECTIONS), size=st.integers(1, len(SECTIONS)))
+def test_the_order_of_the_file_does_not_matter(order: list[str], size: int) -> None:
+    sections = {section: f"text of {section}" for section in order[:size]}
+    in_order = {section: sections[section] for section in SECTIONS if section in sections}
+    assert Prompt(name="p", sections=sections).text() == Prompt(name="p", sections=in_order).text()
+    assert Prompt(name="p", sections=sections).digest == Prompt(name="p", sections=in_order).digest
+
+
+def test_the_instruction_alone_is_enough(tmp_path: Path) -> None:
+    assert own(tmp_path, "instruction: Do it.").text() == "Do it."
+
+
+@pytest.mark.parametrize("source", ["role: You are.", "", "[a, b]", "just text"])
+def test_the_instruction_is_required(tmp_path: Path, source: str) -> None:
+    with pytest.raises(PromptError, match="'write' has no section 'instruction'"):
+        own(tmp_path, source)
+
+
+def test_an_unknown_section_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=r"unknown section 'instructions'.*closing"):
+        own(tmp_path, "instruction: Do it.\ninstructions: Do more.")
+
+
+@pytest.mark.parametrize("value", ["{a: b}", "[1, 2]", "[[a]]", "12", ""])
+def test_a_section_is_text(tmp_path: Path, value: str) -> None:
+    with pytest.raises(PromptError, match="'goal' of the prompt 'write' must be a text"):
+        own(tmp_path, f"instruction: Do it.\ngoal: {value}")
+
+
+def test_broken_yaml_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match="'write' is not valid YAML"):
+        own(tmp_path, "instruction: [")
+
+
+def test_a_list_becomes_bullets(tmp_path: Path) -> None:
+    text = own(tmp_path, "instruction: Do it.\noutput_constraints: [One., Two.]").text()
+    assert text == "Do it.\n\nRules:\n- One.\n- Two."
+
+
+def test_a_missing_value_is_named() -> None:
+    with pytest.raises(PromptError, match=r"'write'.*'mode'"):
+        prompt("write").text(question="q", abstention="a")
+
+
+def test_a_lone_dollar_in_a_file_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match="'write' cannot be filled in"):
+        own(tmp_path, "instruction: It costs $5.").text()
+    assert own(tmp_path, "instruction: It costs $$5.", "reask").text() == "It costs $5."
+
+
+@given(st.text(alphabet="ab $\\{}%\n", max_size=30), st.text(max_size=30))
+def test_values_are_put_in_as_they_are(question: str, passages: str) -> None:
+    template = Prompt(name="p", sections={"instruction": "<$passages>", "closing": "[${question}]"})
+    assert template.text(question=question, passages=passages) == f"<{passages}>\n\n[{question}]"
+
+
+def test_a_value_is_never_read_as_a_template() -> None:
+    text = prompt("evidence").text(passages="$question ${question} $$", question="What of $passages?")
+    assert "$question ${question} $$" in text
+    assert text.endswith("What of $passages?")
+
+
+def test_a_section_that_turns_out_empty_is_left_out() -> None:
+    shown = Prompt(name="p", sections={"instruction": "Do it.", "context": "$context", "closing": "Now."})
+    assert shown.text(context="") == "Do it.\n\nNow."
+    assert shown.text(context="Rain.") == "Do it.\n\nContext:\nRain.\n\nNow."
+
+
+def test_a_file_of_ones_own_replaces_the_built_in_of_its_name(tmp_path: Path) -> None:
+    assert own(tmp_path, "instruction: Mine.").text() == "Mine."
+    assert prompt("reference", tmp_path) == prompt("reference")
+    assert "Mine." not in prompt("write").text(question="q", mode="m", abstention="a")
+
+
+def test_a_folder_that_is_none_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=r"PROMPTS_DIR.*missing"):
+        prompt("write", tmp_path / "missing")
+
+
+def test_a_prompt_by_an_unknown_name() -> None:
+    for name in ("no_such", "phrases", "strategies", "../settings"):
+        with pytest.raises(UnknownNameError, match="no prompt"):
+            prompt(name)
+    with pytest.raises(UnknownNameError, match="no phrase 'no_such'"):
+        phrase("no_such")
+
+
+def test_a_strategy_is_spliced_in_by_name(tmp_path: Path) -> None:
+    named = own(tmp_path, "instruction: Do it.\nreasoning_strategy: chain_of_thought").text()
+    assert "step by step" in named
+    assert "chain_of_thought" not in named
+    assert named.startswith("Do it.\n\nHow to think:\n")
+    written = own(tmp_path, "instruction: Do it.\nreasoning_strategy: Think as you like.", "reask").text()
+    assert written == "Do it.\n\nHow to think:\nThink as you like."
+    assert "follow-up questions" in prompt("reference").text(question="q")
+
+
+def test_the_digest_changes_with_the_text(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    one = own(tmp_path, "instruction: Do it.\ngoal: Win.")
+    assert one.digest == own(tmp_path, "goal: Win.\ninstruction: |\n  Do it.\n", "reask").digest
+    changed = own(tmp_path / "other", "instruction: Do it.\ngoal: Win!")
+    assert one.digest != changed.digest
+    assert one.digest != own(tmp_path / "other", "instruction: Do it.\ncontext: Win.", "reask").digest
+    assert len(one.digest) == 12
+    assert len({prompt(name).digest for name in prompt_names()}) == len(prompt_names())

@@ -1,0 +1,193 @@
+"""Settings: where a value comes from, and what is said about one that cannot be."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from meta_agent_rag.env_example import env_example
+from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.settings import Settings, described
+
+REPOSITORY = Path(__file__).parents[2]
+SECRET = "sk-0123456789-very-secret"
+KEYS = [name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)]
+
+
+def dotenv(text: str) -> None:
+    Path(".env").write_text(text, encoding="utf-8")
+
+
+def test_precedence_of_all_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings.load().rrf_k == 60
+    dotenv("RRF_K=1\n")
+    assert Settings.load().rrf_k == 1
+    monkeypatch.setenv("RRF_K", "2")
+    assert Settings.load().rrf_k == 2
+    assert Settings.load(["RRF_K=3"]).rrf_k == 3
+
+
+def test_tests_do_not_see_the_developers_settings(tmp_path: Path) -> None:
+    settings = Settings.load()
+    assert settings.model_fields_set == {"marag_data_dir"}
+    assert settings.marag_data_dir == tmp_path / "data"
+
+
+def test_sources_are_merged_by_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    dotenv("RETRIEVAL_TOP_K=7\nRRF_K=8\nnot a line\nUNKNOWN=1\n")
+    monkeypatch.setenv("rrf_k", "9")
+    settings = Settings.load(["retrieval_pool = 10 "])
+    assert (settings.retrieval_top_k, settings.rrf_k, settings.retrieval_pool) == (7, 9, 10)
+
+
+def test_empty_values_are_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    dotenv("LLM_PROVIDER=groq\nCOST_LIMIT_USD=\n")
+    monkeypatch.setenv("LLM_PROVIDER", "")
+    settings = Settings.load(["LLM_PROVIDER="])
+    assert settings.llm_provider == "groq"
+    assert settings.cost_limit_usd is None
+
+
+def test_the_last_assignment_counts_and_a_value_may_hold_an_equals_sign() -> None:
+    assert Settings.load(["LLM_PROVIDER=openai", "llm_provider=groq"]).llm_provider == "groq"
+    assert Settings.load(["LLM_BASE_URL=http://h/?a=b"]).llm_base_url == "http://h/?a=b"
+
+
+def test_a_mark_at_the_beginning_of_the_file_is_no_part_of_a_name() -> None:
+    Path(".env").write_bytes(b"\xef\xbb\xbfRRF_K=5\r\nRETRIEVAL_TOP_K=6\r\n")
+    assert (Settings.load().rrf_k, Settings.load().retrieval_top_k) == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("LLM_MAX_RETRIES", "many", "valid integer"),
+        ("LLM_MAX_RETRIES", "21", "less than or equal to 20"),
+        ("LLM_TIMEOUT_SECONDS", "0", "greater than 0"),
+        ("LLM_TIMEOUT_SECONDS", "nan", "greater than 0"),
+        ("COST_LIMIT_USD", "0", "greater than 0"),
+        ("COST_LIMIT_USD", "-1", "greater than 0"),
+        ("MAX_METACOGNITIVE_ROUNDS", "-1", "greater than or equal to 0"),
+        ("CONVERGENCE_THRESHOLD", "1.5", "less than or equal to 1"),
+        ("MONITOR_SIMILARITY_THRESHOLD", "two", "valid number"),
+        ("WRITER_TEMPERATURE", "3", "less than or equal to 2"),
+        ("FLASH_THINKING", "perhaps", "valid boolean"),
+        ("SELECTION", "first", "'best' or 'last'"),
+        ("SHORT_ANSWER", "no", "'inline' or 'stage'"),
+        ("RETRIEVAL_TOP_K", "0", "greater than 0"),
+        ("STAGE_TIERS", "evaluate", "STAGE=TIER"),
+    ],
+)
+@pytest.mark.parametrize("source", ["--set", "environment", ".env"])
+def test_a_bad_value_is_one_sentence_that_names_the_setting(
+    name: str, value: str, reason: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if source == "environment":
+        monkeypatch.setenv(name, value)
+    elif source == ".env":
+        dotenv(f"{name}={value}\n")
+    with pytest.raises(SettingsError) as caught:
+        Settings.load([f"{name}={value}"] if source == "--set" else [])
+    sentence = str(caught.value)
+    assert sentence.startswith(f"The setting {name} cannot be {value!r}: ")
+    assert reason in sentence
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert "pydantic" not in sentence
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("assignment", ["LLM_PROVIDER", "", "just words"])
+def test_an_assignment_without_a_value_is_explained(assignment: str) -> None:
+    with pytest.raises(SettingsError, match=r"has no value; write it as NAME=VALUE\.$"):
+        Settings.load([assignment])
+
+
+def test_an_unknown_name_is_said_without_its_value() -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load([f"DEEPSEEK_KEY={SECRET}"])
+    assert str(caught.value) == "There is no setting 'DEEPSEEK_KEY'; `marag config show` lists them."
+
+
+def test_a_file_that_is_not_utf8_is_named() -> None:
+    Path(".env").write_bytes(b"LLM_PROVIDER=caf\xe9\n")
+    with pytest.raises(SettingsError, match=r"\.env in this folder is not UTF-8"):
+        Settings.load()
+
+
+@pytest.mark.parametrize(
+    ("text", "tiers"),
+    [
+        ("evaluate=flash", {"evaluate": "flash"}),
+        (" evaluate = flash , short_answer=pro,, ", {"evaluate": "flash", "short_answer": "pro"}),
+    ],
+)
+def test_stage_tiers(text: str, tiers: dict[str, str]) -> None:
+    assert Settings.load([f"STAGE_TIERS={text}"]).stage_tiers == tiers
+
+
+def test_a_tier_that_there_is_not() -> None:
+    with pytest.raises(SettingsError, match=r"^The setting STAGE_TIERS cannot be 'gold': .*'flash' or 'pro'\.$"):
+        Settings.load(["STAGE_TIERS=evaluate=gold"])
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings.load().rrf_k = 1  # type: ignore[misc]  # the point of the test
+
+
+def test_there_are_secrets() -> None:
+    assert {"deepseek_api_key", "openai_api_key", "groq_api_key", "google_api_key", "llm_api_key", "hf_token"} <= set(
+        KEYS
+    )
+    assert all(name in KEYS for name in Settings.model_fields if name.endswith(("_key", "_token")))
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_secrets_are_never_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name.upper(), f" {SECRET}\t")
+    settings = Settings.load()
+    key = getattr(settings, name)
+    assert isinstance(key, SecretStr)
+    assert key.get_secret_value() == SECRET  # blanks around it are a slip of copying
+    shown = [repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump(mode="json"))]
+    assert not any(SECRET in text for text in (*shown, str(settings.model_dump())))
+
+
+@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("slip", [f"{SECRET}…", f"“{SECRET}”", f"{SECRET}\n{SECRET}", f"{SECRET}\x7f"])
+def test_a_key_that_no_header_can_hold_is_refused_unseen(name: str, slip: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load([f"{name}={slip}"])
+    assert str(caught.value).startswith(f"The setting {name.upper()} cannot be (hidden): ")
+    assert SECRET not in f"{caught.value!r} {caught.value}"
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_is_described(name: str) -> None:
+    description = Settings.model_fields[name].description
+    assert description is not None
+    assert re.fullmatch(r"\S.{10,}\.", description), description
+
+
+def test_descriptions_are_in_the_order_of_the_class() -> None:
+    assert [name.lower() for name, _, _ in described()] == list(Settings.model_fields)
+    assert {name: default for name, _, default in described()}["MARAG_DATA_DIR"] is None
+
+
+def test_the_example_in_the_repository_is_the_settings() -> None:
+    assert (REPOSITORY / ".env.example").read_text(encoding="utf-8") == env_example()
+
+
+def test_the_example_changes_nothing_and_neither_does_uncommenting_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MARAG_DATA_DIR")
+    defaults = Settings.load()
+    dotenv(env_example())
+    assert Settings.load() == defaults
+    uncommented = re.sub(r"^# ([A-Z_]+=)", r"\1", env_example(), flags=re.MULTILINE)
+    assert uncommented.count("\nRRF_K=60\n") == 1
+    dotenv(uncommented)
+    assert Settings.load() == defaults
