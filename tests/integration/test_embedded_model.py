@@ -1,0 +1,203 @@
+"""The embedded model, as it is: a child process that answers, and that nothing leaves behind."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import openai  # noqa: F401  # its import takes longer than the time limits below
+import pytest
+from pydantic import BaseModel, Field
+
+from meta_agent_rag.errors import SettingsError, UnreachableError
+from meta_agent_rag.llm.embedded import EmbeddedTransport
+from meta_agent_rag.llm.exchange import Message, Request
+from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.settings import Settings
+
+pytest.importorskip("xllamacpp")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc"),
+    pytest.mark.timeout(60),
+]
+
+EVIDENCE = "Passage: Faust is a tragic play in two parts by Johann Wolfgang von Goethe, first printed in 1808. " * 8
+PREFIX = Message(role="system", content=f"You answer questions about a passage.\n\n{EVIDENCE}")
+
+
+class Answer(BaseModel):
+    short_answer: Annotated[str, Field(min_length=1, max_length=30)]
+    certain: bool
+
+
+def settings_for(**values: object) -> Settings:
+    return Settings.load((), llm_provider="embedded", response_cache=False, embedded_context_tokens=2_048, **values)
+
+
+def servers_of(parent: int) -> list[int]:
+    """Processes of the embedded server that a process has started and that still run."""
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_server(pid, parent)]
+
+
+def _is_server(pid: int, parent: int) -> bool:
+    return _alive(pid) and _status(pid)[1] == str(parent) and b"meta_agent_rag.llm.embedded" in _command(pid)
+
+
+def _alive(pid: int) -> bool:
+    return _status(pid)[0] not in ("gone", "Z")
+
+
+def _status(pid: int) -> tuple[str, str]:
+    """State letter and parent; what follows the command's closing bracket."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return "gone", ""
+    return state, parent
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+async def test_it_answers_in_json_finds_its_prefix_again_and_leaves_no_process() -> None:
+    async with open_language_model(settings_for()) as model:
+        assert servers_of(os.getpid()) == []  # started by the first call
+        session = model.session()
+        questions = ("Who wrote Faust?", "When was Faust first printed?")
+        answers = [
+            await session.ainvoke("write", [PREFIX, Message(role="user", content=question)], Answer)
+            for question in questions
+        ]
+        assert len(servers_of(os.getpid())) == 1
+        assert model.transport.endpoint.startswith("embedded:")
+    assert servers_of(os.getpid()) == []
+    assert all(isinstance(answer, Answer) and 1 <= len(answer.short_answer) <= 30 for answer in answers)
+    first, second = session.rows
+    assert [row.error for row in session.rows] == [None, None]
+    assert (first.provider, first.model, first.finish_reason) == ("embedded", "SmolLM2-135M-Instruct", "stop")
+    assert first.prompt_tokens > 150
+    assert first.completion_tokens > 0
+    assert second.cache_hit_tokens > 0.8 * first.prompt_tokens
+    assert second.cache_miss_tokens == second.prompt_tokens - second.cache_hit_tokens < 50
+    assert model.ledger.totals().cost_usd is None  # no known price is not a price of 0
+
+
+async def test_calls_at_once_are_served_side_by_side() -> None:
+    async with open_language_model(settings_for()) as model:
+        asked = [
+            model.session(str(n)).ainvoke("short_answer", [Message(role="user", content=f"Say {n}.")], Answer)
+            for n in range(5)
+        ]
+        assert all(isinstance(answer, Answer) for answer in await asyncio.gather(*asked))
+        assert len(servers_of(os.getpid())) == 1
+    assert servers_of(os.getpid()) == []
+
+
+async def test_closing_does_not_wait_for_a_call_under_way() -> None:
+    async with open_language_model(settings_for()) as model:
+        story = [Message(role="user", content="Tell a very long story about a doctor.")]
+        await model.session().ainvoke("short_answer", story, Answer)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(model.session().ainvoke("rewrite", story), 0.3)
+        started = time.monotonic()
+    assert time.monotonic() - started < 3
+    assert servers_of(os.getpid()) == []
+
+
+async def test_a_start_that_is_cancelled_leaves_no_process_and_can_be_repeated() -> None:
+    settings = settings_for()
+    transport = EmbeddedTransport(choose_provider(settings), settings)
+    request = Request(
+        stage="write", model="m", messages=(Message(role="user", content="Hi"),), max_tokens=4, temperature=0.0
+    )
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(transport.complete(request), 0.1)
+    assert servers_of(os.getpid()) == []
+    reply = await transport.complete(request)
+    assert reply.usage is not None
+    assert 0 < reply.usage.completion <= 4
+    assert len(servers_of(os.getpid())) == 1
+    await transport.aclose()
+    await transport.aclose()
+    assert servers_of(os.getpid()) == []
+
+
+async def test_a_prompt_longer_than_the_window_is_said(tmp_path: Path) -> None:
+    from meta_agent_rag.errors import ContextWindowError
+
+    async with open_language_model(settings_for()) as model:
+        long = [Message(role="user", content="word " * 4_000)]
+        with pytest.raises(ContextWindowError, match="lower EVIDENCE_TOKENS"):
+            await model.session().ainvoke("write", long)
+
+
+async def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.gguf"
+    wrong.write_text("certainly not a model")
+    async with open_language_model(settings_for(embedded_model_path=wrong)) as model:
+        session = model.session()
+        with pytest.raises(UnreachableError, match=r"'wrong\.gguf' did not start; check that the file is a GGUF model"):
+            await session.ainvoke("write", [Message(role="user", content="Hi")])
+        assert servers_of(os.getpid()) == []
+    assert [row.error for row in session.rows] == ["UnreachableError"]
+
+
+async def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"EMBEDDED_MODEL_PATH '.*none\.gguf' is not a file; name a GGUF file"):
+        async with open_language_model(settings_for(embedded_model_path=tmp_path / "none.gguf")):
+            pass
+
+
+SCRIPT = """
+import asyncio, sys
+from meta_agent_rag.llm.exchange import Message
+from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.settings import Settings
+
+async def main():
+    settings = Settings.load(["LLM_PROVIDER=embedded", "RESPONSE_CACHE=false", "EMBEDDED_CONTEXT_TOKENS=2048"])
+    async with open_language_model(settings) as model:
+        ask = [Message(role="user", content="Tell a very long story about a doctor.")]
+        await model.session().ainvoke("short_answer", ask)
+        task = asyncio.create_task(model.session().ainvoke("rewrite", ask))
+        await asyncio.sleep(0.2)
+        print("busy", flush=True)
+        await task
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_it_does_not_outlive_a_parent_that_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        try:
+            assert parent.stdout.readline() == b"busy\n"
+            children = servers_of(parent.pid)
+            assert len(children) == 1
+            assert all(map(_alive, children))
+        finally:
+            os.kill(parent.pid, signal.SIGKILL)
+        parent.wait(10)
+        assert parent.returncode == -signal.SIGKILL
+        assert within(5, lambda: not any(map(_alive, children)))

@@ -1,0 +1,147 @@
+"""The door to a model: turns, rows and reservations, whatever a transport does."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import pytest
+
+from meta_agent_rag.errors import DeadlineError, RefusedError, UnknownNameError
+from meta_agent_rag.llm.budget import Budget
+from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
+from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.settings import Settings
+
+ASK = (Message(role="user", content="Who wrote Faust?"),)
+
+
+@dataclass
+class Counting:
+    """A transport that knows how many calls were in flight at most."""
+
+    seconds: float = 0.01
+    fault: Exception | None = None
+    endpoint: str = "counting"
+    in_flight: dict[str, int] = field(default_factory=dict)
+    most: dict[str, int] = field(default_factory=dict)
+    calls: int = 0
+
+    async def complete(self, request: Request) -> Reply:
+        """Take a while."""
+        model = request.model
+        self.calls += 1
+        self.in_flight[model] = self.in_flight.get(model, 0) + 1
+        self.most[model] = max(self.most.get(model, 0), self.in_flight[model])
+        try:
+            await asyncio.sleep(self.seconds)
+            if self.fault is not None:
+                raise self.fault
+            return Reply(text="Goethe", usage=Usage(prompt=10, completion=2))
+        finally:
+            self.in_flight[model] -= 1
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+def model_of(transport: Counting, *, limit: str | None = None, provider: str = "groq") -> LanguageModel:
+    settings = Settings.load(llm_provider=provider, groq_api_key="k", deepseek_api_key="k")
+    budget = Budget(limit_usd=None if limit is None else Decimal(limit))
+    return LanguageModel(settings=settings, choice=choose_provider(settings), transport=transport, budget=budget)
+
+
+async def test_calls_in_flight_are_bounded_by_tier() -> None:
+    transport = Counting()
+    model = model_of(transport)
+    bounds = model.choice.provider.concurrency
+    stages = ["write", "rewrite"] * 50
+    await asyncio.gather(*(model.session().ainvoke(stage, ASK) for stage in stages))
+    assert transport.calls == 100
+    assert transport.most == {model.choice.models[tier]: bounds[tier] for tier in ("flash", "pro")}
+    assert max(bounds.values()) < 50
+
+
+async def test_the_deadline_ends_the_wait_for_a_turn() -> None:
+    transport = Counting(seconds=30.0)
+    model = model_of(transport)
+    slots = model.choice.provider.concurrency["flash"]
+    busy = [asyncio.create_task(model.session().ainvoke("write", ASK)) for _ in range(slots)]
+    await asyncio.sleep(0.01)
+    session = model.session(deadline=time.monotonic() + 0.1)
+    with pytest.raises(DeadlineError):
+        await asyncio.wait_for(session.ainvoke("write", ASK), 5)
+    assert session.rows == []
+    assert transport.calls == slots
+    for task in busy:
+        task.cancel()
+    await asyncio.gather(*busy, return_exceptions=True)
+    transport.seconds = 0.0
+    assert await session.owner.session().ainvoke("write", ASK) == "Goethe"  # no turn was lost
+
+
+@pytest.mark.parametrize("fault", [RefusedError("no"), ValueError("unforeseen"), ConnectionResetError()])
+async def test_a_failed_call_gives_its_turn_back_and_leaves_a_row(fault: Exception) -> None:
+    transport = Counting(seconds=0.0, fault=fault)
+    model = model_of(transport, limit="1", provider="deepseek")
+    session = model.session()
+    with pytest.raises(type(fault)):
+        await session.ainvoke("write", ASK)
+    assert [row.error for row in session.rows] == [type(fault).__name__]
+    assert model.budget.reserved_usd == 0
+    assert (model.budget.paid_usd > 0) == (not isinstance(fault, RefusedError))
+    assert not model.gate("flash").locked()
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_was_never_made() -> None:
+    transport = Counting(seconds=30.0)
+    model = model_of(transport, limit="1")
+    slots = model.choice.provider.concurrency["flash"]
+    tasks = [asyncio.create_task(model.session(str(n)).ainvoke("write", ASK)) for n in range(slots + 1)]
+    await asyncio.sleep(0.05)
+    reserved = model.budget.reserved_usd
+    tasks[-1].cancel()
+    await asyncio.gather(tasks[-1], return_exceptions=True)
+    assert model.ledger.rows == []
+    assert model.budget.reserved_usd == reserved > 0
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert [row.error for row in model.ledger.rows] == ["cancelled"] * slots
+    assert model.budget.reserved_usd == 0
+
+
+async def test_rows_of_a_session_are_its_own() -> None:
+    model = model_of(Counting(seconds=0.0))
+    one, other = model.session("one"), model.session("other", method="m")
+    await one.ainvoke("write", ASK)
+    await other.ainvoke("rewrite", ASK, round_=3)
+    await one.ainvoke("write", ASK)
+    assert [row.question_id for row in model.ledger.rows] == ["one", "other", "one"]
+    assert [row.question_id for row in one.rows] == ["one", "one"]
+    assert [(row.stage, row.method, row.round) for row in other.rows] == [("rewrite", "m", 3)]
+
+
+async def test_a_stage_that_there_is_not() -> None:
+    transport = Counting()
+    with pytest.raises(UnknownNameError, match="There is no stage 'think'; choose from: baseline, "):
+        await model_of(transport).session().ainvoke("think", ASK)
+    assert transport.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "tokens"),
+    [
+        ({"llm_provider": "deepseek", "deepseek_api_key": "k"}, 6_000),
+        ({"llm_provider": "deepseek", "deepseek_api_key": "k", "evidence_tokens": 50_000}, 50_000),
+        ({"llm_provider": "deepseek", "deepseek_api_key": "k", "evidence_tokens": 10**6}, 126_200),
+        ({"llm_provider": "embedded"}, 6_000),
+        ({"llm_provider": "embedded", "embedded_context_tokens": 4_096}, 2_296),
+        ({"llm_provider": "embedded", "embedded_context_tokens": 512}, 256),
+    ],
+)
+def test_evidence_fits_the_window(values: dict[str, object], tokens: int) -> None:
+    settings = Settings.load((), **values)
+    model = LanguageModel(settings=settings, choice=choose_provider(settings), transport=Counting())
+    assert model.evidence_tokens() == tokens
