@@ -1,11 +1,17 @@
 """Every test runs alone: no setting of the developer's, no `.env`, no data folder but its own."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from meta_agent_rag.settings import Settings
+
+if TYPE_CHECKING:
+    from meta_agent_rag.testing.server import Behaviour, LoopbackServer
+    from tests.loopback import Serve
 
 
 @pytest.fixture(autouse=True)
@@ -16,3 +22,28 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("MARAG_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def servers() -> "Iterator[tuple[LoopbackServer, ...]]":
+    """Two servers for all tests: starting and stopping one takes longer than most of them."""
+    from meta_agent_rag.testing.server import helpful, loopback_server
+
+    with loopback_server(helpful()) as first, loopback_server(helpful()) as second:
+        yield first, second
+
+
+@pytest.fixture
+def serve(servers: "tuple[LoopbackServer, ...]", monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "Serve":
+    """Have the next server behave as a test wants it to, with nothing remembered."""
+    from meta_agent_rag.testing.server import LoopbackServer
+
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))  # nothing here speaks TLS, and reading certificates takes 0.1 s
+    idle = iter(servers)
+
+    def start(behaviour: "Behaviour") -> LoopbackServer:
+        server, fresh = next(idle), LoopbackServer(behaviour=behaviour)
+        server.behaviour, server.bodies, server.account = fresh.behaviour, fresh.bodies, fresh.account
+        return server
+
+    return start

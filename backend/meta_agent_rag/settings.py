@@ -3,6 +3,7 @@
 Precedence: command line (`--set NAME=VALUE`) > environment > `.env` > default.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -184,6 +185,11 @@ def _first_fault(error: ValidationError) -> str:
     secret = "SecretStr" in str(Settings.model_fields[name].annotation) if name in Settings.model_fields else False
     value = "(hidden)" if secret else repr(fault["input"])
     return f"The setting {name.upper()} cannot be {value}: {fault['msg'].removeprefix('Value error, ')}."
+
+
+def child_environment(**defaults: str) -> dict[str, str]:
+    """The environment for a child process: this one's, and `defaults` for what it does not set."""
+    return {**defaults, **os.environ}
 
 
 def described() -> list[tuple[str, str, Any]]:

@@ -49,9 +49,8 @@ def orchestration(
         print_json(result)
         return
     say(f"{n} questions, {concurrency} at once, {result['calls_per_question']:g} calls each of {seconds:g} s")
-    say(
-        f"ideal {result['ideal_s']:.2f} s; ours {result['ours_s']:.2f} s; bare {result['bare_s']:.2f} s (medians of {repeats})"
-    )
+    say(f"ideal {result['ideal_s']:.2f} s; ours {result['ours_s']:.2f} s; bare {result['bare_s']:.2f} s")
+    say(f"(medians of {repeats} runs of each side, in turns)")
     say(f"ours / ideal {result['ours_over_ideal']:.3f}; ours / bare {result['ours_over_bare']:.3f}")
     say(f"CPU per call: ours {result['ours_cpu_ms_per_call']:.2f} ms, bare {result['bare_cpu_ms_per_call']:.2f} ms")
 

@@ -14,7 +14,7 @@ import openai  # noqa: F401  # its import takes longer than the time limits belo
 import pytest
 from pydantic import BaseModel, Field
 
-from meta_agent_rag.errors import SettingsError, UnreachableError
+from meta_agent_rag.errors import ContextWindowError, SettingsError, UnreachableError
 from meta_agent_rag.llm.embedded import EmbeddedTransport
 from meta_agent_rag.llm.exchange import Message, Request
 from meta_agent_rag.llm.opening import open_language_model
@@ -27,12 +27,14 @@ pytestmark = [
     pytest.mark.timeout(60),
 ]
 
-EVIDENCE = "Passage: Faust is a tragic play in two parts by Johann Wolfgang von Goethe, first printed in 1808. " * 8
+EVIDENCE = "Passage: Faust is a tragic play in two parts by Johann Wolfgang von Goethe, first printed in 1808. " * 4
 PREFIX = Message(role="system", content=f"You answer questions about a passage.\n\n{EVIDENCE}")
 
 
 class Answer(BaseModel):
-    short_answer: Annotated[str, Field(min_length=1, max_length=30)]
+    """Few tokens: other tests may be using the processor."""
+
+    year: Annotated[int, Field(ge=1000, le=2999)]
     certain: bool
 
 
@@ -82,7 +84,7 @@ async def test_it_answers_in_json_finds_its_prefix_again_and_leaves_no_process()
     async with open_language_model(settings_for()) as model:
         assert servers_of(os.getpid()) == []  # started by the first call
         session = model.session()
-        questions = ("Who wrote Faust?", "When was Faust first printed?")
+        questions = ("When was Faust printed?", "In which year was this play first printed?")
         answers = [
             await session.ainvoke("write", [PREFIX, Message(role="user", content=question)], Answer)
             for question in questions
@@ -90,11 +92,11 @@ async def test_it_answers_in_json_finds_its_prefix_again_and_leaves_no_process()
         assert len(servers_of(os.getpid())) == 1
         assert model.transport.endpoint.startswith("embedded:")
     assert servers_of(os.getpid()) == []
-    assert all(isinstance(answer, Answer) and 1 <= len(answer.short_answer) <= 30 for answer in answers)
+    assert all(isinstance(answer, Answer) for answer in answers)
     first, second = session.rows
     assert [row.error for row in session.rows] == [None, None]
     assert (first.provider, first.model, first.finish_reason) == ("embedded", "SmolLM2-135M-Instruct", "stop")
-    assert first.prompt_tokens > 150
+    assert first.prompt_tokens > 80
     assert first.completion_tokens > 0
     assert second.cache_hit_tokens > 0.8 * first.prompt_tokens
     assert second.cache_miss_tokens == second.prompt_tokens - second.cache_hit_tokens < 50
@@ -105,7 +107,7 @@ async def test_calls_at_once_are_served_side_by_side() -> None:
     async with open_language_model(settings_for()) as model:
         asked = [
             model.session(str(n)).ainvoke("short_answer", [Message(role="user", content=f"Say {n}.")], Answer)
-            for n in range(5)
+            for n in range(3)
         ]
         assert all(isinstance(answer, Answer) for answer in await asyncio.gather(*asked))
         assert len(servers_of(os.getpid())) == 1
@@ -141,9 +143,7 @@ async def test_a_start_that_is_cancelled_leaves_no_process_and_can_be_repeated()
     assert servers_of(os.getpid()) == []
 
 
-async def test_a_prompt_longer_than_the_window_is_said(tmp_path: Path) -> None:
-    from meta_agent_rag.errors import ContextWindowError
-
+async def test_a_prompt_longer_than_the_window_is_said() -> None:
     async with open_language_model(settings_for()) as model:
         long = [Message(role="user", content="word " * 4_000)]
         with pytest.raises(ContextWindowError, match="lower EVIDENCE_TOKENS"):
@@ -168,16 +168,20 @@ async def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 SCRIPT = """
-import asyncio, sys
+import asyncio
+from pydantic import BaseModel
 from meta_agent_rag.llm.exchange import Message
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.settings import Settings
+
+class Yes(BaseModel):
+    yes: bool
 
 async def main():
     settings = Settings.load(["LLM_PROVIDER=embedded", "RESPONSE_CACHE=false", "EMBEDDED_CONTEXT_TOKENS=2048"])
     async with open_language_model(settings) as model:
         ask = [Message(role="user", content="Tell a very long story about a doctor.")]
-        await model.session().ainvoke("short_answer", ask)
+        await model.session().ainvoke("short_answer", ask, Yes)
         task = asyncio.create_task(model.session().ainvoke("rewrite", ask))
         await asyncio.sleep(0.2)
         print("busy", flush=True)

@@ -304,7 +304,7 @@ def test_a_deficit_file_of_ones_own_reaches_the_report(tmp_path: Path) -> None:
     (folder / "unit_slip.py").write_text(
         "from meta_agent_rag import Deficit\n"
         "DEFICIT = Deficit(name='unit_slip', when='the number is right and its unit wrong',\n"
-        "    directive='Give the number in the unit that the question asks for.', answer_mode='evidence', retrieves=False)\n"
+        "    directive='Give the number in the unit asked for.', answer_mode='evidence', retrieves=False)\n"
     )
 
     def names_it(body: dict[str, Any]) -> ServerReply:

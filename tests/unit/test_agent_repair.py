@@ -115,12 +115,12 @@ async def test_no_query_is_asked_twice(tmp_path: Path) -> None:
 async def test_a_critic_without_queries_is_helped_out(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM]})
     run = await ask(tmp_path, {**WRONG, "evaluate": critique("insufficient_knowledge")}, retriever=retriever)
-    first, second = retriever.queries
+    first, *helped = retriever.queries
     assert first == QUESTION
-    assert QUESTION in second
-    assert "Paris" in second
+    assert all(query.startswith(f"{QUESTION} ") for query in helped)
+    assert "Paris" in helped[0]
     assert run.answer.rounds[1].plan is not None
-    assert run.answer.rounds[1].plan.queries == (second,)
+    assert run.answer.rounds[1].plan.queries == tuple(helped)
 
 
 async def test_blank_queries_are_no_queries(tmp_path: Path) -> None:
@@ -205,3 +205,10 @@ def test_unasked_keeps_order_and_first_wording() -> None:
     asked = ["Who wrote it?"]
     wanted = ["It, wrote: WHO", "b a", "A song", "B  a!", "?!", "song"]
     assert unasked(wanted, asked) == ("b a", "A song")
+
+
+async def test_grounded_internal_only_ends_in_not_found_though_a_draft_was_there(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "evaluate": critique("internal_only")}, grounded=True)
+    assert run.answer.stop_reason == "not_in_evidence"
+    assert run.answer.short_answer == "NOT FOUND"
+    assert not run.answer.rounds[0].draft.abstained

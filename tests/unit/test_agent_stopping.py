@@ -77,8 +77,8 @@ async def test_a_satisfied_monitor_comes_before_all_else(tmp_path: Path) -> None
 async def test_a_cost_limit_is_kept_and_the_best_so_far_returned(tmp_path: Path) -> None:
     script = {**WRONG, "rewrite": [draft(name) for name in UNLIKE]}
     seen: set[tuple[str, bool]] = set()
-    for step in range(16):
-        limit = 0.00005 * 1.5**step
+    for step in range(12):
+        limit = 0.0003 * 1.5**step
         model = ScriptedModel(script)
         try:
             run = await ask(tmp_path, script, f"COST_LIMIT_USD={limit:.6f}", model=model)

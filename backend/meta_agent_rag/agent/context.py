@@ -1,6 +1,5 @@
 """Everything a run depends on and is not: one frozen value, given to every node by LangGraph."""
 
-import time
 from dataclasses import dataclass
 
 from ..llm.client import ModelSession
@@ -28,7 +27,3 @@ class Context:
     evidence: tuple[Passage, ...] | None = None
     grounded: bool = False
     deadline: float | None = None
-
-    def seconds_left(self) -> float:
-        """Time until the deadline; infinite where there is none."""
-        return float("inf") if self.deadline is None else self.deadline - time.monotonic()

@@ -13,7 +13,7 @@ from .convergence import converged, oscillates
 from .critic import evaluate
 from .monitor import measure, policy, reference_answer
 from .packing import Packed, pack
-from .state import NO_DEFICIT, Reference, Round, State, Update
+from .state import NO_DEFICIT, NOT_IN_EVIDENCE, Reference, Round, State, Update
 
 
 async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
@@ -31,8 +31,8 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
         plan=state.get("plan"),
     )
     stop_reason: str | None
-    if _nothing_to_go_by(state, context):
-        return {"rounds": (replace(round_, cost_usd=Decimal(0)),), "stop_reason": "no_evidence"}
+    if (settled := _settled(state, context)) is not None:
+        return {"rounds": (replace(round_, cost_usd=Decimal(0)),), "stop_reason": settled}
     try:
         round_ = await _monitored(state, context, round_)
         stop_reason = _stop_reason(state, context, round_)
@@ -59,9 +59,14 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
     return replace(round_, reference=reference, signals=signals, satisfied=satisfied)
 
 
-def _nothing_to_go_by(state: State, context: Context) -> bool:
-    """Where memory is off and nothing was or can be found, no round could change NOT FOUND."""
-    return context.grounded and context.retriever is None and not state.get("evidence")
+def _settled(state: State, context: Context) -> str | None:
+    """Where memory is off and no round could change NOT FOUND: the reason, without asking a model."""
+    plan = state.get("plan")
+    if not context.grounded:
+        return None
+    if plan is not None and plan.answer_mode == "memory":
+        return NOT_IN_EVIDENCE
+    return "no_evidence" if context.retriever is None and not state.get("evidence") else None
 
 
 def _packed(state: State, context: Context) -> Packed:

@@ -22,7 +22,7 @@ from .deficits import DeficitRegistry, discover_deficits
 from .graph import build_graph
 from .monitor import policy
 from .selection import select
-from .state import Round, State
+from .state import NOT_IN_EVIDENCE, Round, State
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -102,7 +102,9 @@ class Engine:
 
     def _answer(self, state: dict[str, object], calls: tuple[LedgerRow, ...]) -> Answer:
         final = State(**state)  # type: ignore[typeddict-item]  # what the graph returns is its state
-        chosen = select(final["rounds"], self.settings.selection)
+        # where the critic found that the evidence does not hold it, NOT FOUND is the answer, not a rejected draft
+        how = "last" if final["stop_reason"] == NOT_IN_EVIDENCE else self.settings.selection
+        chosen = select(final["rounds"], how)
         return Answer(
             question=final["question"],
             text=chosen.draft.answer,

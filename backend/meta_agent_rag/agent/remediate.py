@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 
+from ..grounding.abstention import is_abstention
 from ..grounding.normalise import tokens
 from .context import Context
 from .deficits import Deficit
-from .state import Diagnosis, Draft, Plan, State, Update
+from .state import Diagnosis, Plan, Round, State, Update
 
 
 async def remediate(state: State, runtime: Runtime[Context]) -> Update:
@@ -19,7 +20,7 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
     update: dict[str, object] = {}
     queries: tuple[str, ...] = ()
     if deficit.retrieves and context.retriever is not None:
-        queries = unasked(_wanted(state["question"], last.diagnosis, last.draft), state.get("queries", ()))
+        queries = unasked(_wanted(state["question"], last), state.get("queries", ()))
     if queries and context.retriever is not None:
         known = frozenset(found.passage.id for found in state.get("evidence", ()))
         retrieval = await context.retriever.retrieve(queries, k=context.settings.retrieval_top_k, exclude=known)
@@ -37,9 +38,14 @@ def _plan(deficit: Deficit, diagnosis: Diagnosis, queries: tuple[str, ...]) -> P
     )
 
 
-def _wanted(question: str, diagnosis: Diagnosis, draft: Draft) -> Sequence[str]:
-    """The critic's queries; where it has none, the question with the entity that the draft arrived at."""
-    return diagnosis.suggested_queries or (f"{question} {draft.short_answer}",)
+def _wanted(question: str, last: Round) -> Sequence[str]:
+    """The critic's queries; where it has none, the question with the entity that the answers arrived at."""
+    if last.diagnosis is not None and last.diagnosis.suggested_queries:
+        return last.diagnosis.suggested_queries
+    reached = [] if last.draft.abstained else [last.draft.short_answer]
+    if last.reference is not None and not is_abstention(last.reference.short_answer):
+        reached.append(last.reference.short_answer)
+    return [f"{question} {entity}" for entity in reached]
 
 
 def unasked(queries: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:

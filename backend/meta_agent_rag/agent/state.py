@@ -10,6 +10,7 @@ from ..retrieval.passage import Found
 
 AnswerMode = Literal["evidence", "memory", "evidence_and_memory"]
 NO_DEFICIT = "none"
+NOT_IN_EVIDENCE = "not_in_evidence"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,7 @@ class Round:
 
     `plan` is what led to this draft (`None` for the first); `diagnosis` what was found wrong with it
     (`None` where the critic was not asked). `calls` counts model calls, `cost_usd` is `None` where a
-    price is unknown.
+    price is unknown, `seconds` is the time that the diagnosis took.
     """
 
     index: int

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import SettingsError, UnreachableError
-from ..settings import Settings
+from ..settings import Settings, child_environment
 from .chat import ChatTransport
 from .exchange import Reply, Request
 from .providers import Choice
@@ -75,6 +75,8 @@ class EmbeddedTransport:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            # threads that spin while they wait make llama.cpp 20 times slower on cores that it shares with other work
+            env=child_environment(OMP_WAIT_POLICY="passive"),
         )
         assert self._child.stdout is not None
         line = b""
@@ -140,6 +142,11 @@ def serve(gguf: str, context: int, slots: int) -> None:
     params.n_ctx = context * slots
     params.cache_ram_mib = 1024
     params.warmup = False
+    # decoding waits for memory: half the cores lose little, and do not starve when others need the rest
+    cores = os.cpu_count() or 1
+    params.cpuparams.n_threads = max(cores // 2, 1)
+    params.cpuparams_batch.n_threads = cores
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0
     params.endpoint_slots = False
     params.verbosity = 0
     server = xllamacpp.Server(params)

@@ -92,7 +92,10 @@ def prompt(name: str, folder: Path | None = None) -> Prompt:
         raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one that holds prompt files.")
     own = folder / f"{name}.yaml" if folder is not None else None
     if own is not None and own.is_file():
-        return _read(name, own.read_text(encoding="utf-8"))
+        try:
+            return _read(name, own.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise PromptError(f"The prompt file {str(own)!r} cannot be read ({error}); write it in UTF-8.") from None
     if name not in prompt_names():
         raise UnknownNameError("prompt", name, prompt_names())
     return _read(name, files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))

@@ -96,9 +96,9 @@ class SentenceEncoder:
 def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
     """The encoder called `name` (default: `settings.encoder`), or the packaged one in its place.
 
-    A name is a local folder, `all-MiniLM-L6-v2` (packaged), `hash-64` (no model at all), or a model of the hub, taken from its
-    local cache before the hub is asked. Found once a process. Loads no weights yet; may block for
-    3 s where no hub answers, and for a download where one does.
+    A name is a local folder, `all-MiniLM-L6-v2` (packaged), `hash-64` (no model at all), or a model of
+    the hub, taken from its local cache before the hub is asked. Found once a process. Loads no weights
+    yet; may block for 3 s where no hub answers, and for a download where one does.
 
     Raises `SettingsError` if the hub has no such model, or nothing can be had and nothing is packaged.
     """

@@ -1,0 +1,87 @@
+"""What the documents say is true: generated parts are fresh, and their examples run."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from meta_agent_rag import discover_deficits
+from meta_agent_rag.agent.graph import build_graph
+from meta_agent_rag.agent.replies import critique_schema
+from meta_agent_rag.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """The fenced blocks of a language in a document."""
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_generated_parts_are_fresh() -> None:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    stale = [path.name for path, text in module.generated().items() if path.read_text(encoding="utf-8") != text]
+    assert not stale, "run: uv run python docs/generate.py"
+
+
+def test_the_readme_example_runs_with_the_embedded_model(tmp_path: Path) -> None:
+    (example,) = blocks(ROOT / "README.md", "python")
+    (tmp_path / "example.py").write_text(example)
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "example.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, *_, last = done.stdout.strip().splitlines()
+    assert first.split(" | ")[1] in {"satisfied", "critic_satisfied", "converged", "oscillating", "max_rounds"}
+    assert re.fullmatch(r"\d+ calls, None USD", last)
+
+
+def test_the_deficit_of_the_walkthrough_works(tmp_path: Path) -> None:
+    (example,) = blocks(ROOT / "docs" / "adding-a-deficit.md", "python")
+    folder = tmp_path / "my_deficits"
+    folder.mkdir()
+    (folder / "unit_slip.py").write_text(example)
+    checked = CliRunner().invoke(app, ["deficits", "check", str(folder)])
+    assert checked.exit_code == 0, checked.output
+    assert "unit_slip: good; 5 deficits" in checked.output
+    listed = CliRunner().invoke(app, ["deficits", "list", "--set", f"DEFICITS_DIR={folder}", "--markdown"])
+    assert "| `unit_slip` |" in listed.output
+    deficits = discover_deficits(folder)
+    assert "unit_slip" in build_graph(deficits).get_graph().nodes
+    assert "unit_slip" in critique_schema(deficits).model_json_schema()["properties"]["deficit"]["enum"]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")), ids=lambda p: p.name)
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_commands_in_the_documents_exist() -> None:
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    words = {match for path in documents for match in re.findall(r"marag ([a-z]+)", path.read_text(encoding="utf-8"))}
+    for word in sorted(words):
+        assert CliRunner().invoke(app, [word, "--help"]).exit_code == 0, word
+
+
+def test_the_compose_file_pins_images_and_binds_loopback() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    assert set(services) == {"qdrant", "elasticsearch"}
+    for name, service in services.items():
+        assert re.search(r":v?\d+\.\d+\.\d+$", service["image"]), name
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"]), name
+        assert {"healthcheck", "volumes", "mem_limit"} <= set(service), name

@@ -1,0 +1,150 @@
+"""The command `marag`, as a user meets it."""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from meta_agent_rag.cli.main import app
+from meta_agent_rag.testing.server import ServerReply, always, helpful, loopback_server
+
+EVERY_COMMAND = ["ask", "balance", "config", "deficits", "doctor", "prices"]
+
+
+def marag(*words: str, **env: str) -> Result:
+    """Run `marag` in this process, with the encoder that needs no model."""
+    return CliRunner().invoke(app, [*words], env={"ENCODER": "hash-64", "MONITOR_ENCODER": "hash-64", **env})
+
+
+def deepseek(base_url: str) -> dict[str, str]:
+    """The environment of a loopback DeepSeek."""
+    return {"LLM_PROVIDER": "deepseek", "LLM_BASE_URL": base_url, "DEEPSEEK_API_KEY": "sk-planted"}
+
+
+def test_help_is_instant_and_imports_nothing_heavy() -> None:
+    script = "import sys, meta_agent_rag.cli.main; print(sorted(m.split('.')[0] for m in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    for heavy in ("torch", "langgraph", "langchain_core", "gradio", "datasets", "openai", "pydantic", "numpy", "rich"):
+        assert f"'{heavy}'" not in loaded
+    seconds = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "meta_agent_rag.cli.main", "--help"], capture_output=True, check=True)
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) <= 0.5, statistics.median(seconds)
+
+
+def test_help_lists_every_command() -> None:
+    result = marag("--help")
+    assert all(name in result.output for name in EVERY_COMMAND)
+
+
+def test_ask_answers_from_the_sample_corpus() -> None:
+    with loopback_server(helpful()) as server:
+        result = marag("ask", "Who designed the bridge?", "--json", **deepseek(server.base_url))
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert answer["short_answer"] == "scripted"
+    assert answer["stop_reason"] == "satisfied"
+    assert len(answer["evidence"]) == 5
+    assert float(answer["totals"]["cost_usd"]) > 0
+    assert "sk-planted" not in result.output
+
+
+def test_ask_shows_rounds_and_sources() -> None:
+    with loopback_server(helpful()) as server:
+        result = marag("ask", "Who designed the bridge?", "--trace", **deepseek(server.base_url))
+    assert result.exit_code == 0, result.output
+    assert "Round 0 (chosen)" in result.stdout
+    assert "monitor: satisfied" in result.stdout
+    assert "[1] " in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (ServerReply(status=401), "refused the key (401)"),
+        (ServerReply(status=402), "exhausted (402)"),
+        (ServerReply(status=404), "does not know"),
+        (ServerReply(text="Plain prose."), "asked for JSON"),
+    ],
+)
+def test_a_model_that_cannot_serve_gets_one_sentence(reply: ServerReply, said: str) -> None:
+    with loopback_server(always(reply)) as server:
+        result = marag("ask", "Who?", **deepseek(server.base_url))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "said"),
+    [
+        (["ask", "   "], {}, "The question is empty"),
+        (["ask", "Who?", "--corpus", "nowhere"], {}, "nowhere"),
+        (["ask", "Who?", "--corpus", "../etc"], {}, "../etc"),
+        (["ask", "Who?", "--set", "TYPO=1"], {}, "no setting 'TYPO'"),
+        (["ask", "Who?"], {"LLM_PROVIDER": "nobody"}, "no provider 'nobody'"),
+        (["ask", "Who?"], {"LLM_PROVIDER": "deepseek"}, "DEEPSEEK_API_KEY is not set"),
+        (["ask", "Who?"], {"LLM_BASE_URL": "http://127.0.0.1:9/v1"}, "FLASH_MODEL is not set"),
+        (["ask", "Who?"], {"EMBEDDED_MODEL_PATH": "/nowhere.gguf"}, "/nowhere.gguf"),
+        (["ask", "Who?"], {"QDRANT_URL": "http://127.0.0.1:9"}, "QDRANT_URL"),
+        (["deficits", "check", "/nowhere"], {}, "not a folder"),
+        (["balance"], {}, "Only DeepSeek"),
+        (["config", "show"], {"STAGE_TIERS": "write=huge"}, "STAGE_TIERS"),
+    ],
+)
+def test_wrong_input_gets_one_sentence_and_code_2(words: list[str], env: dict[str, str], said: str) -> None:
+    result = marag(*words, **env)
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_doctor_names_what_was_chosen_and_why() -> None:
+    result = marag("doctor")
+    assert result.exit_code == 0, result.output
+    assert "no provider key is set" in result.stdout
+    assert "SmolLM2" in result.stdout
+    assert "external_only, insufficient_knowledge" in result.stdout
+
+
+def test_doctor_fails_with_a_remedy_where_the_server_is_down() -> None:
+    result = marag("doctor", "--json", **deepseek("http://127.0.0.1:9/v1"))
+    assert result.exit_code == 1
+    (failed,) = [line for line in json.loads(result.stdout) if line["status"] == "fail"]
+    assert failed["subject"] == "model"
+    assert "does not answer" in failed["words"]
+    assert failed["remedy"]
+
+
+def test_config_masks_secrets() -> None:
+    result = marag("config", "show", "--json", DEEPSEEK_API_KEY="sk-planted", HF_TOKEN="hf-planted")
+    assert result.exit_code == 0
+    assert "planted" not in result.output
+    assert json.loads(result.stdout)["DEEPSEEK_API_KEY"] == "**********"
+
+
+def test_a_dotenv_file_is_read_and_the_environment_goes_before_it() -> None:
+    Path(".env").write_text("RRF_K=11\nRETRIEVAL_POOL=33\n")
+    shown = json.loads(marag("config", "show", "--json", "--set", "EVIDENCE_TOKENS=99", RETRIEVAL_POOL="44").stdout)
+    assert (shown["RRF_K"], shown["RETRIEVAL_POOL"], shown["EVIDENCE_TOKENS"]) == (11, 44, 99)
+
+
+def test_balance_asks_deepseek() -> None:
+    with loopback_server(helpful()) as server:
+        result = marag("balance", **deepseek(server.base_url))
+    assert result.exit_code == 0, result.output
+    assert "7.50 USD left" in result.stdout
+
+
+def test_prices_show_dated_tariffs() -> None:
+    result = marag("prices", "--json", DEEPSEEK_API_KEY="sk-planted")
+    shown = json.loads(result.stdout)
+    assert shown["models"]["pro"]["model"] == "deepseek-v4-pro"
+    assert {tariff["cache_hit"] for tariff in shown["tariffs"]} >= {"0.003", "0.022"}

@@ -1,0 +1,234 @@
+"""The door to a model when the server refuses, fails, hangs, or is not there."""
+
+import asyncio
+import socket
+import threading
+import time
+from decimal import Decimal
+from typing import Any
+
+import openai  # noqa: F401  # its import takes longer than the time limits below
+import pytest
+
+from meta_agent_rag.errors import (
+    AuthenticationError,
+    BalanceError,
+    ContextWindowError,
+    DeadlineError,
+    InputError,
+    ModelError,
+    RefusedError,
+    UnreachableError,
+)
+from meta_agent_rag.llm.balance import account_balance
+from meta_agent_rag.llm.providers import COMPATIBLE
+from meta_agent_rag.testing.server import ServerReply, always
+from tests.loopback import ASK, GOOD, SECRET, SOON, Answer, Serve, in_turn, opened, settings_for
+
+HANG = ServerReply(text="late", seconds=60.0)
+
+
+WORDS_OF_DEEPSEEK = {
+    "error": {
+        "message": "This model's maximum context length is 131072 tokens. However, you requested 131134 tokens.",
+        "type": "invalid_request_error",
+        "param": None,
+        "code": "invalid_request_error",
+    }
+}
+OF_OPENAI = {"error": {"message": "Too long.", "type": "invalid_request_error", "code": "context_length_exceeded"}}
+OF_LLAMA_CPP = {"error": {"message": "Too long.", "type": "exceed_context_size_error", "code": 400}}
+OF_A_SCHEMA = {"error": {"message": "Unknown parameter 'heat'.", "type": "invalid_request_error", "code": None}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "said", "stops"),
+    [
+        (ServerReply(status=401), AuthenticationError, "refused the key (401); check the key", True),
+        (ServerReply(status=403), AuthenticationError, "refused the key (403)", True),
+        (ServerReply(status=402), BalanceError, "exhausted (402); top it up", True),
+        (ServerReply(status=404), RefusedError, "does not know 'deepseek-v4-flash' or the path (404)", False),
+        (ServerReply(status=400, body=WORDS_OF_DEEPSEEK), ContextWindowError, "lower EVIDENCE_TOKENS", False),
+        (ServerReply(status=400, body=OF_OPENAI), ContextWindowError, "longer than 'deepseek-v4-flash'", False),
+        (ServerReply(status=400, body=OF_LLAMA_CPP), ContextWindowError, "lower EVIDENCE_TOKENS", False),
+        (
+            ServerReply(status=400, body=OF_A_SCHEMA),
+            RefusedError,
+            "refused the call with 400: Unknown parameter",
+            False,
+        ),
+        (ServerReply(status=422, body={}), RefusedError, "refused the call with 422", False),
+    ],
+    ids=lambda value: str(value.status) if isinstance(value, ServerReply) else None,
+)
+async def test_refusals_are_not_retried_and_say_what_to_do(
+    reply: ServerReply, kind: type[ModelError], said: str, stops: bool, serve: Serve
+) -> None:
+    server = serve(always(reply))
+    async with opened(server, cost_limit_usd=1.0) as model:
+        session = model.session()
+        with pytest.raises(kind) as caught:
+            await session.ainvoke("write", ASK, Answer)
+        assert model.budget.paid_usd == model.budget.reserved_usd == 0
+    assert type(caught.value) is kind
+    assert said in str(caught.value)
+    assert server.base_url in str(caught.value)
+    assert caught.value.stops_run is stops
+    assert SECRET not in f"{caught.value} {caught.value!r} {session.rows}"
+    assert len(server.bodies) == 1
+    assert [(row.error, row.cost_usd, row.prompt_tokens) for row in session.rows] == [(kind.__name__, None, 0)]
+
+
+async def test_a_failing_server_is_asked_again(serve: Serve) -> None:
+    failing = ServerReply(status=500, headers=SOON)
+    server = serve(in_turn(failing, failing, GOOD))
+    async with opened(server, llm_max_retries=2) as model:
+        session = model.session()
+        assert (await session.ainvoke("write", ASK, Answer)).answer == "Goethe"
+    assert len(server.bodies) == 3
+    assert [row.error for row in session.rows] == [None]
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
+async def test_retries_run_out(status: int, serve: Serve) -> None:
+    server = serve(always(ServerReply(status=status, headers=SOON)))
+    async with opened(server, llm_max_retries=1) as model:
+        with pytest.raises(RefusedError, match=f"refused the call with {status}: scripted {status}"):
+            await model.session().ainvoke("write", ASK)
+    assert len(server.bodies) == 2
+
+
+async def test_the_servers_own_waiting_time_is_kept(serve: Serve) -> None:
+    arrived: list[float] = []
+    replies = in_turn(ServerReply(status=429, headers={"Retry-After": "1"}), GOOD)
+
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        arrived.append(time.monotonic())
+        return replies(body)
+
+    async with opened(serve(behaviour)) as model:
+        await model.session().ainvoke("write", ASK)
+    assert 1.0 <= arrived[1] - arrived[0] < 2.5  # the SDK's own first pause is half a second
+
+
+async def test_retries_do_not_outlast_the_total_time(serve: Serve) -> None:
+    server = serve(always(ServerReply(status=503, headers={"Retry-After": "30"})))
+    started = time.monotonic()
+    async with opened(server, llm_timeout_seconds=0.3) as model:
+        with pytest.raises(RefusedError, match="LLM_TIMEOUT_SECONDS"):
+            await model.session().ainvoke("write", ASK)
+    assert time.monotonic() - started < 5
+
+
+async def test_no_server_at_all(serve: Serve) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        async with opened(url, llm_max_retries=0) as model:
+            session = model.session()
+            with pytest.raises(UnreachableError, match=f"DeepSeek at {url} does not answer; check that it runs"):
+                await session.ainvoke("write", ASK)
+    assert [row.error for row in session.rows] == ["UnreachableError"]
+
+
+async def test_an_address_without_a_scheme_is_unreachable() -> None:
+    async with opened("127.0.0.1:8000/v1", llm_max_retries=0) as model:
+        with pytest.raises(UnreachableError, match="the address is right"):
+            await model.session().ainvoke("write", ASK)
+
+
+async def test_a_server_that_hangs(serve: Serve) -> None:
+    server = serve(always(HANG))
+    started = time.monotonic()
+    async with opened(server, llm_timeout_seconds=0.3, cost_limit_usd=1.0) as model:
+        session = model.session()
+        with pytest.raises(RefusedError, match="did not answer within 0 s; raise LLM_TIMEOUT_SECONDS"):
+            await session.ainvoke("write", ASK)
+        assert model.budget.reserved_usd == 0
+        assert model.budget.paid_usd > 0  # the server may bill what it was sent
+    assert 0.3 <= time.monotonic() - started < 5
+    assert len(server.bodies) == 1
+    (row,) = session.rows
+    assert row.error == "timeout"
+    assert row.latency_s >= 0.3
+
+
+async def test_the_deadline_ends_a_call(serve: Serve) -> None:
+    server = serve(always(HANG))
+    async with opened(server) as model:
+        session = model.session(deadline=time.monotonic() + 0.3)
+        with pytest.raises(DeadlineError, match="during a model call") as caught:
+            await session.ainvoke("write", ASK)
+    assert caught.value.stop_reason == "deadline"
+    assert [row.error for row in session.rows] == ["timeout"]
+
+
+async def test_no_call_begins_after_the_deadline(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    async with opened(server) as model:
+        session = model.session(deadline=time.monotonic() - 0.001)
+        with pytest.raises(DeadlineError, match="has passed"):
+            await session.ainvoke("write", ASK)
+    assert server.bodies == []
+    assert session.rows == []
+
+
+async def test_a_cancelled_call_leaves_a_row(serve: Serve) -> None:
+    arrived = threading.Event()
+
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        arrived.set()
+        return HANG
+
+    async with opened(serve(behaviour), cost_limit_usd=1.0) as model:
+        session = model.session()
+        task = asyncio.create_task(session.ainvoke("write", ASK))
+        assert await asyncio.to_thread(arrived.wait, 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [row.error for row in session.rows] == ["cancelled"]
+        assert model.budget.reserved_usd == 0
+        assert model.budget.paid_usd > 0
+        assert model.ledger.totals().failed_calls == 1
+
+
+async def test_the_balance(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    info = {"currency": "USD", "total_balance": "7.50", "granted_balance": "0.50", "topped_up_balance": "7.00"}
+    server.account = ServerReply(body={"is_available": False, "balance_infos": [info], "more": "fields"})
+    balance = await account_balance(settings_for(server))
+    assert balance.is_available is False
+    (told,) = balance.balance_infos
+    assert (told.currency, told.total_balance) == ("USD", Decimal("7.50"))
+    assert (told.granted_balance, told.topped_up_balance) == (Decimal("0.50"), Decimal("7.00"))
+    assert server.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("account", "kind", "said"),
+    [
+        (ServerReply(status=401), AuthenticationError, "refused the key (401); check the key (`marag doctor` names"),
+        (ServerReply(status=402), BalanceError, "exhausted (402)"),
+        (ServerReply(status=503, headers=SOON), RefusedError, "refused the call with 503"),
+        (ServerReply(body={"is_available": True}), RefusedError, "is not a balance; is it DeepSeek's address?"),
+    ],
+    ids=["401", "402", "503", "no balance"],
+)
+async def test_a_balance_that_is_not_told(
+    account: ServerReply, kind: type[ModelError], said: str, serve: Serve
+) -> None:
+    server = serve(always(GOOD))
+    server.account = account
+    with pytest.raises(kind) as caught:
+        await account_balance(settings_for(server))
+    assert said in str(caught.value)
+    assert server.base_url in str(caught.value)
+    assert SECRET not in f"{caught.value} {caught.value!r}"
+
+
+async def test_only_deepseek_tells_its_balance(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    for values in ({"llm_provider": COMPATIBLE, "flash_model": "m"}, {"deepseek_api_key": None}):
+        with pytest.raises(InputError, match="Only DeepSeek tells its balance; set DEEPSEEK_API_KEY"):
+            await account_balance(settings_for(server, **values))

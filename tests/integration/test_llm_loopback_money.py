@@ -1,0 +1,152 @@
+"""The door to a model with the response cache, a cost limit, and prices on paper."""
+
+import asyncio
+import time
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from meta_agent_rag.errors import (
+    CostLimitError,
+    RefusedError,
+    UnpricedModelError,
+)
+from meta_agent_rag.llm.exchange import Message
+from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.llm.providers import COMPATIBLE, EMBEDDED
+from meta_agent_rag.testing.server import ServerReply, always
+from tests.loopback import ASK, GOOD, Answer, Serve, in_turn, opened, settings_for
+
+
+async def test_a_repeated_call_is_served_from_the_cache(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    async with opened(server, response_cache=True) as model:
+        session = model.session()
+        first = await session.ainvoke("write", ASK, Answer)
+        assert await session.ainvoke("write", ASK, Answer) == first
+        assert await model.session().ainvoke("rewrite", ASK, Answer) == first
+    async with opened(server, response_cache=True) as again:
+        assert await again.session("another").ainvoke("write", ASK, Answer) == first
+        (kept,) = again.ledger.rows
+    paid, cached = session.rows
+    assert len(server.bodies) == 2  # `write` and `rewrite`
+    assert (paid.cached, cached.cached, kept.cached) == (False, True, True)
+    assert cached.paid_usd == kept.paid_usd == Decimal(0)
+    assert paid.paid_usd == paid.cost_usd == cached.cost_usd == kept.cost_usd
+    assert paid.cost_usd is not None
+    assert paid.cost_usd > 0
+    assert paid.request == cached.request == kept.request
+    assert cached.latency_s == 0
+    assert cached.prompt_tokens == paid.prompt_tokens == 100
+
+
+async def test_another_endpoint_or_parameter_is_another_call(serve: Serve) -> None:
+    first, second = serve(always(GOOD)), serve(always(ServerReply(text='{"answer": "Marlowe"}')))
+    async with opened(first, response_cache=True) as model:
+        await model.session().ainvoke("write", ASK, Answer)
+    async with opened(second, response_cache=True) as model:
+        assert (await model.session().ainvoke("write", ASK, Answer)).answer == "Marlowe"
+    async with opened(first, response_cache=True, writer_temperature=0.5) as model:
+        await model.session().ainvoke("write", ASK, Answer)
+    async with opened(first, response_cache=True, flash_thinking=True) as model:
+        await model.session().ainvoke("write", ASK, Answer)
+    assert len(first.bodies) == 3
+
+
+async def test_failures_are_not_kept(serve: Serve) -> None:
+    server = serve(in_turn(ServerReply(status=400), GOOD))
+    async with opened(server, response_cache=True) as model:
+        with pytest.raises(RefusedError):
+            await model.session().ainvoke("write", ASK, Answer)
+        assert (await model.session().ainvoke("write", ASK, Answer)).answer == "Goethe"
+
+
+async def test_the_cache_serves_after_money_and_time_are_spent(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    async with opened(server, response_cache=True) as model:
+        await model.session().ainvoke("write", ASK, Answer)
+    async with opened(server, response_cache=True, cost_limit_usd=1e-9) as model:
+        assert await model.session(deadline=time.monotonic() - 1).ainvoke("write", ASK, Answer)
+        with pytest.raises(CostLimitError):
+            await model.session().ainvoke("write", [*ASK, ASK[1]], Answer)
+    assert len(server.bodies) == 1
+
+
+async def test_the_cost_limit_refuses_before_the_call(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    async with opened(server, cost_limit_usd=0.0001) as model:
+        session = model.session()
+        with pytest.raises(CostLimitError, match=r"limit of 0\.0001 USD") as caught:
+            await session.ainvoke("write", ASK)
+        assert caught.value.stop_reason == "cost_limit"
+        assert caught.value.stops_run
+    assert server.bodies == []
+    assert session.rows == []
+
+
+async def test_the_cost_limit_is_kept_by_many_calls_at_once(serve: Serve) -> None:
+    usage = {"prompt_tokens": 60, "completion_tokens": 500}
+    server = serve(always(replace(GOOD, usage=usage, seconds=0.02)))
+    async with opened(server, cost_limit_usd=0.002) as model:
+        calls = [model.session().ainvoke("write", [*ASK, Message(role="user", content=str(n))]) for n in range(10)]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        spent = model.budget.paid_usd
+        assert model.budget.reserved_usd == 0
+        assert spent == model.ledger.totals().paid_usd
+    refused = sum(isinstance(result, CostLimitError) for result in results)
+    assert 0 < refused < 10
+    assert len(server.bodies) == 10 - refused
+    assert 0 < spent <= Decimal("0.002")
+
+
+async def test_what_was_paid_before_counts(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    settings = settings_for(server, cost_limit_usd=0.01)
+    async with open_language_model(settings, paid_usd=Decimal("0.0099")) as model:
+        with pytest.raises(CostLimitError):
+            await model.session().ainvoke("write", ASK)
+
+
+async def test_a_limit_needs_a_price(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    local = {"llm_provider": COMPATIBLE, "flash_model": "local"}
+    async with opened(server, **local, cost_limit_usd=1.0) as model:
+        with pytest.raises(UnpricedModelError, match="'local' has no known price"):
+            await model.session().ainvoke("write", ASK)
+    assert server.bodies == []
+    async with opened(server, **local) as model:
+        await model.session().ainvoke("write", ASK)
+        assert model.ledger.totals().cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("price_as", "stage", "cost"),
+    [
+        # 40 * 0.15 + 60 * 0.003 + 20 * 0.60 and 40 * 0.66 + 60 * 0.022 + 20 * 1.98 millionths
+        ("deepseek", "write", "0.00001818"),
+        ("deepseek", "rewrite", "0.00006732"),
+        ("deepseek-v4-pro", "write", "0.00006732"),
+        # OpenAI's list: 40 * 2.00 + 60 * 0.50 + 20 * 8.00, and 40 * 0.40 + 60 * 0.10 + 20 * 1.60
+        ("gpt-4.1", "write", "0.00027"),
+        ("openai", "rewrite", "0.00027"),
+        ("openai", "write", "0.000054"),
+    ],
+)
+async def test_prices_on_paper(price_as: str, stage: str, cost: str, serve: Serve) -> None:
+    server = serve(always(GOOD))
+    local = {"llm_provider": COMPATIBLE, "flash_model": "local", "cost_limit_usd": 1.0}
+    async with opened(server, **local, price_as=price_as) as model:
+        await model.session().ainvoke(stage, ASK)
+        (row,) = model.ledger.rows
+        assert model.budget.paid_usd == Decimal(cost)
+    assert row.model == "local"
+    assert row.cost_usd == row.paid_usd == Decimal(cost)
+
+
+@pytest.mark.parametrize("price_as", ["no-such-model", COMPATIBLE, EMBEDDED])
+async def test_no_price_on_paper_is_none(price_as: str, serve: Serve) -> None:
+    server = serve(always(GOOD))
+    async with opened(server, price_as=price_as) as model:
+        await model.session().ainvoke("write", ASK)
+        assert model.ledger.rows[0].cost_usd is None

@@ -1,0 +1,81 @@
+"""The summary counts what happened: failures in the denominator, repairs fixed and broken."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.summary import summarise
+
+
+def row(identity: str, first: float, last: float, **fields: object) -> dict[str, Any]:
+    """A row of two rounds where the answer changed, of one where it did not."""
+    plan = {"deficit": "reasoning_error"}
+    packing = {"shortened_ids": [], "left_out_ids": ["p"]}
+    rounds: list[dict[str, Any]] = [{"em": first, "plan": None, "packing": packing}]
+    if "fired" not in fields:
+        rounds.append({"em": last, "plan": plan, "packing": packing})
+    return {
+        "id": identity,
+        "method": "metarag",
+        "em": last,
+        "f1": last,
+        "precision": last,
+        "recall": last,
+        "fired": True,
+        "rounds": rounds,
+        "stop_reason": "max_rounds",
+        "suspect": [],
+        "latency_s": 1.0,
+        "llm_calls": 4,
+        "tokens": {"prompt": 10, "cache_hit": 5, "completion": 2},
+        "cost_usd": "0.001",
+        "error": None,
+        **fields,
+    }
+
+
+def summary(rows: list[dict[str, Any]], n: int) -> dict[str, Any]:
+    """The one method's figures."""
+    deficits = ("external_only", "reasoning_error")
+    whole = summarise(rows, dataset="d", mode="gold", methods=["metarag"], n=n, seed=1, deficits=deficits)
+    figures: dict[str, Any] = whole["methods"]["metarag"]
+    return figures
+
+
+def test_counts_by_hand() -> None:
+    rows = [
+        row("fixed", 0.0, 1.0),
+        row("broken", 1.0, 0.0),
+        row("still wrong", 0.0, 0.0),
+        row("right at once", 1.0, 1.0, fired=False, stop_reason="satisfied"),
+        {**row("failed", 0.0, 0.0), "em": None, "f1": None, "error": "RefusedError: no"},
+    ]
+    figures = summary(rows, n=6)
+    assert (figures["n"], figures["answered"], figures["errors"]) == (6, 4, 1)
+    assert figures["em"] == pytest.approx(100 * 2 / 6, abs=0.01)
+    assert (figures["fixed"], figures["broken"]) == (1, 1)
+    assert figures["trigger_rate"] == 0.75
+    assert figures["deficits"] == {"external_only": 0, "reasoning_error": 3}
+    assert figures["stop_reasons"] == {"max_rounds": 3, "satisfied": 1}
+    assert figures["llm_calls"] == 16
+    assert figures["cost_usd"] == pytest.approx(0.004)
+    assert figures["rounds_mean"] == 1.75
+    assert figures["left_out_passages"] == 4
+    low, high = figures["em_ci95"]
+    assert 0 <= low <= figures["em"] <= high <= 100
+
+
+def test_one_unknown_price_makes_the_cost_unknown() -> None:
+    assert summary([row("a", 0, 0), row("b", 0, 0, cost_usd=None)], n=2)["cost_usd"] is None
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    rows = [row(str(number), number % 2, (number + 1) % 2) for number in range(7)]
+    assert summary(rows, n=7) == summary(rows[::-1], n=7)
+
+
+def test_nothing_answered_is_no_crash() -> None:
+    figures = summary([], n=3)
+    assert figures["em"] == 0
+    assert figures["latency_s"] == {"p50": None, "p75": None, "p90": None, "p99": None}
+    assert figures["trigger_rate"] is None
