@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Unset every setting, work in an empty folder, keep data in it."""
+    """Unset every setting, work in an empty folder, keep data in it; child processes import what tests do."""
     for name in list(os.environ):
         if name.lower() in Settings.model_fields:
             monkeypatch.delenv(name)
     monkeypatch.setenv("MARAG_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
     monkeypatch.chdir(tmp_path)
 
 

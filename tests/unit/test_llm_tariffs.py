@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.llm.exchange import Usage
 from meta_agent_rag.llm.providers import providers
-from meta_agent_rag.llm.tariffs import ANY_PROVIDER, Price, highest_price, million_token_prices, price, tariff_book
+from meta_agent_rag.llm.tariffs import (
+    ANY_PROVIDER,
+    Price,
+    TariffBook,
+    highest_price,
+    million_token_prices,
+    price,
+    tariff_book,
+)
 
 FLASH, PRO = "deepseek-v4-flash", "deepseek-v4-pro"
 OFF_PEAK = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)  # a Tuesday
@@ -115,7 +123,10 @@ def test_tariffs_are_dated(model: str, day: str, usd: str | None) -> None:
 
 
 def test_a_gap_is_not_filled_from_elsewhere() -> None:
-    assert price(MILLION_EACH, model=FLASH, prices="openai", at=datetime(2026, 8, 20, 12, tzinfo=UTC)) is None
+    row = {"models": ["gpt-4.1"], "until": "2026-01-01", "cache_hit": "1", "cache_miss": "1", "completion": "1"}
+    book = TariffBook.model_validate({"peaks": {}, "tariffs": [row]})
+    assert price(MILLION_EACH, model="gpt-4.1", prices="openai", at=OFF_PEAK) is not None
+    assert price(MILLION_EACH, model="gpt-4.1", prices="openai", at=OFF_PEAK, book=book) is None
 
 
 def test_earlier_tariffs_have_no_peaks() -> None:

