@@ -79,8 +79,8 @@ class Settings(BaseSettings):
     writer_temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(
         0.0, description="Sampling temperature of every stage."
     )
-    llm_timeout_seconds: PositiveFloat = Field(
-        180.0, description="Total time for one call, retries included; keep-alives do not extend it."
+    llm_timeout_seconds: PositiveFloat | None = Field(
+        None, description="Total time for one call, retries included; default: 180, with the embedded model 900."
     )
     llm_max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
         3, description="Retries of a call that failed with 408, 409, 429, 5xx or a lost connection."

@@ -259,7 +259,7 @@ class ModelSession:
         return highest_price(prompt_tokens, request.max_tokens, model=model, prices=prices, at=self.owner.clock())
 
     def _seconds_left(self) -> float:
-        limit = self.owner.settings.llm_timeout_seconds
+        limit = self.owner.settings.llm_timeout_seconds or float(self.owner.choice.provider.seconds)
         if self.deadline is None:
             return limit
         left = self.deadline - time.monotonic()
@@ -273,7 +273,7 @@ class ModelSession:
     def _late(self, seconds: float) -> MetaRagError:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
-        return RefusedError(f"The model did not answer within {seconds:.0f} s; raise LLM_TIMEOUT_SECONDS or try again.")
+        return RefusedError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
 
 
 def priced_model(owner: LanguageModel, tier: Tier) -> tuple[str, str | None]:

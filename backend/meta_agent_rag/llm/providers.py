@@ -33,6 +33,7 @@ class Provider(BaseModel):
     thinking_on: Mapping[str, Any] = {}
     concurrency: Mapping[Tier, int]
     context: int
+    seconds: int = 180
     prices: str | None = None
     source: str | None = None
 
