@@ -129,27 +129,40 @@ def _as_markdown(head: Cells, rows: Sequence[Cells]) -> str:
 
 def _aspects(differing: str) -> str:
     """The names of what differs, without the values."""
-    return ", ".join(part.partition(":")[0] for part in differing.split("; ")) + " differ"
+    return ", ".join(part.partition(":")[0] for part in differing.split("; "))
+
+
+def _on_screen(name: str, figures: Mapping[str, Any]) -> Cells:
+    """The columns that fit into 80: no precision and recall, intervals without decimals."""
+    row = dict(zip(HEAD, _ours(name, figures), strict=True))
+    for score in ("em", "f1"):
+        low, high = figures[f"{score}_ci95"]
+        row[f"{score.upper()} [95 %]"] = f"{figures[score]:.1f} [{low:.0f}, {high:.0f}]"
+    return tuple(cell for column, cell in row.items() if column not in ("prec.", "rec."))
 
 
 def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
     """Print the tables."""
+    title = f"{config.dataset}, {config.mode}, {summary['n']} questions (percent)"
+    head = tuple(column for column in HEAD if column not in ("prec.", "rec."))
+    _print_table(title, head, [_on_screen(name, figures) for name, figures in summary["methods"].items()])
+    published = [(row[0], row[1], row[2], _aspects(row[-1])) for row in published_table(config.dataset, ours)]
+    _print_table("Published, not comparable: see report.md", ("method", "EM", "F1", "measured otherwise"), published)
+
+
+def _print_table(caption: str, head: Cells, rows: Sequence[Cells]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    if not rows:
+        return
+    table = Table(title=caption, title_justify="left", box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for cell in head:
+        table.add_column(cell, no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
     console = Console()
-    title = f"{config.dataset}, {config.mode}, {summary['n']} questions (percent)"
-    published = [(*row[:-1], _aspects(row[-1])) for row in published_table(config.dataset, ours)]
-    caption = "Published figures of other protocols: not comparable (report.md says what differs)"
-    tables = [(title, HEAD, our_rows(summary)), (caption, PUBLISHED_HEAD, published)]
-    for caption, head, rows in tables:
-        if not rows:
-            continue
-        table = Table(title=caption, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for cell in head:
-            table.add_column(cell.replace(" [", "\n["), overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(cell.replace(" [", "\n[")) for cell in row))
-        console.print(table)
+    console.print(table)
+    console.print()

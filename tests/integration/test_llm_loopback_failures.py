@@ -142,7 +142,7 @@ async def test_a_server_that_hangs(serve: Serve) -> None:
     started = time.monotonic()
     async with opened(server, llm_timeout_seconds=0.3, cost_limit_usd=1.0) as model:
         session = model.session()
-        with pytest.raises(RefusedError, match="did not answer within 0.3 s; raise LLM_TIMEOUT_SECONDS"):
+        with pytest.raises(RefusedError, match=r"did not answer within 0\.3 s; raise LLM_TIMEOUT_SECONDS"):
             await session.ainvoke("write", ASK)
         assert model.budget.reserved_usd == 0
         assert model.budget.paid_usd > 0  # the server may bill what it was sent
