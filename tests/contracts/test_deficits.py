@@ -16,7 +16,7 @@ from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import DuplicateNameError, InputError, UnknownNameError
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.testing import Scripted
-from tests.integration.test_loop import FILM_SENTENCE, QUESTION, WRONG, FakeRetriever, ask, critique, passage
+from tests.loop import FILM_SENTENCE, QUESTION, WRONG, FakeRetriever, ask, critique, passage
 
 DEFICITS = discover_deficits()
 SIGNALS = [

@@ -19,7 +19,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.testing import ScriptedModel
-from tests.integration.test_loop import EVIDENCE, QUESTION, WRONG, ask, critique, draft, passage, settings_in
+from tests.loop import EVIDENCE, QUESTION, WRONG, ask, critique, draft, passage, settings_in
 
 SNAPSHOT = Path(__file__).parents[1] / "snapshots" / "graph.mmd"
 FIXED = {"__start__", "retrieve", "write", "diagnose", "__end__"}

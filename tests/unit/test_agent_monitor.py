@@ -21,7 +21,7 @@ from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.testing import ScriptedModel
-from tests.integration.test_loop import BIRTH, BIRTH_SENTENCE, FILM, settings_in
+from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, settings_in
 
 PACKED = pack([Found(passage=FILM, score=0.0), Found(passage=BIRTH, score=0.0)], 1000)
 

@@ -7,7 +7,7 @@ import pytest
 from meta_agent_rag.agent.remediate import unasked
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.guardrails import Dropped
-from tests.integration.test_loop import (
+from tests.loop import (
     BIRTH,
     BIRTH_SENTENCE,
     FILM,

@@ -22,7 +22,7 @@ from meta_agent_rag.errors import (
 )
 from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.testing import ScriptedModel
-from tests.integration.test_loop import QUESTION, WRONG, ask, critique, draft, reference
+from tests.loop import QUESTION, WRONG, ask, critique, draft, reference
 
 UNLIKE = ["Rome", "Lyon", "Graz", "Bonn", "Bern", "Kiel", "Turin", "Cork", "Nice", "Riga", "Vaduz", "Sofia", "Minsk"]
 """Short answers that share no word and so never converge."""

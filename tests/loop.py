@@ -1,0 +1,121 @@
+"""Asks the loop one question by script; shared by the tests of the agent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from meta_agent_rag.agent.engine import Answer, open_engine
+from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.guardrails import Dropped
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import Retrieval
+from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import Scripted, ScriptedModel
+
+QUESTION = "Where was the director of The Salt Road born?"
+FILM_SENTENCE = "The Salt Road is a film that Mira Holt directed."
+BIRTH_SENTENCE = "Mira Holt was born in Oslo."
+
+
+def passage(id_: str, text: str) -> Passage:
+    return Passage(id=id_, doc_id=id_, title=id_.title(), text=text)
+
+
+FILM = passage("film", FILM_SENTENCE)
+BIRTH = passage("birth", BIRTH_SENTENCE)
+NAMESAKE = passage("namesake", "Another Mira Holt keeps a bakery in Rome and was never near a film.")
+EVIDENCE = (FILM, BIRTH)
+
+
+def draft(short: str, *, quotes: Sequence[str] = (), answer: str | None = None) -> dict[str, Any]:
+    """A reply of the stages `write` and `rewrite`."""
+    return {"quotes": list(quotes), "answer": answer or f"She was born in {short} [2].", "short_answer": short}
+
+
+def reference(short: str) -> dict[str, Any]:
+    return {"steps": ["Mira Holt directed it."], "short_answer": short}
+
+
+def critique(deficit: str, *, queries: Sequence[str] = (), suggestion: str = "") -> dict[str, Any]:
+    return {
+        "rationale": "The second hop is missing.",
+        "deficit": deficit,
+        "error_type": "incomplete_reasoning",
+        "suggestion": suggestion,
+        "suggested_queries": list(queries),
+    }
+
+
+WRONG: Mapping[str, Scripted] = {
+    "write": draft("Paris"),
+    "reference": reference("Oslo"),
+    "evaluate": critique("reasoning_error", suggestion="Read the second passage."),
+    "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE]),
+}
+"""A wrong first draft, put right by the first repair."""
+
+
+@dataclass
+class FakeRetriever:
+    """Finds for each query what it is told to, and remembers what it was asked."""
+
+    results: Mapping[str, Sequence[Passage]]
+    dropped: tuple[Dropped, ...] = ()
+    asked: list[tuple[tuple[str, ...], int, frozenset[str]]] = field(default_factory=list)
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        self.asked.append((tuple(queries), k, exclude))
+        found = [item for query in queries for item in self.results.get(query, ())]
+        return Retrieval(found=tuple(Found(passage=item, score=1.0) for item in found), dropped=self.dropped)
+
+    @property
+    def queries(self) -> list[str]:
+        return [query for queries, _, _ in self.asked for query in queries]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """An answer and the model that was asked for it."""
+
+    answer: Answer
+    model: ScriptedModel
+
+    @property
+    def stages(self) -> list[str]:
+        return [request.stage for request in self.model.requests]
+
+    def prompt(self, stage: str, nth: int = 0) -> str:
+        """The last message of the nth call of a stage."""
+        return user_text(self.model.asked(stage)[nth])
+
+
+def user_text(request: Request) -> str:
+    return request.messages[-1].content
+
+
+def settings_in(folder: Path, *assignments: str) -> Settings:
+    """Settings of a priced provider, without a response cache: a script may answer one request in several ways."""
+    fixed = ["LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "RESPONSE_CACHE=false", f"MARAG_DATA_DIR={folder}"]
+    return Settings.load([*fixed, *assignments])
+
+
+async def ask(
+    folder: Path,
+    script: Mapping[str, Scripted],
+    *assignments: str,
+    question: str = QUESTION,
+    model: ScriptedModel | None = None,
+    **options: Any,
+) -> Run:
+    """Ask one question of an engine; evidence is supplied unless a retriever is."""
+    model = model or ScriptedModel(script)
+    if "retriever" not in options:
+        options.setdefault("evidence", EVIDENCE)
+    encoder = AsyncEncoder(HashEncoder())
+    async with open_engine(settings_in(folder, *assignments), transport=model, monitor_encoder=encoder) as engine:
+        answer = await engine.answer(question, **options)
+    assert model.closed
+    return Run(answer=answer, model=model)
