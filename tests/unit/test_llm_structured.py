@@ -160,3 +160,17 @@ def test_what_is_valid_is_read_as_it_is(answer: Answer) -> None:
     if "think>" not in answer.model_dump_json():
         assert parse_reply(answer.model_dump_json(), Answer) == answer
         assert parse_reply(f"```json\n{answer.model_dump_json(indent=1)}\n```", Answer).rounds == answer.rounds
+
+
+def test_a_reply_that_was_cut_is_not_guessed_at() -> None:
+    whole = '{"name": "Orla Finnimore"}'
+    assert parse_reply(whole + "\n\n", Named, cut=True).name == "Orla Finnimore"
+    assert parse_reply(whole[:-6], Named).name
+    with pytest.raises(MalformedReplyError, match="cut at its token limit"):
+        parse_reply(whole[:-6], Named, cut=True)
+
+
+class Named(BaseModel):
+    """One text."""
+
+    name: str

@@ -29,6 +29,7 @@ from .tariffs import ANY_PROVIDER, highest_price, million_token_prices, price
 from .tiers import Stage, check_stage_tiers, stage
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
+_CUT = "length"
 _TASK_AND_REPLY_TOKENS = 1800
 _BYTES_PER_TOKEN = 2  # fewer than any tokenizer takes over prose, so that a reservation is never too small
 
@@ -118,12 +119,12 @@ class ModelSession:
         if schema is None:
             return without_thinking(reply.text)
         try:
-            return parse_reply(reply.text, schema)
+            return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT)
         except MalformedReplyError as fault:
             again = (*messages, *_asked_again(reply, fault))
         reply = await self._call(served_by, again, wanted, round_=round_, attempt=1)
         try:
-            return parse_reply(reply.text, schema)
+            return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT)
         except MalformedReplyError as fault:
             raise StructuredOutputError(
                 f"The model {self.owner.choice.models[served_by.tier]!r} was asked for JSON in stage {stage_name!r} "

@@ -23,12 +23,13 @@ def without_thinking(text: str) -> str:
     return _THINKING.sub("", text).rpartition("</think>")[2].strip()
 
 
-def parse_reply(text: str, schema: type[Parsed]) -> Parsed:
+def parse_reply(text: str, schema: type[Parsed], *, cut: bool = False) -> Parsed:
     """Read JSON out of a reply, repaired where its syntax is broken, and validate it.
 
+    A reply that was `cut` at its token limit is not repaired: its last field may be half a word.
     Raises `MalformedReplyError`.
     """
-    value = _json_object(without_thinking(text))
+    value = _json_object(without_thinking(text), cut=cut)
     try:
         return schema.model_validate(value)
     except ValidationError as error:
@@ -37,9 +38,9 @@ def parse_reply(text: str, schema: type[Parsed]) -> Parsed:
         raise MalformedReplyError(f"{where}: {fault['msg']}") from None
 
 
-def _json_object(text: str) -> dict[str, Any]:
+def _json_object(text: str, *, cut: bool) -> dict[str, Any]:
     try:
-        value = _read(text)
+        value = _read(text, cut=cut)
     except RecursionError:
         raise MalformedReplyError("the reply is nested too deeply") from None
     if isinstance(value, list) and len(value) == 1:
@@ -49,10 +50,12 @@ def _json_object(text: str) -> dict[str, Any]:
     return value
 
 
-def _read(text: str) -> Any:
+def _read(text: str, *, cut: bool) -> Any:
     try:
         value = json.loads(text)
     except ValueError:
+        if cut:
+            raise MalformedReplyError("the reply was cut at its token limit; be brief") from None
         value = _repaired(text)
     # half a surrogate pair, of an escape that was cut, can be neither stored nor sent: it becomes a question mark
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
