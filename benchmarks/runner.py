@@ -1,9 +1,10 @@
 """Runs methods over a data set and writes a run folder: `python -m benchmarks.runner --help`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,7 +14,7 @@ from meta_agent_rag.cli.command import Assignments, Debug, complain, print_json,
 from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
 from meta_agent_rag.settings import Settings
 
-from .config import MODES, RunConfig
+from .config import MODES, Mode, RunConfig
 from .datasets import LoadedQuestions, Question, by_position, draw, load_questions
 from .display import DisplayName, Silent, display
 from .methods import named
@@ -58,7 +59,9 @@ def main(
         list[str] | None, typer.Option(metavar="NAME", help="Leave a deficit out, as the paper's ablations do.")
     ] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders go.")] = Path("RESULTS"),
-    resume: Annotated[str | None, typer.Option(metavar="RUN", help="Take up an interrupted run.")] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Take up an interrupted run, with its own data and methods.")
+    ] = None,
     display_: Annotated[
         Literal["rich", "plain", "json", "none"], typer.Option("--display", help="How the run shows itself.")
     ] = "rich",
@@ -97,16 +100,15 @@ def main(
     benchmark(config, folder, output_dir, display_)
 
 
-def _mode(mode: str) -> Any:
-    if mode not in MODES:
-        raise UnknownNameError("mode", mode, list(MODES))
-    return mode
+def _mode(name: str) -> Mode:
+    for mode in MODES:
+        if mode == name:
+            return mode
+    raise UnknownNameError("mode", name, list(MODES))
 
 
 def resumed(config: RunConfig, folder: RunFolder) -> RunConfig:
     """The configuration of an earlier run with today's limits; settings that shape answers must be the same."""
-    from dataclasses import replace
-
     before = folder.config()
     was = before["experiment"]
     changed = changed_settings(before["settings"], config.settings.model_dump(mode="json"))
