@@ -1,5 +1,6 @@
 """The evidence that a mode gives to every method alike."""
 
+import hashlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
@@ -46,7 +47,8 @@ async def open_domain(
     encoder = open_encoder(config.settings)
     name = config.corpus
     if name is None:
-        name = f"bench-{config.dataset}-{loaded.sha256[:12]}-{encoder.name.rsplit('/', 1)[-1].lower()}"
+        encoded_by = hashlib.sha256(encoder.name.encode()).hexdigest()[:8]
+        name = f"bench-{config.dataset}-{loaded.sha256[:12]}-{encoded_by}"
         await ensure_corpus(
             config.settings.marag_data_dir,
             name,

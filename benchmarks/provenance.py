@@ -1,5 +1,6 @@
 """What must be known to repeat a run, for `config.json`."""
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -7,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from meta_agent_rag.agent.deficits import Deficit, discover_deficits
 from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
 from meta_agent_rag.prompts import prompt, prompt_names
@@ -31,12 +33,19 @@ def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
             "models": dict(choice.models),
             "embedded_model": embedded,
         },
+        "deficits": {deficit.name: _digest(deficit) for deficit in discover_deficits(config.settings.deficits_dir)},
         "prompts": {name: prompt(name, config.settings.prompts_dir).digest for name in prompt_names()},
         "settings": config.settings.model_dump(mode="json"),
         "commit": commit(),
         "version": version("meta-agent-rag"),
         "python": sys.version.split()[0],
     }
+
+
+def _digest(deficit: Deficit) -> str:
+    """First 12 hex digits of the SHA-256 over what of a deficit reaches a prompt or the loop."""
+    shapes = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
+    return hashlib.sha256(repr(shapes).encode()).hexdigest()[:12]
 
 
 def experiment(config: RunConfig) -> dict[str, Any]:
@@ -48,8 +57,8 @@ def experiment(config: RunConfig) -> dict[str, Any]:
         "n": config.n,
         "limit": config.limit,
         "seed": config.seed,
-        "data_file": None if config.data_file is None else str(config.data_file),
-        "aliases_file": None if config.aliases_file is None else str(config.aliases_file),
+        "data_file": None if config.data_file is None else str(config.data_file.resolve()),
+        "aliases_file": None if config.aliases_file is None else str(config.aliases_file.resolve()),
         "corpus": config.corpus,
         "without_deficits": list(config.without_deficits),
     }

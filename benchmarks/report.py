@@ -52,7 +52,8 @@ def _ours(name: str, figures: Mapping[str, Any]) -> Cells:
         str(figures["broken"]),
         str(figures["llm_calls"]),
         "unknown" if figures["cost_usd"] is None else f"{figures['cost_usd']:.4f}",
-        "-" if p50 is None else f"{p50:.2f}",
+        # a time that the response cache shortened is no latency
+        "-" if p50 is None else "cached" if figures["latency_s"]["cached_calls"] else f"{p50:.2f}",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from meta_agent_rag.agent.engine import Engine, open_engine
 from meta_agent_rag.errors import CostLimitError, MetaRagError
+from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED
 from meta_agent_rag.retrieval.hybrid import Retriever
@@ -75,7 +76,9 @@ class _Run:
         except MetaRagError as error:
             if error.stops_run:
                 raise
-            row = failed_row(question, method.name, error, latency_s=time.perf_counter() - started)
+            calls = [row for row in self.engine.model.ledger.rows if row.question_id == question.id]
+            spent = total(row for row in calls if row.method == method.name)
+            row = failed_row(question, method.name, error, spent, latency_s=time.perf_counter() - started)
         else:
             row = sample_row(question, method.name, answer, latency_s=time.perf_counter() - started)
         self.rows[question.id, method.name] = row
@@ -92,10 +95,12 @@ async def execute(
 ) -> Outcome:
     """Answer what is not answered yet; finished questions of a resumed run are not asked again."""
     methods = named(",".join(config.methods))
-    finished = {key: row for key, row in folder.rows().items() if row["error"] is None}
+    before = folder.rows()
     wanted = [(question, method) for question in questions for method in methods]
+    finished = {key for key, row in before.items() if row["error"] is None}
     open_ = [(question, method) for question, method in wanted if (question.id, method.name) not in finished]
     async with AsyncExitStack() as stack:
+        stack.enter_context(folder.locked())
         stack.callback(folder.close)
         model = await stack.enter_async_context(
             open_language_model(config.settings, ledger_path=folder.calls, paid_usd=folder.paid_usd())
@@ -104,8 +109,8 @@ async def execute(
             open_engine(config.settings, model=model, without_deficits=config.without_deficits)
         )
         retriever = await stack.enter_async_context(open_domain(config, loaded, display.corpus))
-        run = _Run(config=config, folder=folder, display=display, engine=engine, retriever=retriever, rows=finished)
-        display.start(len(wanted), list(finished.values()))
+        run = _Run(config=config, folder=folder, display=display, engine=engine, retriever=retriever, rows=before)
+        display.start(len(wanted), [before[key] for key in before if key in finished])
         stack.callback(display.stop)
         stopped_by = await _all(run, open_, _at_once(config, engine))
         kept = tuple(run.rows[key] for key in ((q.id, m.name) for q, m in wanted) if key in run.rows)

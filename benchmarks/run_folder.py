@@ -2,7 +2,9 @@
 
 import json
 import os
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +14,7 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.journal import Journal, read_journal
 from meta_agent_rag.llm.ledger import read_ledger
 
+_SAME = ("dataset", "provider", "prompts", "deficits")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 
 
@@ -58,17 +61,43 @@ class RunFolder:
         """The configuration that the run was started with."""
         try:
             config: dict[str, Any] = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
-        except ValueError:
-            raise InputError(f"{str(self.path / CONFIG)!r} is damaged; start the run anew.") from None
-        return config
+            if {"experiment", "settings", *_SAME} <= set(config):
+                return config
+        except (OSError, ValueError, TypeError):
+            pass
+        raise InputError(f"{str(self.path / CONFIG)!r} is damaged; start the run anew.")
+
+    def require_same(self, now: Mapping[str, Any]) -> None:
+        """Refuse to go on with another model, other prompts, deficits or data than the run began with."""
+        before = self.config()
+        changed = [name for name in _SAME if before[name] != json.loads(json.dumps(now[name], default=str))]
+        if changed:
+            raise InputError(
+                f"The run {self.path.name!r} was started with another {' and another '.join(changed)}; "
+                "go on with the same, or start a new run."
+            )
 
     def rows(self) -> dict[tuple[str, str], dict[str, Any]]:
         """The rows written so far by (question id, method); a later one replaces an earlier, a torn one is none."""
-        return {(row["id"], row["method"]): row for row in read_journal(self.path / SAMPLES).rows}
+        rows = (row for row in read_journal(self.path / SAMPLES).rows if {"id", "method", "error"} <= set(row))
+        return {(row["id"], row["method"]): row for row in rows}
 
     def paid_usd(self) -> Decimal:
         """What the run has paid so far; a call whose price is unknown counts nothing."""
         return sum((row.paid_usd or Decimal(0) for row in read_ledger(self.calls)), Decimal(0))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only process that works on this run: two would pay for everything twice."""
+        connection = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("BEGIN EXCLUSIVE")
+            yield
+        except sqlite3.OperationalError:
+            raise InputError(f"The run {self.path.name!r} is under way in another process; wait for it.") from None
+        finally:
+            connection.close()
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row, on the disk before this returns."""

@@ -1,5 +1,7 @@
 """Runs methods over a data set and writes a run folder: `python -m benchmarks.runner --help`."""
 
+import json
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,7 +12,7 @@ import typer
 
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.monitor import policy
-from meta_agent_rag.cli.command import Assignments, Debug, complain, print_json, reporting, run, say
+from meta_agent_rag.cli.command import Assignments, Debug, complain, reporting, run, say
 from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
 from meta_agent_rag.settings import Settings
 
@@ -46,7 +48,7 @@ def main(
     data_file: Annotated[Path | None, typer.Option(help="The official JSON or JSONL instead of the hub.")] = None,
     aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None,
     corpus: Annotated[str | None, typer.Option(help="An ingested corpus for open_domain.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draw and of the intervals.")] = 42,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw and of the intervals.")] = 42,
     concurrency: Annotated[
         int | None, typer.Option(help="Questions at once (default 8, with the embedded model 2).")
     ] = None,
@@ -141,9 +143,10 @@ def benchmark(config: RunConfig, folder: RunFolder | None, output_dir: Path, dis
     if folder is None:
         now = datetime.now(UTC)
         folder = RunFolder.create(output_dir, at=now, dataset=config.dataset, mode=config.mode, config=described)
-    elif folder.config()["dataset"]["sha256"] != loaded.sha256:
-        raise InputError(f"The data file is not the one that {folder.path.name!r} was started with; start a new run.")
+    else:
+        folder.require_same(described)
     shown = display(display_name)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # ends as cleanly as Ctrl+C
     try:
         outcome = run(execute(config, loaded, questions, folder, shown))
     except KeyboardInterrupt:
@@ -200,7 +203,7 @@ def _conclude(
         rows = [row for row in outcome.rows if row["method"] == name]
         folder.write_json("predictions.json" if number == 0 else f"predictions-{name}.json", official_predictions(rows))
     if display_name == "json":
-        print_json({"run": str(folder.path), "summary": summary})
+        say(json.dumps({"run": str(folder.path), "summary": summary}, ensure_ascii=False))
     elif display_name != "none":
         show(config, summary, ours)
         say(f"Run folder: {folder.path}")

@@ -7,6 +7,7 @@ from typing import Any
 from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
 from meta_agent_rag.grounding.quotes import is_verbatim
+from meta_agent_rag.llm.ledger import Totals
 
 from .datasets import Question
 from .metrics import score_answer
@@ -15,7 +16,6 @@ from .metrics import score_answer
 def sample_row(question: Question, method: str, answer: Answer, *, latency_s: float) -> dict[str, Any]:
     """The row of an answered question; scores are 0..1, money USD as text, time seconds."""
     score = score_answer(answer.short_answer, question.golds)
-    totals = answer.totals
     return {
         **_asked(question, method),
         "prediction": answer.short_answer,
@@ -29,20 +29,12 @@ def sample_row(question: Question, method: str, answer: Answer, *, latency_s: fl
         "suspect": [found.passage.id for found in answer.evidence if found.suspect],
         "dropped": [asdict(dropped) for dropped in answer.dropped],
         "supporting_facts": supporting_facts(question, answer),
-        "latency_s": round(latency_s, 4),
-        "llm_calls": totals.calls,
-        "tokens": {
-            "prompt": totals.prompt_tokens,
-            "cache_hit": totals.cache_hit_tokens,
-            "completion": totals.completion_tokens,
-        },
-        "cost_usd": totals.cost_usd,
-        "paid_usd": totals.paid_usd,
+        **_spent(answer.totals, latency_s),
         "error": None,
     }
 
 
-def failed_row(question: Question, method: str, error: Exception, *, latency_s: float) -> dict[str, Any]:
+def failed_row(question: Question, method: str, error: Exception, spent: Totals, *, latency_s: float) -> dict[str, Any]:
     """The row of a question that could not be answered: counted, listed, and no zero in disguise."""
     return {
         **_asked(question, method),
@@ -52,8 +44,23 @@ def failed_row(question: Question, method: str, error: Exception, *, latency_s: 
         "precision": None,
         "recall": None,
         "rounds": [],
-        "latency_s": round(latency_s, 4),
+        **_spent(spent, latency_s),
         "error": f"{type(error).__name__}: {error}",
+    }
+
+
+def _spent(totals: Totals, latency_s: float) -> dict[str, Any]:
+    return {
+        "latency_s": round(latency_s, 4),
+        "llm_calls": totals.calls,
+        "cached_calls": totals.cached_calls,
+        "tokens": {
+            "prompt": totals.prompt_tokens,
+            "cache_hit": totals.cache_hit_tokens,
+            "completion": totals.completion_tokens,
+        },
+        "cost_usd": totals.cost_usd,
+        "paid_usd": totals.paid_usd,
     }
 
 
@@ -79,7 +86,8 @@ def supporting_facts(question: Question, answer: Answer) -> list[tuple[str, int]
 
     Only verbatim quotes count; one that spans sentences counts for each of them.
     """
-    quotes = answer.rounds[answer.chosen].draft.quotes
+    texts = [paragraph.text for paragraph in question.paragraphs]
+    quotes = [quote for quote in answer.rounds[answer.chosen].draft.quotes if is_verbatim(quote, texts)]
     return [
         (paragraph.title, index)
         for paragraph in question.paragraphs

@@ -48,10 +48,13 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
         **{score: round(sum(values[score]) / n, 2) for score in SCORES},
         "em_ci95": _interval(values["em"], seed),
         "f1_ci95": _interval(values["f1"], seed),
-        "latency_s": percentiles(latencies) if latencies else dict.fromkeys(_CURVE),
-        "llm_calls": sum(row["llm_calls"] for row in answered),
-        "tokens": {kind: sum(row["tokens"][kind] for row in answered) for kind in _TOKENS},
-        "cost_usd": _cost(answered),
+        "latency_s": {
+            **(percentiles(latencies) if latencies else dict.fromkeys(_CURVE)),
+            "cached_calls": sum(row["cached_calls"] for row in rows),  # served by the response cache, in no time
+        },
+        "llm_calls": sum(row["llm_calls"] for row in rows),
+        "tokens": {kind: sum(row["tokens"][kind] for row in rows) for kind in _TOKENS},
+        "cost_usd": _cost(rows),
         "rounds_mean": round(sum(len(row["rounds"]) for row in answered) / len(answered), 3) if answered else None,
         "trigger_rate": round(len(fired) / len(answered), 4) if answered else None,
         "stop_reasons": dict(sorted(Counter(row["stop_reason"] for row in answered).items())),

@@ -18,6 +18,7 @@ MetaRagError
 |   |-- CostLimitError       it could cost more than is left
 |   |-- UnpricedModelError   a cost limit is set and the model has no known price (stops a run)
 |   `-- DeadlineError        there is no time left for it
+|-- StorageError           a file cannot be written: disk full, no permission (stops a run)
 `-- CorpusError            a corpus is missing, busy, foreign, or built otherwise
 """
 
@@ -121,6 +122,13 @@ class DeadlineError(BudgetError):
     """There is no time left for the call."""
 
     stop_reason = "deadline"
+
+
+class StorageError(MetaRagError):
+    """A file cannot be written; what was written before is kept."""
+
+    exit_code = 1
+    stops_run = True
 
 
 class CorpusError(MetaRagError):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .errors import StorageError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
@@ -24,23 +26,35 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, durable: bool = False) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._durable = durable
-        self._file = path.open("ab")
-        if _tail_is_torn(path):
-            self._file.write(b"\n")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("ab")
+            if _tail_is_torn(path):
+                self._file.write(b"\n")
+        except OSError as error:
+            raise self._unwritable(error) from None
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Write one record and hand it to the operating system."""
-        self._file.write(_line(row))
-        self._file.flush()
-        if self._durable:
-            os.fsync(self._file.fileno())
+        """Write one record and hand it to the operating system; raises `StorageError`."""
+        try:
+            self._file.write(_line(row))
+            self._file.flush()
+            if self._durable:
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._unwritable(error) from None
 
     def close(self) -> None:
         """Close the file; a closed journal takes no more records."""
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> StorageError:
+        return StorageError(f"{str(self.path)!r} cannot be written ({error}); make room, or choose another folder.")
 
 
 def read_journal(path: Path) -> Records:

@@ -246,7 +246,7 @@ async def test_one_user_at_a_time(tmp_path: Path) -> None:
 
 
 async def test_a_missing_corpus_says_what_there_is_and_creates_nothing(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"none yet.*marag ingest"):
+    with pytest.raises(CorpusError, match=r"none yet.*build_corpus"):
         await first_title(tmp_path, "facts", "fact")
     assert os.listdir(tmp_path) == []
     await build_corpus(tmp_path, "facts", passages(), ENCODER)

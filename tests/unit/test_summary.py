@@ -27,6 +27,7 @@ def row(identity: str, first: float, last: float, **fields: object) -> dict[str,
         "suspect": [],
         "latency_s": 1.0,
         "llm_calls": 4,
+        "cached_calls": 0,
         "tokens": {"prompt": 10, "cache_hit": 5, "completion": 2},
         "cost_usd": "0.001",
         "error": None,
@@ -57,8 +58,8 @@ def test_counts_by_hand() -> None:
     assert figures["trigger_rate"] == 0.75
     assert figures["deficits"] == {"external_only": 0, "reasoning_error": 3}
     assert figures["stop_reasons"] == {"max_rounds": 3, "satisfied": 1}
-    assert figures["llm_calls"] == 16
-    assert figures["cost_usd"] == pytest.approx(0.004)
+    assert figures["llm_calls"] == 20
+    assert figures["cost_usd"] == pytest.approx(0.005)
     assert figures["rounds_mean"] == 1.75
     assert figures["left_out_passages"] == 4
     low, high = figures["em_ci95"]
@@ -77,5 +78,5 @@ def test_the_order_of_rows_does_not_matter() -> None:
 def test_nothing_answered_is_no_crash() -> None:
     figures = summary([], n=3)
     assert figures["em"] == 0
-    assert figures["latency_s"] == {"p50": None, "p75": None, "p90": None, "p99": None}
+    assert figures["latency_s"] == {"p50": None, "p75": None, "p90": None, "p99": None, "cached_calls": 0}
     assert figures["trigger_rate"] is None

@@ -86,6 +86,8 @@ class Engine:
         """
         if not question.strip():
             raise InputError("The question is empty; write one.")
+        if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
+            raise InputError("The question is not valid Unicode; check the terminal's encoding and write it anew.")
         session = self.model.session(question_id, method=method, deadline=deadline)
         context = Context(
             settings=self.settings,

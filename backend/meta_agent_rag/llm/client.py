@@ -199,8 +199,12 @@ class ModelSession:
 
     async def _serve(self, call: _Call, *, tier: Tier) -> Reply:
         owner = self.owner
-        seconds = self._seconds_left()
         reserved = await owner.budget.acquire(self._highest(call.request, tier), model=call.request.model)
+        try:
+            seconds = self._seconds_left()
+        except DeadlineError:
+            owner.budget.settle(reserved, Decimal(0))
+            raise
         started = time.perf_counter()
         outcome: Reply | None = None
         error: str | None = "cancelled"
@@ -219,12 +223,12 @@ class ModelSession:
             error = type(fault).__name__
             raise
         finally:
-            row = self._record(
-                replace(call, row=replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error)),
-                outcome,
-            )
-            paid = Decimal(0) if unbilled else row.paid_usd
-            owner.budget.settle(reserved, paid)
+            # where the bill is not known, all that it could have cost counts as paid, in a resumed run too
+            held = None if unbilled or owner.budget.limit_usd is None else reserved
+            seconds_taken = round(time.perf_counter() - started, 4)
+            row = replace(call.row, latency_s=seconds_taken, error=error, paid_usd=held)
+            row = self._record(replace(call, row=row), outcome)
+            owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd)
         if owner.cache is not None:
             owner.cache.put(call.key, outcome)
         return outcome
@@ -238,7 +242,7 @@ class ModelSession:
                 cached=cached,
                 finish_reason=reply.finish_reason,
                 cost_usd=cost.usd if cost else None,
-                paid_usd=Decimal(0) if cached else cost.usd if cost else None,
+                paid_usd=Decimal(0) if cached else cost.usd if cost else row.paid_usd,
                 peak=cost.peak if cost else False,
                 **usage_fields(reply.usage),
             )

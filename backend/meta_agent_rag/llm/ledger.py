@@ -124,8 +124,14 @@ class Ledger:
 
 
 def read_ledger(path: Path) -> list[LedgerRow]:
-    """Rows of an earlier session; a torn last line is passed over."""
-    return [ledger_row(row) for row in read_journal(path).rows]
+    """Rows of an earlier session; torn lines, and records that are no rows, are passed over."""
+    rows = []
+    for record in read_journal(path).rows:
+        try:
+            rows.append(ledger_row(record))
+        except (KeyError, TypeError, ValueError, ArithmeticError):
+            continue
+    return rows
 
 
 def ledger_row(row: dict[str, Any]) -> LedgerRow:

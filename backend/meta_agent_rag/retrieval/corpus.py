@@ -78,7 +78,8 @@ async def ensure_corpus(
         existing = await asyncio.to_thread(folder.existing)
         checksum = await asyncio.to_thread(passages_checksum, passages)
         wanted = (encoder.name, chunker, checksum)
-        if existing is not None and (existing.encoder, existing.chunker, existing.checksum) == wanted:
+        same = existing is not None and (existing.encoder, existing.chunker, existing.checksum) == wanted
+        if existing is not None and same and not _lost_indexes(folder.path):
             return existing
         if existing is not None and not replace:
             raise CorpusError(
@@ -102,6 +103,8 @@ async def open_corpus(data_dir: Path, name: str, encoder_name: str, dimension: i
         if manifest is None:
             raise CorpusError(_missing(folder))
         _require_encoder(manifest, encoder_name, dimension)
+        if lost := _lost_indexes(folder.path):
+            raise CorpusError(f"The corpus {name!r} has lost its {' and '.join(lost)} index; build it again.")
         async with _stores(folder.path, manifest) as (dense, lexical):
             yield Corpus(manifest=manifest, dense=dense, lexical=lexical)
 
@@ -173,10 +176,16 @@ def _require_encoder(manifest: Manifest, encoder_name: str, dimension: int) -> N
     if built != given:
         raise CorpusError(
             f"The corpus {manifest.name!r} was built with the encoder {built[0]!r} ({built[1]} dimensions), not with "
-            f"{given[0]!r} ({given[1]}); set ENCODER={built[0]}, or ingest the documents again."
+            f"{given[0]!r} ({given[1]}); set ENCODER={built[0]}, or build it again."
         )
+
+
+def _lost_indexes(folder: Path) -> list[str]:
+    """Indexes whose folders are gone or empty: a search there would silently find nothing."""
+    kinds = ("dense", "lexical")
+    return [kind for kind in kinds if not (folder / kind).is_dir() or not any((folder / kind).iterdir())]
 
 
 def _missing(folder: CorpusFolder) -> str:
     known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.home.parent)) or "none yet"
-    return f"There is no corpus {folder.name!r} (there are: {known}); build it with `marag ingest`."
+    return f"There is no corpus {folder.name!r} (there are: {known}); build it first (`build_corpus`)."
