@@ -1,0 +1,115 @@
+"""A run is taken up only as what it began as, by one process, within its budget."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.run_folder import RunFolder
+from meta_agent_rag.errors import CorpusError, InputError, StorageError
+from meta_agent_rag.journal import Journal
+from meta_agent_rag.llm.ledger import read_ledger
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus import build_corpus, ensure_corpus, open_corpus
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
+from tests.integration.test_runner import command, environment, in_process, only_run
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Iterator[tuple[LoopbackServer, dict[str, str], Path]]:
+    """A finished run of two questions, the server that it asked, and its environment."""
+    with loopback_server(disagreeing()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = in_process(["--n", "2", "--output-dir", str(tmp_path / "RESULTS")], env)
+        assert done.exit_code == 0, done.output
+        yield server, env, only_run(tmp_path)
+
+
+def test_another_prompt_model_or_deficit_is_refused(
+    finished: tuple[LoopbackServer, dict[str, str], Path], tmp_path: Path
+) -> None:
+    _, env, folder = finished
+    config = json.loads((folder / "config.json").read_text())
+    for name, other in (("prompts", {}), ("provider", {"name": "openai"}), ("deficits", {}), ("dataset", {})):
+        (folder / "config.json").write_text(json.dumps({**config, name: other}))
+        done = in_process(["--resume", str(folder)], env)
+        assert done.exit_code == 2
+        assert f"another {name}" in done.stderr
+    (folder / "config.json").write_text("{}")
+    done = in_process(["--resume", str(folder)], env)
+    assert done.exit_code == 2
+    assert "is damaged" in done.stderr
+
+
+def test_records_of_another_shape_are_passed_over(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
+    server, env, folder = finished
+    asked = len(server.bodies)
+    for name in ("samples.jsonl", "calls.jsonl"):
+        with (folder / name).open("ab") as file:
+            file.write(b'{}\n[1]\n"text"\n')
+    done = in_process(["--resume", str(folder)], env)
+    assert done.exit_code == 0, done.output
+    assert len(server.bodies) == asked
+
+
+def test_one_process_at_a_time(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
+    _, env, folder = finished
+    with RunFolder(folder).locked():
+        done = in_process(["--resume", str(folder)], env)
+    assert done.exit_code == 2
+    assert "under way in another process" in done.stderr
+    assert in_process(["--resume", str(folder)], env).exit_code == 0
+
+
+def test_a_negative_seed_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
+    done = in_process(["--seed", "-1"], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
+    assert done.exit_code == 2
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    with loopback_server(disagreeing(0.3)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = command("--n", "8", "--concurrency", "1", "--cost-limit", "1")
+        child = subprocess.Popen(words, env=env, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        while len(server.bodies) < 2:
+            assert child.poll() is None
+        child.terminate()
+        _, said = child.communicate(timeout=10)
+    assert child.returncode == 130
+    assert "Go on with: --resume" in said
+    rows = read_ledger(only_run(tmp_path) / "calls.jsonl")
+    cut = [row for row in rows if row.error == "cancelled"]
+    assert cut, "a call under way leaves its row"
+    assert all(row.paid_usd for row in cut), "what it could have cost counts as paid"
+    assert RunFolder(only_run(tmp_path)).paid_usd() >= sum(row.paid_usd or 0 for row in rows)
+
+
+async def test_a_corpus_that_lost_an_index_is_refused_and_rebuilt(tmp_path: Path) -> None:
+    encoder = AsyncEncoder(HashEncoder())
+    passages = [Passage(id="a", doc_id="a", title="A", text="A passage about lighthouses and their keepers.")]
+    await build_corpus(tmp_path, "mine", passages, encoder)
+    for file in sorted((tmp_path / "corpora" / "mine" / "dense").rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    with pytest.raises(CorpusError, match="lost its dense index"):
+        async with open_corpus(tmp_path, "mine", encoder.name, await encoder.dimension()):
+            pass
+    await ensure_corpus(tmp_path, "mine", passages, encoder, replace=True)
+    async with open_corpus(tmp_path, "mine", encoder.name, await encoder.dimension()) as corpus:
+        assert len(await corpus.lexical.search("lighthouses", 5)) == 1
+
+
+def test_a_journal_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be written"):
+        Journal(tmp_path / "file" / "below.jsonl")
+
+
+async def test_a_question_that_is_no_unicode_is_refused(tmp_path: Path) -> None:
+    from tests.loop import ask
+
+    with pytest.raises(InputError, match="not valid Unicode"):
+        await ask(tmp_path, {}, question="\udcff bad")
