@@ -26,7 +26,7 @@ def _at_most(**hints: Any) -> Any:
     return Field(json_schema_extra=hints)
 
 
-Line = Annotated[_Text, _at_most(maxLength=300)]
+Line = Annotated[_Text, _at_most(maxLength=240)]
 Lines = Annotated[list[Line], BeforeValidator(_without_blanks)]
 Short = Annotated[_Text, _at_most(maxLength=100)]
 
@@ -64,7 +64,7 @@ class CritiqueReply(ReplyModel):
     rationale: Line
     deficit: str
     error_type: Literal["incomplete_reasoning", "answer_redundance", "ambiguous_understanding", "none"]
-    suggestion: Annotated[str, _at_most(maxLength=300)]
+    suggestion: Annotated[str, _at_most(maxLength=240)]
     suggested_queries: Annotated[Lines, _at_most(maxItems=3)]
 
 
