@@ -123,15 +123,46 @@ class Settings(BaseSettings):
     retrieval_top_k: PositiveInt = Field(5, description="Passages that a retrieval returns.")
     retrieval_pool: PositiveInt = Field(50, description="Candidates that each side contributes before fusion.")
     rrf_k: PositiveInt = Field(60, description="The constant k of reciprocal rank fusion.")
+    fusion: Literal["rrf", "blend"] = Field(
+        "rrf", description="Reciprocal rank fusion, or the weighted blend of normalised scores with a floor."
+    )
+    blend_floor: UnitFloat = Field(
+        0.60, description="Blended score below which a passage counts as irrelevant; under FUSION=blend alone."
+    )
+    links: bool = Field(True, description="Look for the next hop along titles that a found passage mentions.")
+    reranker: str | None = Field(
+        None, description="A cross-encoder (folder or hub name) that orders the best candidates anew; default: none."
+    )
     encoder: str = Field(
         "BAAI/bge-small-en-v1.5",
         description="Encoder of passages; the packaged all-MiniLM-L6-v2 where it cannot be had.",
     )
+    encoder_runtime: Literal["onnx", "torch"] = Field(
+        "onnx", description="What computes vectors: onnxruntime on the CPU, or torch, which also uses a GPU."
+    )
     hf_token: Key | None = Field(
         None, description="Token for the Hugging Face hub; logs in, and quietens its progress noise."
     )
-    qdrant_url: str | None = Field(None, description="Qdrant server; default: embedded.")
-    elasticsearch_url: str | None = Field(None, description="Elasticsearch server; default: embedded.")
+    qdrant_url: str | None = Field(None, description="Qdrant server, for instance http://127.0.0.1:6333.")
+    qdrant_api_key: Key | None = Field(None, description="Key for QDRANT_URL, where it asks for one.")
+    elasticsearch_url: str | None = Field(
+        None, description="Elasticsearch server, for instance http://127.0.0.1:9200; both servers, or neither."
+    )
+    elasticsearch_api_key: Key | None = Field(None, description="Key for ELASTICSEARCH_URL, where it asks for one.")
+
+    # -- ingestion
+    chunker: str = Field(
+        "characters", description="How documents become passages: `characters`, or `sentence` by the encoder's tokens."
+    )
+    chunk_characters: Annotated[int, Field(ge=64, le=100_000)] = Field(
+        512, description="Longest passage of the chunker `characters`."
+    )
+    chunk_overlap: Annotated[int, Field(ge=0)] = Field(
+        64, description="Characters that a passage shares with the one before; less than CHUNK_CHARACTERS."
+    )
+    ingest_file_mb: PositiveFloat = Field(64.0, description="Largest file that is read, in MB.")
+    ingest_seconds: PositiveFloat = Field(60.0, description="Longest time for reading one file, in seconds.")
+    ingest_memory_mb: PositiveInt = Field(1024, description="Memory for reading one file, in MB.")
 
     # -- places
     marag_data_dir: Path = Field(
