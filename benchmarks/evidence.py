@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from meta_agent_rag.retrieval.corpus import Progress, ensure_corpus
+from meta_agent_rag.retrieval.editing import Progress, ensure_corpus
 from meta_agent_rag.retrieval.hybrid import Retriever
-from meta_agent_rag.retrieval.opening import open_encoder, open_retriever, require_embedded_stores
+from meta_agent_rag.retrieval.opening import open_encoder, open_retriever
 from meta_agent_rag.retrieval.passage import Passage
 
 from .config import RunConfig
@@ -43,14 +43,13 @@ async def open_domain(
     if config.mode != "open_domain":
         yield None
         return
-    require_embedded_stores(config.settings)
     encoder = open_encoder(config.settings)
     name = config.corpus
     if name is None:
         encoded_by = hashlib.sha256(encoder.name.encode()).hexdigest()[:8]
         name = f"bench-{config.dataset}-{loaded.sha256[:12]}-{encoded_by}"
         await ensure_corpus(
-            config.settings.marag_data_dir,
+            config.settings,
             name,
             pooled(loaded.questions),
             encoder,

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from meta_agent_rag.settings import Settings
+from tests.servers import elasticsearch_url
 
 if TYPE_CHECKING:
     from meta_agent_rag.testing.server import Behaviour, LoopbackServer
     from tests.loopback import Serve
+
+__all__ = ["elasticsearch_url"]
 
 
 @pytest.fixture(autouse=True)

@@ -134,15 +134,15 @@ async def _encoder_called(settings: Settings, subject: str, name: str) -> Findin
 
 async def _stores(settings: Settings) -> Finding:
     from .retrieval.corpus import list_corpora
-    from .retrieval.opening import require_embedded_stores
+    from .retrieval.locations import chosen_stores
 
-    require_embedded_stores(settings)
+    stores = chosen_stores(settings)
     found = await asyncio.to_thread(list_corpora, settings.marag_data_dir)
     corpora = ", ".join(f"{manifest.name} ({manifest.passages} passages)" for manifest in found)
     return Finding(
         subject="stores",
         status="ok",
-        words=f"embedded: qdrant-edge and tantivy; corpora: {corpora or 'none yet, `sample` is built on first use'}",
+        words=f"{stores.dense} and {stores.lexical}; corpora: {corpora or 'none yet, `sample` is built on first use'}",
     )
 
 

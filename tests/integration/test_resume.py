@@ -11,10 +11,6 @@ from benchmarks.run_folder import RunFolder
 from meta_agent_rag.errors import CorpusError, InputError, StorageError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import read_ledger
-from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import build_corpus, ensure_corpus, open_corpus
-from meta_agent_rag.retrieval.hashing import HashEncoder
-from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
 from tests.integration.test_runner import command, environment, in_process, only_run
 
@@ -86,20 +82,6 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     assert cut, "a call under way leaves its row"
     assert all(row.paid_usd for row in cut), "what it could have cost counts as paid"
     assert RunFolder(only_run(tmp_path)).paid_usd() >= sum(row.paid_usd or 0 for row in rows)
-
-
-async def test_a_corpus_that_lost_an_index_is_refused_and_rebuilt(tmp_path: Path) -> None:
-    encoder = AsyncEncoder(HashEncoder())
-    passages = [Passage(id="a", doc_id="a", title="A", text="A passage about lighthouses and their keepers.")]
-    await build_corpus(tmp_path, "mine", passages, encoder)
-    for file in sorted((tmp_path / "corpora" / "mine" / "dense").rglob("*"), reverse=True):
-        file.rmdir() if file.is_dir() else file.unlink()
-    with pytest.raises(CorpusError, match="lost its dense index"):
-        async with open_corpus(tmp_path, "mine", encoder.name, await encoder.dimension()):
-            pass
-    await ensure_corpus(tmp_path, "mine", passages, encoder, replace=True)
-    async with open_corpus(tmp_path, "mine", encoder.name, await encoder.dimension()) as corpus:
-        assert len(await corpus.lexical.search("lighthouses", 5)) == 1
 
 
 def test_a_journal_that_cannot_be_written_says_so(tmp_path: Path) -> None:

@@ -1,21 +1,21 @@
 """A corpus on disk: whole or not at all, ours or untouched."""
 
-import asyncio
 import json
 import os
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import CorpusError, InputError
+from meta_agent_rag.errors import CorpusError, InputError, SettingsError
 from meta_agent_rag.retrieval import corpus_folder as folders
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import build_corpus, ensure_corpus, list_corpora, open_corpus
+from meta_agent_rag.retrieval.corpus import drop_corpus, list_corpora, open_corpus
+from meta_agent_rag.retrieval.editing import ensure_corpus
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.manifest import passages_checksum
 from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.settings import Settings
 
 ENCODER = AsyncEncoder(HashEncoder())
 
@@ -27,8 +27,12 @@ def passages(count: int = 3, word: str = "fact") -> list[Passage]:
     ]
 
 
+def at(data_dir: Path) -> Settings:
+    return Settings.load(marag_data_dir=data_dir)
+
+
 async def first_title(data_dir: Path, name: str, text: str) -> str:
-    async with open_corpus(data_dir, name, "hash-64", 64) as corpus:
+    async with open_corpus(at(data_dir), name, "hash-64", 64) as corpus:
         return (await corpus.lexical.search(text, 1))[0].passage.title
 
 
@@ -38,21 +42,21 @@ def visible(data_dir: Path) -> list[str]:
 
 async def test_builds_and_opens(tmp_path: Path) -> None:
     progress: list[tuple[int, int]] = []
-    manifest = await build_corpus(
-        tmp_path, "facts", passages(1000), ENCODER, chunker="512/64", on_progress=lambda *step: progress.append(step)
+    manifest = await ensure_corpus(
+        at(tmp_path), "facts", passages(1000), ENCODER, on_progress=lambda *step: progress.append(step)
     )
     assert progress == [(512, 1000), (1000, 1000)]
     assert visible(tmp_path) == ["facts"]
     assert sorted(path.name for path in (tmp_path / "corpora" / "facts").iterdir()) == [
-        "dense", "lexical", "manifest.json",
+        "catalogue.sqlite", "dense", "lexical", "manifest.json",
     ]  # fmt: skip
     stored = json.loads((tmp_path / "corpora" / "facts" / "manifest.json").read_text())
     assert stored["created_by"] == "meta-agent-rag"
     assert stored["created"].endswith("Z")
     assert (stored["encoder"], stored["dimension"], stored["passages"]) == ("hash-64", 64, 1000)
-    assert stored["chunker"] == "512/64"
+    assert (stored["chunker"], stored["documents"]) == ("none", 1)
     assert list_corpora(tmp_path) == (manifest,)
-    async with open_corpus(tmp_path, "facts", "hash-64", 64) as corpus:
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
         assert corpus.manifest == manifest
         vector = (await ENCODER.queries([passages(1000)[7].searchable()]))[0]
         assert "p7" in [one.passage.id for one in await corpus.dense.search(vector, 20) if one.dense == 1.0]
@@ -65,31 +69,31 @@ def test_the_checksum_knows_content_and_not_order() -> None:
     assert passages_checksum(passages()) != passages_checksum(passages(2))
 
 
-async def test_an_error_while_building_leaves_nothing(tmp_path: Path) -> None:
-    def crash(done: int, total: int) -> None:
-        raise KeyError(done)
+def crash(done: int, total: int) -> None:
+    raise KeyError(done)
 
+
+async def test_an_error_while_building_leaves_what_can_go_on(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
-        await build_corpus(tmp_path, "facts", passages(), ENCODER, on_progress=crash)
-    assert visible(tmp_path) == []
-    with pytest.raises(CorpusError, match="no corpus 'facts'"):
+        await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, on_progress=crash)
+    with pytest.raises(CorpusError, match="holds no passages yet"):
         await first_title(tmp_path, "facts", "fact")
-    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    assert (await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)).passages == 3
 
 
-async def test_an_error_while_replacing_leaves_the_earlier_corpus(tmp_path: Path) -> None:
-    def crash(done: int, total: int) -> None:
-        raise KeyError(done)
-
-    manifest = await build_corpus(tmp_path, "facts", passages(), ENCODER)
+async def test_an_error_while_replacing_leaves_the_earlier_passages(tmp_path: Path) -> None:
+    manifest = await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     with pytest.raises(KeyError):
-        await build_corpus(tmp_path, "facts", passages(word="tale"), ENCODER, replace=True, on_progress=crash)
+        await ensure_corpus(at(tmp_path), "facts", passages(word="tale"), ENCODER, replace=True, on_progress=crash)
     assert list_corpora(tmp_path) == (manifest,)
-    assert visible(tmp_path) == ["facts"]
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
+        assert corpus.manifest == manifest
+        assert len(await corpus.lexical.search("fact", 9)) == 3
+        assert await corpus.lexical.search("tale", 9) == []
 
 
 async def test_a_failed_swap_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    manifest = await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    manifest = await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     rename = Path.rename
 
     def fail_at_second(path: Path, target: Path) -> Path:
@@ -99,68 +103,36 @@ async def test_a_failed_swap_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "rename", fail_at_second)
     with pytest.raises(OSError, match="disk error"):
-        await build_corpus(tmp_path, "facts", passages(word="tale"), ENCODER, replace=True)
+        await ensure_corpus(at(tmp_path), "facts", passages(), AsyncEncoder(HashEncoder(32)), replace=True)
     monkeypatch.undo()
-    async with open_corpus(tmp_path, "facts", "hash-64", 64) as corpus:
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
         assert corpus.manifest == manifest
 
 
-KILLED_BUILD = """
-import asyncio, os, sys
-from pathlib import Path
-from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import build_corpus
-from meta_agent_rag.retrieval.hashing import HashEncoder
-from meta_agent_rag.retrieval.passage import Passage
-
-passages = [Passage(id=str(n), doc_id="d", title="T", text=f"text {n}") for n in range(2000)]
-asyncio.run(build_corpus(Path(sys.argv[1]), "facts", passages, AsyncEncoder(HashEncoder()),
-                         on_progress=lambda done, total: os._exit(9)))
-"""
-
-
-async def test_a_killed_build_is_cleaned_by_the_next(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", KILLED_BUILD, str(tmp_path)]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
-    assert done.returncode == 9, done.stderr
-    assert visible(tmp_path) == [".facts.building"]
-    assert list_corpora(tmp_path) == ()
-    with pytest.raises(CorpusError, match="no corpus 'facts'"):
-        await first_title(tmp_path, "facts", "fact")
-    await build_corpus(tmp_path, "facts", passages(), ENCODER)
-    assert visible(tmp_path) == ["facts"]
-
-
 async def test_ensure_reuses_what_fits(tmp_path: Path) -> None:
-    built = await ensure_corpus(tmp_path, "facts", passages(), ENCODER)
+    built = await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     inode = (tmp_path / "corpora" / "facts" / "manifest.json").stat().st_ino
-    assert await ensure_corpus(tmp_path, "facts", passages()[::-1], ENCODER) == built
+    assert await ensure_corpus(at(tmp_path), "facts", passages()[::-1], ENCODER) == built
     assert (tmp_path / "corpora" / "facts" / "manifest.json").stat().st_ino == inode
 
 
 async def test_ensure_replaces_only_when_told(tmp_path: Path) -> None:
-    await ensure_corpus(tmp_path, "facts", passages(), ENCODER)
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     with pytest.raises(CorpusError, match="replace it expressly"):
-        await ensure_corpus(tmp_path, "facts", passages(word="tale"), ENCODER)
+        await ensure_corpus(at(tmp_path), "facts", passages(word="tale"), ENCODER)
     other = AsyncEncoder(HashEncoder(32))
     with pytest.raises(CorpusError, match="'hash-64'"):
-        await ensure_corpus(tmp_path, "facts", passages(), other)
-    manifest = await ensure_corpus(tmp_path, "facts", passages(5, "tale"), ENCODER, replace=True)
+        await ensure_corpus(at(tmp_path), "facts", passages(), other)
+    manifest = await ensure_corpus(at(tmp_path), "facts", passages(5, "tale"), ENCODER, replace=True)
     assert manifest.passages == 5
     assert await first_title(tmp_path, "facts", "tale 4") == "Title 4"
     assert visible(tmp_path) == ["facts"]
 
 
-async def test_build_does_not_overwrite_unasked(tmp_path: Path) -> None:
-    await build_corpus(tmp_path, "facts", passages(), ENCODER)
-    with pytest.raises(CorpusError, match="already"):
-        await build_corpus(tmp_path, "facts", passages(), ENCODER)
-
-
 async def test_another_encoder_is_refused_with_both_names(tmp_path: Path) -> None:
-    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     with pytest.raises(CorpusError, match=r"'hash-64'.*'all-MiniLM-L6-v2'.*ENCODER=hash-64"):
-        async with open_corpus(tmp_path, "facts", "all-MiniLM-L6-v2", 384):
+        async with open_corpus(at(tmp_path), "facts", "all-MiniLM-L6-v2", 384):
             pass
 
 
@@ -173,8 +145,8 @@ async def test_a_foreign_folder_is_never_touched(content: str | None, tmp_path: 
         (folder / "manifest.json").write_bytes(content.encode("utf-8", "surrogatepass"))
     before = sorted(path.name for path in folder.iterdir())
     for attempt in (
-        build_corpus(tmp_path, "facts", passages(), ENCODER, replace=True),
-        ensure_corpus(tmp_path, "facts", passages(), ENCODER, replace=True),
+        ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, replace=True),
+        drop_corpus(at(tmp_path), "facts"),
         first_title(tmp_path, "facts", "fact"),
     ):
         with pytest.raises(CorpusError, match="left as it is"):
@@ -184,26 +156,26 @@ async def test_a_foreign_folder_is_never_touched(content: str | None, tmp_path: 
 
 
 async def test_a_link_or_a_file_in_its_place_is_foreign_too(tmp_path: Path) -> None:
-    await build_corpus(tmp_path, "real", passages(), ENCODER)
+    await ensure_corpus(at(tmp_path), "real", passages(), ENCODER)
     (tmp_path / "corpora" / "linked").symlink_to(tmp_path / "corpora" / "real")
     (tmp_path / "corpora" / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "corpora" / "file").write_text("mine")
     for name in ("linked", "dangling", "file"):
         with pytest.raises(CorpusError, match="left as it is"):
-            await build_corpus(tmp_path, name, passages(), ENCODER, replace=True)
+            await ensure_corpus(at(tmp_path), name, passages(), ENCODER, replace=True)
     assert await first_title(tmp_path, "real", "fact 1") == "Title 1"
 
 
-async def test_a_later_format_is_refused(tmp_path: Path) -> None:
-    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+async def test_another_format_is_refused(tmp_path: Path) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     file = tmp_path / "corpora" / "facts" / "manifest.json"
-    file.write_text(file.read_text().replace('"format_version": 1', '"format_version": 2'))
-    with pytest.raises(CorpusError, match="format 2"):
+    file.write_text(file.read_text().replace('"format_version": 2', '"format_version": 3'))
+    with pytest.raises(CorpusError, match=r"format 3.*marag corpora drop facts"):
         await first_title(tmp_path, "facts", "fact")
 
 
 async def test_an_unknown_store_is_named(tmp_path: Path) -> None:
-    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     file = tmp_path / "corpora" / "facts" / "manifest.json"
     file.write_text(file.read_text().replace('"tantivy"', '"other"'))
     with pytest.raises(CorpusError, match="'other'"):
@@ -213,7 +185,7 @@ async def test_an_unknown_store_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\\b", "/etc", "A", ".hidden", "a\n", "a" * 65, "ä"])
 async def test_bad_names_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no corpus name"):
-        await build_corpus(tmp_path, name, passages(), ENCODER)
+        await ensure_corpus(at(tmp_path), name, passages(), ENCODER)
     with pytest.raises(InputError, match="no corpus name"):
         await first_title(tmp_path, name, "fact")
     assert os.listdir(tmp_path) == []
@@ -221,35 +193,35 @@ async def test_bad_names_are_refused(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a", "0", "hotpotqa-dev_1.0", "a" * 64])
 async def test_good_names(name: str, tmp_path: Path) -> None:
-    assert (await build_corpus(tmp_path, name, passages(), ENCODER)).name == name
+    assert (await ensure_corpus(at(tmp_path), name, passages(), ENCODER)).name == name
 
 
 async def test_no_passages_and_repeated_ids_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no passages"):
-        await build_corpus(tmp_path, "facts", [], ENCODER)
+        await ensure_corpus(at(tmp_path), "facts", [], ENCODER)
     with pytest.raises(InputError, match="'p0'"):
-        await ensure_corpus(tmp_path, "facts", [*passages(), *passages(1)], ENCODER)
+        await ensure_corpus(at(tmp_path), "facts", [*passages(), *passages(1)], ENCODER)
 
 
 async def test_one_user_at_a_time(tmp_path: Path) -> None:
-    await build_corpus(tmp_path, "facts", passages(), ENCODER)
-    async with open_corpus(tmp_path, "facts", "hash-64", 64) as corpus:
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
         for attempt in (
             first_title(tmp_path, "facts", "fact"),
-            build_corpus(tmp_path, "facts", passages(), ENCODER, replace=True),
+            ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, replace=True),
         ):
             with pytest.raises(CorpusError, match="in use"):
                 await attempt
-        await build_corpus(tmp_path, "others", passages(), ENCODER)
+        await ensure_corpus(at(tmp_path), "others", passages(), ENCODER)
         assert len(await corpus.lexical.search("fact", 9)) == 3
     assert await first_title(tmp_path, "facts", "fact 2") == "Title 2"
 
 
 async def test_a_missing_corpus_says_what_there_is_and_creates_nothing(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"none yet.*build_corpus"):
+    with pytest.raises(CorpusError, match=r"none yet.*marag ingest PATH... --corpus facts"):
         await first_title(tmp_path, "facts", "fact")
     assert os.listdir(tmp_path) == []
-    await build_corpus(tmp_path, "facts", passages(), ENCODER)
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     with pytest.raises(CorpusError, match="'facts'"):
         await first_title(tmp_path, "tales", "fact")
 
@@ -257,7 +229,7 @@ async def test_a_missing_corpus_says_what_there_is_and_creates_nothing(tmp_path:
 async def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "corpora").write_text("a file")
     with pytest.raises(CorpusError, match="MARAG_DATA_DIR"):
-        await build_corpus(tmp_path, "facts", passages(), ENCODER)
+        await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
@@ -270,3 +242,32 @@ def test_nothing_is_left_open_after_a_refusal(tmp_path: Path) -> None:
             folder._lock()
     held.close()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_what_is_dropped_is_gone_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("facts", "tales"):
+        await ensure_corpus(at(tmp_path), name, passages(), ENCODER)
+    assert (await drop_corpus(at(tmp_path), "facts")).name == "facts"
+    assert visible(tmp_path) == ["tales"]
+    with pytest.raises(CorpusError, match="'tales'"):
+        await drop_corpus(at(tmp_path), "facts")
+    assert await first_title(tmp_path, "tales", "fact 1") == "Title 1"
+
+
+@pytest.mark.parametrize("kind", ["dense", "lexical"])
+async def test_a_lost_index_is_made_again_from_the_catalogue(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(20), ENCODER)
+    shutil.rmtree(tmp_path / "corpora" / "facts" / kind)
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
+        assert len(await corpus.lexical.search("fact", 50)) == 20
+        assert len(await corpus.dense.search((await ENCODER.queries(["fact"]))[0], 50)) == 20
+    assert f"lost its {kind} index" in caplog.text
+
+
+@pytest.mark.parametrize("alone", ["qdrant_url", "elasticsearch_url"])
+async def test_one_server_alone_is_refused(alone: str, tmp_path: Path) -> None:
+    settings = Settings.load(marag_data_dir=tmp_path, **{alone: "http://127.0.0.1:9"})
+    with pytest.raises(SettingsError, match="set both, or neither"):
+        await ensure_corpus(settings, "facts", passages(), ENCODER)

@@ -1,5 +1,6 @@
 """Which encoder a run gets, and what its vectors are like."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -14,7 +15,9 @@ import pytest
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.retrieval import encoder as encoders
 from meta_agent_rag.retrieval import hub
-from meta_agent_rag.retrieval.encoder import PACKAGED, SentenceEncoder, load_encoder, table_prefixes
+from meta_agent_rag.retrieval.encoder import PACKAGED, ExportingEncoder, SentenceEncoder, load_encoder
+from meta_agent_rag.retrieval.hub_silence import HubSilence
+from meta_agent_rag.retrieval.prefixes import table_prefixes
 from meta_agent_rag.settings import Settings
 
 
@@ -28,7 +31,14 @@ def packaged() -> Path:
 
 @pytest.fixture(autouse=True)
 def _forget_choices() -> None:
-    encoders._choose.cache_clear()
+    for remembered in (encoders._choose, encoders._exporting, encoders._computing):
+        remembered.cache_clear()
+
+
+@pytest.fixture
+def torch_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference itself, without an export."""
+    monkeypatch.setenv("ENCODER_RUNTIME", "torch")
 
 
 @pytest.fixture
@@ -75,13 +85,15 @@ def test_a_model_that_the_hub_does_not_have_is_no_reason_for_another(empty_hub: 
 
 
 @pytest.mark.parametrize("name", [PACKAGED, f"sentence-transformers/{PACKAGED}"])
-def test_the_packaged_encoder_by_its_names(name: str, packaged: Path) -> None:
-    choice = load_encoder(Settings.load(), name)
+def test_the_packaged_encoder_by_its_names(name: str, packaged: Path, tmp_path: Path) -> None:
+    choice = load_encoder(Settings.load(encoder_runtime="onnx"), name)
     assert choice.note is None
-    assert choice.encoder == SentenceEncoder(name=PACKAGED, folder=packaged)
+    assert choice.encoder == ExportingEncoder(name=PACKAGED, folder=packaged, data_dir=tmp_path / "data")
+    reference = load_encoder(Settings.load(encoder_runtime="torch"), name)
+    assert reference.encoder == SentenceEncoder(name=PACKAGED, folder=packaged)
 
 
-def test_vectors_have_unit_length_and_meaning(packaged: Path) -> None:
+def test_vectors_have_unit_length_and_meaning(packaged: Path, torch_runtime: None) -> None:
     encoder = load_encoder(Settings.load(encoder=PACKAGED)).encoder
     cat, kitten, tax = encoder.encode_passages(["A cat sleeps.", "The kitten is asleep.", "Income tax law."])
     assert encoder.dimension == 384
@@ -92,7 +104,7 @@ def test_vectors_have_unit_length_and_meaning(packaged: Path) -> None:
     assert encoder.encode_queries(["\ud800 lone", ""]).shape == (2, 384)
 
 
-def test_the_tokenizers_own_limit_of_128_tokens_does_not_hold(packaged: Path) -> None:
+def test_the_tokenizers_own_limit_of_128_tokens_does_not_hold(packaged: Path, torch_runtime: None) -> None:
     encoder = load_encoder(Settings.load(encoder=PACKAGED)).encoder
     left, right = encoder.encode_passages(["word " * 180 + "banana", "word " * 180 + "war"])
     assert left @ right < 0.99
@@ -107,6 +119,45 @@ def test_without_hub_and_cache_the_packaged_one_is_taken_and_said(packaged: Path
     assert "'BAAI/bge-small-en-v1.5'" in choice.note
     assert "\n" not in choice.note
     assert load_encoder(Settings.load(encoder="BAAI/bge-small-en-v1.5")) is choice
+
+
+def test_a_hub_that_did_not_answer_is_left_alone_for_an_hour(
+    packaged: Path, unreachable: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = "BAAI/bge-small-en-v1.5"
+    asked: list[str] = []
+    ask = hub.downloaded_folder
+
+    def counted(name: str, token: str | None) -> Path | None:
+        asked.append(name)
+        return ask(name, token)
+
+    monkeypatch.setattr(hub, "downloaded_folder", counted)
+    load_encoder(Settings.load(encoder=name))
+    encoders._choose.cache_clear()
+    again = load_encoder(Settings.load(encoder=name))
+    assert asked == [name]
+    assert again.encoder.name == PACKAGED
+    assert again.note is not None
+    assert "did not answer 0 min ago (asked again after 60)" in again.note
+    file = tmp_path / "data" / "hub-silent.json"
+    noted = json.loads(file.read_text())
+    outdated: dict[str, object]
+    for outdated in ({**noted, "at": noted["at"] - 3601}, {**noted, "at": noted["at"] + 60}, {**noted, "hub": "x"}, {}):
+        file.write_text(json.dumps(outdated))
+        assert HubSilence(file=file).minutes() is None
+    encoders._choose.cache_clear()
+    load_encoder(Settings.load(encoder=name))
+    assert asked == [name, name]
+
+
+def test_a_hub_that_answers_is_not_remembered_as_silent(empty_hub: type[_HubWithoutModels], tmp_path: Path) -> None:
+    silence = HubSilence(file=tmp_path / "silent.json")
+    silence.note(silent=True)
+    assert silence.minutes() == 0
+    silence.note(silent=False)
+    assert silence.minutes() is None
+    HubSilence(file=tmp_path / "silent.json" / "below").note(silent=True)
 
 
 def test_nothing_to_be_had_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, unreachable: None) -> None:
@@ -176,7 +227,8 @@ def test_the_models_own_prompts_go_before_the_table(
 def test_importing_the_layer_loads_nothing_heavy() -> None:
     program = (
         "import sys, meta_agent_rag.retrieval.hybrid, meta_agent_rag.retrieval.encoder;"
-        "print(sorted({'torch', 'transformers', 'sentence_transformers', 'tantivy', 'qdrant_edge'} & set(sys.modules)))"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'onnx', 'tantivy', 'qdrant_edge'};"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

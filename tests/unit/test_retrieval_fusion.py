@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.retrieval.fusion import BM25_HALF, blended_score, reciprocal_rank_fusion, saturated
+from meta_agent_rag.retrieval.fusion import BM25_HALF, best_of, blended_score, reciprocal_rank_fusion, saturated
 from meta_agent_rag.retrieval.passage import Found, Passage
 
 
@@ -70,3 +70,13 @@ def test_blend_is_absolute_and_rises_with_both(dense: float | None, lexical: flo
     assert 0.0 <= score <= 1.0
     assert blended_score((dense or 0.0) + 0.1, lexical) >= score
     assert blended_score(dense, (lexical or 0.0) + 1.0) >= score
+
+
+def test_the_best_for_one_question_comes_before_the_passable_for_all() -> None:
+    def found(*ids: str) -> list[Found]:
+        return [Found(passage=Passage(id=id_, doc_id=id_, title="", text=id_), score=0.0) for id_ in ids]
+
+    rankings = [found("a", "m", "x"), found("b", "m", "y", "a")]
+    assert [one.passage.id for one in best_of(rankings)] == ["a", "b", "m", "x", "y"]
+    assert [one.score for one in best_of(rankings)][:3] == [1 / 61, 1 / 61, 1 / 62]
+    assert best_of([]) == []

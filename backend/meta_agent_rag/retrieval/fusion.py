@@ -35,6 +35,30 @@ def reciprocal_rank_fusion(rankings: Sequence[Sequence[Found]], k: int = 60) -> 
     return sorted(fused, key=lambda found: (-found.score, found.passage.id))
 
 
+def best_of(rankings: Sequence[Sequence[Found]], k: int = 60) -> list[Found]:
+    """Merge what several questions found: score(p) = max over rankings of 1 / (k + rank(p)).
+
+    CombMAX (Fox and Shaw, TREC-2, 1994) over reciprocal ranks: the questions ask for different things, so
+    that what is best for one of them comes before what is passable for all. Ties go by the sum, then by id.
+    """
+    summed = reciprocal_rank_fusion(rankings, k)
+    best: dict[str, float] = {}
+    for ranking in rankings:
+        for rank, found in enumerate(ranking, start=1):
+            best[found.passage.id] = max(best.get(found.passage.id, 0.0), 1.0 / (k + rank))
+    ordered = sorted(summed, key=lambda found: (-best[found.passage.id], -found.score, found.passage.id))
+    return [replace(found, score=best[found.passage.id]) for found in ordered]
+
+
+def blend(rankings: Sequence[Sequence[Found]]) -> list[Found]:
+    """Merge rankings by `blended_score`, best first; ties go by passage id."""
+    merged: dict[str, Found] = {}
+    for found in (found for ranking in rankings for found in ranking):
+        merged[found.passage.id] = _merged(merged.get(found.passage.id, found), found)
+    scored = [replace(found, score=blended_score(found.dense, found.lexical)) for found in merged.values()]
+    return sorted(scored, key=lambda found: (-found.score, found.passage.id))
+
+
 def blended_score(dense: float | None, lexical: float | None) -> float:
     """How well a passage fits, absolutely, in 0..1: 0.85 * cosine (clipped) + 0.15 * saturated BM25.
 

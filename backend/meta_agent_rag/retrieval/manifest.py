@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
@@ -13,12 +14,16 @@ from .passage import Passage
 from .stores.rows import to_record
 
 CREATED_BY = "meta-agent-rag"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FILE_NAME = "manifest.json"
 
 
 class Manifest(BaseModel):
-    """How a corpus was built. `checksum` is that of `passages_checksum`; `created` is in UTC."""
+    """How a corpus was built, and what it held when it was last edited.
+
+    `checksum` is that of `passages_checksum`; `created` is in UTC; `generation` tells a rebuilt corpus
+    from its predecessor wherever both must lie side by side.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -28,10 +33,12 @@ class Manifest(BaseModel):
     encoder: str
     dimension: PositiveInt
     chunker: str
-    passages: NonNegativeInt
-    checksum: str
+    documents: NonNegativeInt = 0
+    passages: NonNegativeInt = 0
+    checksum: str = ""
     dense_store: str
     lexical_store: str
+    generation: str = Field(default_factory=lambda: uuid4().hex[:8])
     created: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
 
 
@@ -44,7 +51,7 @@ def passages_checksum(passages: Iterable[Passage]) -> str:
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of the corpus in `folder`.
 
-    Raises `CorpusError` for a folder without one of ours, and for one of another format version.
+    Raises `CorpusError` for a folder without one of ours. Its format may be another one: see `require_format`.
     """
     file = folder / FILE_NAME
     try:
@@ -53,20 +60,27 @@ def read_manifest(folder: Path) -> Manifest:
         raise CorpusError(_foreign(folder)) from error
     if manifest.created_by != CREATED_BY or folder.is_symlink():
         raise CorpusError(_foreign(folder))
+    return manifest
+
+
+def require_format(manifest: Manifest) -> Manifest:
+    """The manifest, if this version reads such corpora; else `CorpusError`."""
     if manifest.format_version != FORMAT_VERSION:
         raise CorpusError(
             f"The corpus {manifest.name!r} has the format {manifest.format_version}, this version reads "
-            f"{FORMAT_VERSION}; ingest it again under another name."
+            f"{FORMAT_VERSION}; drop it (`marag corpora drop {manifest.name}`) and ingest it again."
         )
     return manifest
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest and have it on disk before returning."""
-    with (folder / FILE_NAME).open("w", encoding="utf-8") as file:
+    """Write the manifest whole, in place of an earlier one, and have it on disk before returning."""
+    unfinished = folder / f".{FILE_NAME}"
+    with unfinished.open("w", encoding="utf-8") as file:
         file.write(manifest.model_dump_json(indent=2) + "\n")
         file.flush()
         os.fsync(file.fileno())
+    unfinished.replace(folder / FILE_NAME)
 
 
 def _foreign(folder: Path) -> str:

@@ -5,12 +5,13 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ..errors import SettingsError
 from ..settings import Settings
 from .batching import AsyncEncoder
-from .corpus import Progress, ensure_corpus, open_corpus
+from .corpus import open_corpus
+from .editing import Progress, ensure_corpus
 from .encoder import load_encoder
 from .hybrid import HybridRetriever
+from .reranker import load_reranker
 from .sample import SAMPLE, sample_passages
 
 _LOG = logging.getLogger(__name__)
@@ -36,18 +37,19 @@ async def open_retriever(
 
     Raises `CorpusError` where there is no such corpus, or it was built with another encoder.
     """
-    require_embedded_stores(settings)
     if encoder is None:
         encoder = await asyncio.to_thread(open_encoder, settings)
     if corpus == SAMPLE:
         passages = sample_passages()
-        await ensure_corpus(settings.marag_data_dir, corpus, passages, encoder, replace=True, on_progress=on_progress)
-    async with open_corpus(settings.marag_data_dir, corpus, encoder.name, await encoder.dimension()) as opened:
-        yield HybridRetriever(corpus=opened, encoder=encoder, pool=settings.retrieval_pool, rrf_k=settings.rrf_k)
-
-
-def require_embedded_stores(settings: Settings) -> None:
-    """Refuse server addresses until there are stores for them, rather than ignore them."""
-    for name in ("qdrant_url", "elasticsearch_url"):
-        if getattr(settings, name):
-            raise SettingsError(f"{name.upper()} is set, but this version has the embedded stores alone; unset it.")
+        await ensure_corpus(settings, corpus, passages, encoder, replace=True, on_progress=on_progress)
+    async with open_corpus(settings, corpus, encoder.name, await encoder.dimension()) as opened:
+        yield HybridRetriever(
+            corpus=opened,
+            encoder=encoder,
+            pool=settings.retrieval_pool,
+            rrf_k=settings.rrf_k,
+            fusion=settings.fusion,
+            blend_floor=settings.blend_floor,
+            links=settings.links,
+            reranker=await asyncio.to_thread(load_reranker, settings),
+        )

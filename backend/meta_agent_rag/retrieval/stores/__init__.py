@@ -8,9 +8,18 @@ from typing import TypeVar
 
 from ...discovery import exported
 from ...errors import DuplicateNameError
-from .protocols import DenseBackend, DenseStore, LexicalBackend, LexicalStore
+from .protocols import DenseBackend, DenseStore, LexicalBackend, LexicalStore, StorePlace
 
-__all__ = ["DenseBackend", "DenseStore", "LexicalBackend", "LexicalStore", "Stores", "by_name", "discover_stores"]
+__all__ = [
+    "DenseBackend",
+    "DenseStore",
+    "LexicalBackend",
+    "LexicalStore",
+    "StorePlace",
+    "Stores",
+    "by_name",
+    "discover_stores",
+]
 
 Backend = TypeVar("Backend", DenseBackend, LexicalBackend)
 

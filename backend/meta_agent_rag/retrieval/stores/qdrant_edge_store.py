@@ -2,95 +2,171 @@
 
 Every search is exact: a scan of all vectors (0.3 ms at 5,000 passages, 4.4 ms at 50,000), so that a
 figure can be repeated. The library holds the interpreter's lock while it works, hence small batches;
-whoever outgrows that takes a server.
+whoever outgrows that takes a server. Updates are made whole by `versions`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
-from uuid import UUID, uuid5
+from typing import TYPE_CHECKING, Any
 
 from ...errors import CorpusError
 from ..passage import Found, Passage
 from ..vectors import FloatMatrix, FloatVector
-from .protocols import DenseBackend
-from .rows import Row, best_rows, from_record, to_record
+from .ownership import claim, dropper, settle
+from .points import MARKER, check_matrix, check_vector, payload_of, point_id, row_of
+from .protocols import DenseBackend, StorePlace
+from .rows import Row, best_rows, from_record, in_parts, to_key
+from .versions import Hidden, Marker, Versions, marker_from, marker_payload
 
 if TYPE_CHECKING:
-    from qdrant_edge import EdgeShard
+    from qdrant_edge import EdgeShard, Filter, UpdateOperation
 
-_NAMESPACE = UUID("6f1d0c86-3f55-5d0e-9a53-2d7c0f0f4a11")
+_NAME = "qdrant-edge"
+_VECTOR = "text"
 _BATCH = 256
-_FILTERED_FIELDS = ("doc_id",)
-"""Payload fields with an index; Qdrant Edge wants it created again after every open."""
+_PAGE = 1024
+
+
+class _EdgePoints:
+    """The engine's side of `Versions`; changes are made in threads."""
+
+    def __init__(self, folder: Path, dimension: int) -> None:
+        import qdrant_edge as edge
+
+        self.edge = edge
+        self.folder = folder
+        vectors = {_VECTOR: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)}
+        # With a configuration, `load` also creates, and mends what a kill during creation left.
+        self.shard: EdgeShard = edge.EdgeShard.load(str(folder), edge.EdgeConfig(vectors=vectors))
+        kinds = edge.PayloadSchemaType
+        for field, kind in (
+            ("id", kinds.Keyword),
+            ("doc_id", kinds.Keyword),
+            ("since", kinds.Integer),
+            ("until", kinds.Integer),
+        ):
+            self.shard.update(edge.UpdateOperation.create_field_index(field, kind))
+
+    async def marker(self) -> Marker | None:
+        with _Translated(self.folder):
+            markers = self.shard.retrieve([MARKER], True, False)  # 20 microseconds: less than a thread takes
+        return marker_from(markers[0].payload) if markers else None
+
+    async def mark(self, marker: Marker) -> None:
+        # A point without a vector: no search can return it.
+        point = self.edge.Point(MARKER, {}, marker_payload(marker))
+        await self._do(self.edge.UpdateOperation.upsert_points([point]))
+
+    async def write(self, passages: Sequence[Passage], vectors: FloatMatrix, since: int) -> None:
+        for positions in in_parts(range(len(passages)), _BATCH):
+            points = [
+                self.edge.Point(
+                    point_id(passages[at].id, since),
+                    {_VECTOR: vectors[at].tolist()},
+                    payload_of(passages[at], since),
+                )
+                for at in positions
+            ]
+            await self._do(self.edge.UpdateOperation.upsert_points(points))
+
+    async def retire(self, ids: Sequence[str], until: int) -> None:
+        for part in in_parts(ids, _BATCH):
+            outdated = self.edge.Filter(must=[self._any_of(part)], must_not=[self._is("since", until)])
+            await self._do(self.edge.UpdateOperation.set_payload_by_filter(outdated, {"until": until}))
+
+    async def reinstate(self, until: int) -> None:
+        outdated = self.edge.Filter(must=[self._is("until", until)])
+        await self._do(self.edge.UpdateOperation.delete_payload_by_filter(outdated, ["until"]))
+
+    async def erase(self, points: Hidden) -> None:
+        selected = self.edge.Filter(must=[self._is(*points)])
+        await self._do(self.edge.UpdateOperation.delete_points_by_filter(selected))
+
+    def filter(self, hidden: Hidden | None, among: Collection[str] | None) -> "Filter | None":
+        if hidden is None and among is None:
+            return None
+        return self.edge.Filter(
+            must=None if among is None else [self._any_of(among)],
+            must_not=None if hidden is None else [self._is(*hidden)],
+        )
+
+    def _any_of(self, ids: Collection[str]) -> Any:
+        return self.edge.FieldCondition("id", match=self.edge.MatchAny([to_key(passage_id) for passage_id in ids]))
+
+    def _is(self, field: str, value: int) -> Any:
+        return self.edge.FieldCondition(field, match=self.edge.MatchValue(value))
+
+    async def _do(self, operation: "UpdateOperation") -> None:
+        with _Translated(self.folder):
+            await _to_its_end(asyncio.to_thread(self.shard.update, operation))
 
 
 class QdrantEdgeStore:
     """A `DenseStore`; get one from `open_store`."""
 
     def __init__(self, folder: Path, dimension: int) -> None:
-        import qdrant_edge as edge
-
-        self._edge = edge
-        self._folder = folder
         self._dimension = dimension
-        vectors = edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)
-        # With a configuration, `load` also creates, and mends what a kill during creation left.
-        self._shard: EdgeShard = edge.EdgeShard.load(str(folder), edge.EdgeConfig(vectors=vectors))
-        for field in _FILTERED_FIELDS:
-            keyword = edge.PayloadSchemaType.Keyword
-            self._shard.update(edge.UpdateOperation.create_field_index(field, keyword))
+        self._points = _EdgePoints(folder, dimension)
+        self._versions = Versions(self._points)
 
-    async def add(self, passages: Sequence[Passage], vectors: FloatMatrix) -> None:
-        """Keep the passages, a batch at a time; ids are derived from passage ids, so a repeat replaces."""
-        expected = (len(passages), self._dimension)
-        if vectors.shape != expected:
-            raise ValueError(f"vectors have the shape {vectors.shape}; {expected} is needed")
-        for start in range(0, len(passages), _BATCH):
-            part = slice(start, start + _BATCH)
-            await asyncio.to_thread(self._upsert, passages[part], vectors[part])
+    async def update(self, passages: Sequence[Passage], vectors: FloatMatrix, *, removed: Sequence[str] = ()) -> None:
+        """Forget and keep, a batch at a time, seen at once; searches go on meanwhile."""
+        check_matrix(vectors, len(passages), self._dimension)
+        await self._versions.update(passages, vectors, removed)
 
-    async def remove(self, ids: Sequence[str]) -> None:
-        """Forget these passages."""
-        if ids:
-            await asyncio.to_thread(self._delete, ids)
-
-    async def search(self, vector: FloatVector, k: int) -> list[Found]:
+    async def search(self, vector: FloatVector, k: int, *, among: Collection[str] | None = None) -> list[Found]:
         """The k nearest passages, by an exact scan."""
-        if vector.shape != (self._dimension,):
-            raise ValueError(f"the vector has the shape {vector.shape}; ({self._dimension},) is needed")
-        rows = await asyncio.to_thread(self._search, vector.tolist(), k)
+        check_vector(vector, self._dimension)
+        if among is not None and not among:
+            return []
+
+        async def search(hidden: Hidden | None) -> list[Row]:
+            return await asyncio.to_thread(self._search, vector.tolist(), k, self._points.filter(hidden, among))
+
+        rows = await self._versions.reading(search)
         return [Found(passage=from_record(row.record), score=row.score, dense=row.score) for row in rows]
+
+    async def scan(self) -> AsyncIterator[Passage]:
+        """Every passage, in pages."""
+        edge, wanted = self._points.edge, self._points.filter(await self._versions.hidden(), None)
+        offset, more = None, True
+        while more:
+            page = edge.ScrollRequest(offset, _PAGE, wanted, with_payload=True, with_vector=False)
+            with _Translated(self._points.folder):
+                records, offset = await asyncio.to_thread(self._points.shard.scroll, page)
+            more = offset is not None
+            for payload in [record.payload or {} for record in records]:
+                if "passage" in payload:
+                    yield from_record(payload["passage"])
 
     def close(self) -> None:
         """Write everything to disk and let go of the lock."""
-        self._shard.close()
+        self._points.shard.close()
 
-    def _upsert(self, passages: Sequence[Passage], vectors: FloatMatrix) -> None:
-        latest = {passage.id: (passage, vector) for passage, vector in zip(passages, vectors, strict=True)}
-        points = [self._edge.Point(_point_id(id_), vector.tolist(), _payload(p)) for id_, (p, vector) in latest.items()]
-        with _Translated(self._folder):
-            self._shard.update(self._edge.UpdateOperation.upsert_points(points))
-
-    def _delete(self, ids: Sequence[str]) -> None:
-        points = [_point_id(passage_id) for passage_id in dict.fromkeys(ids)]
-        with _Translated(self._folder):
-            self._shard.update(self._edge.UpdateOperation.delete_points(list(points)))
-
-    def _search(self, vector: list[float], k: int) -> list[Row]:
-        query, exact = self._edge.Query.Nearest(vector), self._edge.SearchParams(exact=True)
+    def _search(self, vector: list[float], k: int, allowed: "Filter | None") -> list[Row]:
+        edge = self._points.edge
+        query, exact = edge.Query.Nearest(vector, _VECTOR), edge.SearchParams(exact=True)
 
         def fetch(limit: int) -> list[Row]:
-            request = self._edge.QueryRequest(limit, query=query, with_payload=True, params=exact)
-            with _Translated(self._folder):
-                points = self._shard.query(request)
-            payloads = [(point.score, point.payload or {}) for point in points]
-            return [Row(min(1.0, max(-1.0, score)), payload["id"], payload["passage"]) for score, payload in payloads]
+            request = edge.QueryRequest(limit, query=query, with_payload=True, filter=allowed, params=exact)
+            with _Translated(self._points.folder):
+                points = self._points.shard.query(request)
+            return [row_of(point.score, point.payload or {}) for point in points]
 
         return best_rows(fetch, k)
+
+
+async def _to_its_end(change: Coroutine[Any, Any, None]) -> None:
+    """Await a change that a cancellation must not leave running in its thread, beside what comes next."""
+    task = asyncio.create_task(change)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 class _Translated:
@@ -118,31 +194,25 @@ class _Translated:
 
 
 @asynccontextmanager
-async def open_store(folder: Path, dimension: int) -> AsyncIterator[QdrantEdgeStore]:
-    """Create or reopen the index in `folder`, and close it afterwards.
+async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[QdrantEdgeStore]:
+    """Create or reopen the index in the place's folder, and close it afterwards.
 
-    Raises `CorpusError` if it is open elsewhere, cannot be read, or has another dimension.
+    Raises `CorpusError` if it is open elsewhere, cannot be read, has another dimension, or is not of
+    this package's making.
     """
-    store = await asyncio.to_thread(_open, folder, dimension)
+    store = await asyncio.to_thread(_open, place.folder, dimension)
     try:
         yield store
     finally:
         await asyncio.to_thread(store.close)
 
 
-DENSE = DenseBackend(name="qdrant-edge", open=open_store)
+DENSE = DenseBackend(name=_NAME, open=open_store, drop=dropper(_NAME))
 
 
 def _open(folder: Path, dimension: int) -> QdrantEdgeStore:
-    folder.mkdir(parents=True, exist_ok=True)
+    claim(folder, _NAME)
     with _Translated(folder):
-        return QdrantEdgeStore(folder, dimension)
-
-
-def _point_id(passage_id: str) -> UUID:
-    """The same id for the same passage, so that a batch sent twice after a kill is there once."""
-    return uuid5(_NAMESPACE, passage_id)
-
-
-def _payload(passage: Passage) -> dict[str, str]:
-    return {"id": passage.id, "doc_id": passage.doc_id, "passage": to_record(passage)}
+        store = QdrantEdgeStore(folder, dimension)
+    settle(folder, _NAME)
+    return store

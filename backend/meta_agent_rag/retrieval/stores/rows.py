@@ -1,12 +1,15 @@
-"""What both stores keep of a passage, and the order of what they return."""
+"""What every store keeps of a passage, and the order of what they return."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import NamedTuple
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from ..passage import Passage
 
+T = TypeVar("T")
 _DECIMALS = 5
 _MARGIN = 8
 _MOST_ROWS = 4096
@@ -25,11 +28,45 @@ def to_record(passage: Passage) -> str:
     return json.dumps(asdict(passage), separators=(",", ":"))
 
 
+@lru_cache(maxsize=4096)
 def from_record(record: str) -> Passage:
-    """The passage that `to_record` wrote."""
+    """The passage that `to_record` wrote; one that several searches return is read once."""
     fields = json.loads(record)
     span = fields.pop("span")
     return Passage(**fields, span=None if span is None else (span[0], span[1]))
+
+
+def to_key(passage_id: str) -> str:
+    r"""The id in printable ASCII, other characters escaped as in JSON: what engines keep and filter by.
+
+    >>> to_key("café")
+    'caf\\u00e9'
+    """
+    return json.dumps(passage_id)[1:-1]
+
+
+def from_key(key: str) -> str:
+    """The id that `to_key` was given."""
+    return str(json.loads(f'"{key}"')) if "\\" in key else key
+
+
+def encodable(text: str) -> str:
+    """The text without lone surrogates, which UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def latest(passages: Sequence[Passage], removed: Sequence[str]) -> tuple[list[int], list[str]]:
+    """An update without repetition: positions of the last passage of each id, and which other ids go."""
+    positions = {passage.id: position for position, passage in enumerate(passages)}
+    gone = [passage_id for passage_id in dict.fromkeys(removed) if passage_id not in positions]
+    return list(positions.values()), gone
+
+
+def in_parts(values: Sequence[T], size: int) -> Iterator[list[T]]:
+    """The values in lists of at most `size`."""
+    rest = iter(values)
+    while part := list(islice(rest, size)):
+        yield part
 
 
 def best_rows(fetch: Callable[[int], list[Row]], k: int) -> list[Row]:
@@ -39,12 +76,33 @@ def best_rows(fetch: Callable[[int], list[Row]], k: int) -> list[Row]:
     more until the tie at the k-th place is complete (up to 4,096 rows or k). Scores are rounded to 5
     decimals, since the last bits of a vector depend on the batch that it was computed in.
     """
-    if k < 1:
-        return []
-    limit = k + _MARGIN
-    while True:
-        rows = [row._replace(score=round(row.score, _DECIMALS)) for row in fetch(limit)]
+    asking = _Asking(k)
+    while not asking.done:
+        asking.take(fetch(asking.limit))
+    return asking.best
+
+
+async def best_rows_async(fetch: Callable[[int], Awaitable[list[Row]]], k: int) -> list[Row]:
+    """`best_rows` of a store that is asked over the network."""
+    asking = _Asking(k)
+    while not asking.done:
+        asking.take(await fetch(asking.limit))
+    return asking.best
+
+
+class _Asking:
+    """How many rows to ask for next, until the k best are certain."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.limit = k + _MARGIN
+        self.done = k < 1
+        self.best: list[Row] = []
+
+    def take(self, fetched: Sequence[Row]) -> None:
+        rows = [row._replace(score=round(row.score, _DECIMALS)) for row in fetched]
         ordered = sorted(rows, key=lambda row: (-row.score, row.passage_id))
-        if len(rows) < limit or limit >= _MOST_ROWS or ordered[-1].score < ordered[k - 1].score:
-            return ordered[:k]
-        limit *= 4
+        self.best = ordered[: self.k]
+        if len(rows) < self.limit or self.limit >= _MOST_ROWS or ordered[-1].score < ordered[self.k - 1].score:
+            self.done = True
+        self.limit *= 4

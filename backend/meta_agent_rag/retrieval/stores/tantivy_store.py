@@ -4,30 +4,32 @@ tantivy scores a term t of a query in a field f as BM25 with k1 = 1.2 and b = 0.
 to be changed from here), idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)); a passage's score is the sum over
 terms and over the two fields, both with weight 1. Passages that were removed or replaced still count
 in n and N until tantivy merges them away, so scores may shift a little after the next open.
+
+An update is one commit, which searches see at once and a kill cannot halve.
 """
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
-
 from ...errors import CorpusError
 from ..passage import Found, Passage
-from .protocols import LexicalBackend
-from .rows import Row, best_rows, from_record, to_record
+from .ownership import claim, dropper, settle
+from .protocols import LexicalBackend, StorePlace
+from .rows import Row, best_rows, encodable, from_key, from_record, latest, to_key, to_record
+from .words import stop_words
 
 if TYPE_CHECKING:
     import tantivy
 
+_NAME = "tantivy"
 _FIELDS = ("title", "text")
 _ANALYSER = "english"
 _WRITER_BYTES = 50_000_000
+_PAGE = 4096
 _MOST_TERMS = 1024
 """Distinct terms of a query that are searched; a longer query is cut here."""
 
@@ -39,96 +41,118 @@ class TantivyStore:
         import tantivy
 
         self._tantivy = tantivy
+        self._folder = folder
         self._index = tantivy.Index(_schema(), str(folder))
         self._all_words = _analyser(without=())
-        self._content_words = _analyser(without=_stop_words())
+        self._content_words = _analyser(without=stop_words())
         self._index.register_tokenizer(_ANALYSER, self._all_words)
         # Opened at once: its lock is what keeps a second process out.
         self._writer = self._index.writer(_WRITER_BYTES, num_threads=1)
         self._writing = threading.Lock()
 
-    async def add(self, passages: Sequence[Passage]) -> None:
-        """Index `passages` and commit (about 90 ms): add many at once."""
-        if passages:
-            await asyncio.to_thread(self._write, [passage.id for passage in passages], passages)
+    async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
+        """Forget and index in one commit (about 90 ms): hand over many at once."""
+        if passages or removed:
+            await asyncio.to_thread(self._update, passages, removed)
 
-    async def remove(self, ids: Sequence[str]) -> None:
-        """Forget these passages and commit."""
-        if ids:
-            await asyncio.to_thread(self._write, ids, ())
-
-    async def search(self, text: str, k: int) -> list[Found]:
+    async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]:
         """The k best passages; none for a query without a word."""
-        rows = await asyncio.to_thread(self._search, text, k)
+        rows = await asyncio.to_thread(self._search, text, k, among)
         return [Found(passage=from_record(row.record), score=row.score, lexical=row.score) for row in rows]
+
+    async def scan(self) -> AsyncIterator[Passage]:
+        """Every passage, read in pages of one state of the index."""
+        searcher = self._index.searcher()
+        for offset in range(0, searcher.num_docs, _PAGE):
+            for passage in await asyncio.to_thread(self._page, searcher, offset):
+                yield passage
 
     def close(self) -> None:
         """Finish merging and let go of the lock."""
         with self._writing:
             self._writer.wait_merging_threads()
 
-    def _write(self, outdated: Sequence[str], passages: Sequence[Passage]) -> None:
-        latest = {passage.id: passage for passage in passages}
+    def _update(self, passages: Sequence[Passage], removed: Sequence[str]) -> None:
+        positions, gone = latest(passages, removed)
         with self._writing:
-            for passage_id in dict.fromkeys(outdated):
-                self._writer.delete_documents_by_term("id", passage_id)
-            for passage in latest.values():
-                fields = {"id": passage.id, "title": _encodable(passage.title), "text": _encodable(passage.text)}
-                self._writer.add_document(self._tantivy.Document(**fields, record=to_record(passage).encode()))
-            self._writer.commit()
+            try:
+                for passage_id in [*gone, *(passages[position].id for position in positions)]:
+                    self._writer.delete_documents_by_term("id", to_key(passage_id))
+                for position in positions:
+                    self._writer.add_document(self._document(passages[position]))
+                self._writer.commit()
+            except BaseException as error:
+                self._writer.rollback()
+                if isinstance(error, ValueError):  # the library has no class of its own
+                    raise CorpusError(f"The lexical index {str(self._folder)!r} cannot be written: {error}") from error
+                raise
             self._index.reload()
 
-    def _search(self, text: str, k: int) -> list[Row]:
+    def _document(self, passage: Passage) -> "tantivy.Document":
+        texts = {"title": encodable(passage.title), "text": encodable(passage.text)}
+        return self._tantivy.Document(id=to_key(passage.id), **texts, record=to_record(passage).encode())
+
+    def _search(self, text: str, k: int, among: Collection[str] | None) -> list[Row]:
         terms = self._terms(text)
-        if not terms:
+        if not terms or (among is not None and not among):
             return []
-        query = self._query(terms)
+        query = self._query(terms, among)
         searcher = self._index.searcher()
 
         def fetch(limit: int) -> list[Row]:
             hits = searcher.search(query, limit, count=False).hits
             documents = [(score, searcher.doc(address)) for score, address in hits]
-            return [Row(score, document["id"][0], document["record"][0].decode()) for score, document in documents]
+            return [Row(score, from_key(one["id"][0]), one["record"][0].decode()) for score, one in documents]
 
         return best_rows(fetch, k)
 
+    def _page(self, searcher: "tantivy.Searcher", offset: int) -> list[Passage]:
+        hits = searcher.search(self._tantivy.Query.all_query(), _PAGE, count=False, offset=offset).hits
+        return [from_record(searcher.doc(address)["record"][0].decode()) for _, address in hits]
+
     def _terms(self, text: str) -> list[str]:
         """Distinct analysed words; function words count only where there are no others ("The Who")."""
-        words = _encodable(text)
+        words = encodable(text)
         terms = self._content_words.analyze(words) or self._all_words.analyze(words)
         return list(dict.fromkeys(terms))[:_MOST_TERMS]
 
-    def _query(self, terms: Sequence[str]) -> "tantivy.Query":
+    def _query(self, terms: Sequence[str], among: Collection[str] | None) -> "tantivy.Query":
         """Any of the terms in any of the fields. Built, not parsed: a user's text has no syntax."""
-        kind, schema, should = self._tantivy.Query, self._index.schema, self._tantivy.Occur.Should
+        kind, schema, occur = self._tantivy.Query, self._index.schema, self._tantivy.Occur
         wanted = [kind.term_query(schema, field, term, "freq") for term in terms for field in _FIELDS]
-        return kind.boolean_query([(should, query) for query in wanted])
+        query = kind.boolean_query([(occur.Should, one) for one in wanted])
+        if among is None:
+            return query
+        allowed = kind.term_set_query(schema, "id", [to_key(passage_id) for passage_id in among])
+        return kind.boolean_query([(occur.Must, query), (occur.Must, kind.const_score_query(allowed, 0.0))])
 
 
 @asynccontextmanager
-async def open_store(folder: Path) -> AsyncIterator[TantivyStore]:
-    """Create or reopen the index in `folder`, and close it afterwards.
+async def open_store(place: StorePlace) -> AsyncIterator[TantivyStore]:
+    """Create or reopen the index in the place's folder, and close it afterwards.
 
-    Raises `CorpusError` if it is open elsewhere or cannot be read.
+    Raises `CorpusError` if it is open elsewhere, cannot be read, or is not of this package's making.
     """
-    store = await asyncio.to_thread(_open, folder)
+    store = await asyncio.to_thread(_open, place.folder)
     try:
         yield store
     finally:
         await asyncio.to_thread(store.close)
 
 
-LEXICAL = LexicalBackend(name="tantivy", open=open_store)
+LEXICAL = LexicalBackend(name=_NAME, open=open_store, drop=dropper(_NAME))
 
 
 def _open(folder: Path) -> TantivyStore:
-    folder.mkdir(parents=True, exist_ok=True)
+    claim(folder, _NAME)
     try:
-        return TantivyStore(folder)
+        store = TantivyStore(folder)
     except ValueError as error:
         if "LockBusy" in str(error):
             raise CorpusError(f"The lexical index {str(folder)!r} is open elsewhere; close it there first.") from error
         raise CorpusError(f"The lexical index {str(folder)!r} cannot be opened; build it again. ({error})") from error
+    settle(folder, _NAME)
+    return store
 
 
 def _schema() -> "tantivy.Schema":
@@ -149,14 +173,3 @@ def _analyser(*, without: Sequence[str]) -> "tantivy.TextAnalyzer":
     builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(64))
     builder = builder.filter(Filter.lowercase()).filter(Filter.ascii_fold())
     return builder.filter(Filter.custom_stopword(list(without))).filter(Filter.stemmer("english")).build()
-
-
-@cache
-def _stop_words() -> tuple[str, ...]:
-    rows = yaml.safe_load(files(__package__).joinpath("stopwords.yaml").read_text("utf-8"))
-    return tuple(word for row in rows for word in row)
-
-
-def _encodable(text: str) -> str:
-    """The text without lone surrogates, which UTF-8 cannot hold."""
-    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,143 @@
+"""`marag corpora list|show|drop|copy`: what was ingested."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
+
+if TYPE_CHECKING:
+    from ..retrieval.catalogue import DocumentRecord
+    from ..retrieval.manifest import Manifest
+
+_PLACES = ("servers", "embedded")
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The corpus.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(help="The corpora that there are.", no_args_is_help=True)
+    group.command("list")(list_)
+    group.command("show")(show)
+    group.command("drop")(drop)
+    group.command("copy")(copy)
+    app.add_typer(group, name="corpora")
+
+
+@reporting
+def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """List all corpora: documents, passages, encoder, chunker, stores."""
+    from ..retrieval.corpus import list_corpora
+    from ..settings import Settings
+
+    manifests = list_corpora(Settings.load(set_ or ()).marag_data_dir)
+    if json_:
+        print_json([manifest.model_dump(mode="json") for manifest in manifests])
+        return
+    if not manifests:
+        say("There are no corpora yet; make one with `marag ingest PATH... --corpus NAME`.")
+    for manifest in manifests:
+        console().print(f"[bold]{plain(manifest.name)}[/]: {_summary(manifest)}")
+
+
+@reporting
+def show(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """Show a corpus: its documents with title, type, pages and passages, and how it was built."""
+    from dataclasses import asdict
+
+    from ..retrieval.corpus import read_documents
+    from ..settings import Settings
+
+    data_dir = Settings.load(set_ or ()).marag_data_dir
+    documents = read_documents(data_dir, name)
+    manifest = _manifest(data_dir, name)
+    if json_:
+        print_json({**manifest.model_dump(mode="json"), "documents": [asdict(document) for document in documents]})
+        return
+    for document in documents:
+        console().print(_line(document))
+    console().print(f"[bold]{plain(name)}[/]: {_summary(manifest)}")
+    console().print(f"[dim]created {manifest.created:%Y-%m-%d %H:%M} UTC, checksum {manifest.checksum or '-'}[/]")
+
+
+@reporting
+def drop(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Remove a corpus with its indexes. The files that it was made from stay."""
+    from ..errors import InputError
+    from ..retrieval.corpus import drop_corpus, read_documents
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    if not yes:
+        documents = len(read_documents(settings.marag_data_dir, name))
+        if json_ or not sys.stdin.isatty():
+            raise InputError(f"Nobody can be asked whether to drop {name!r} ({documents} documents); give --yes.")
+        if not typer.confirm(f"Remove the corpus {name!r} with {documents} documents?"):
+            complain("Nothing was removed.")
+            raise typer.Exit(1)
+    manifest = run(drop_corpus(settings, name))
+    if json_:
+        print_json({"dropped": manifest.model_dump(mode="json")})
+    else:
+        say(f"Removed {name!r} with {manifest.passages} passages.")
+
+
+@reporting
+def copy(
+    name: Name,
+    to: Annotated[str, typer.Option(help="`servers` (QDRANT_URL and ELASTICSEARCH_URL) or `embedded`.")],
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Move a corpus's indexes to servers or back, and compare what is there at the end. Nothing is encoded again."""
+    from dataclasses import asdict
+
+    from ..errors import UnknownNameError
+    from ..retrieval.moving import copy_corpus
+    from ..settings import Settings
+
+    if to not in _PLACES:
+        raise UnknownNameError("place", to, list(_PLACES))
+    report = run(copy_corpus(Settings.load(set_ or ()), name, to))
+    if json_:
+        print_json(asdict(report))
+        return
+    say(f"{name!r} is now searched at {to!r}: {report.passages} passages, checksum {report.checksum}.")
+    for kind, count, checksum in (
+        ("dense", report.dense_passages, report.dense_checksum),
+        ("lexical", report.lexical_passages, report.lexical_checksum),
+    ):
+        verdict = "equal" if (count, checksum) == (report.passages, report.checksum) else "DIFFERENT"
+        say(f"  {kind}: {count} passages, checksum {checksum}: {verdict}")
+
+
+def _manifest(data_dir: Path, name: str) -> "Manifest":
+    from ..errors import CorpusError
+    from ..retrieval.corpus import list_corpora
+
+    manifest = next((manifest for manifest in list_corpora(data_dir) if manifest.name == name), None)
+    if manifest is None:
+        raise CorpusError(f"The corpus {name!r} was removed meanwhile; `marag corpora list` shows what there is.")
+    return manifest
+
+
+def _summary(manifest: "Manifest") -> str:
+    return plain(
+        f"{manifest.documents} documents, {manifest.passages} passages; {manifest.encoder} "
+        f"({manifest.dimension} dimensions), {manifest.chunker}; {manifest.dense_store} + {manifest.lexical_store}"
+    )
+
+
+def _line(document: "DocumentRecord") -> str:
+    pages = f", {document.pages} pages" if document.pages else ""
+    facts = plain(f"{document.kind}{pages}, {document.passages} passages, {document.source}")
+    return f"  {plain(document.title)} [dim]({facts})[/]"

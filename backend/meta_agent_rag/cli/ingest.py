@@ -1,0 +1,131 @@
+"""`marag ingest`: files and folders into a corpus."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
+
+if TYPE_CHECKING:
+    from ..ingestion.pipeline import OnProgress
+    from ..ingestion.report import IngestProgress, IngestReport, Status
+    from ..settings import Settings
+
+_SHOWN: "tuple[Status, ...]" = ("added", "replaced", "moved", "unchanged", "skipped", "pruned")
+_COUNTED: "tuple[Status, ...]" = (*_SHOWN, "gone")
+_COLOURS = {"skipped": "yellow", "gone": "yellow", "pruned": "magenta"}
+_STOPPED = 130
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("ingest")(ingest)
+
+
+@reporting
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, and folders with all below them.")],
+    corpus: Annotated[str, typer.Option(help="The corpus to add to; it is made if there is none.")],
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents whose files are gone from the folders given as PATH.")
+    ] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Make the corpus anew from PATH... alone; the old one stays until then.")
+    ] = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Read PDF, DOCX, HTML, Markdown, text and passages (JSONL, also .gz) into a corpus.
+
+    What the content of a file is decides how it is read, not its name. Unchanged files are left alone,
+    changed ones replace their own passages. Exit code 1: a file was broken and skipped, the others are in.
+    """
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    try:
+        report = run(_ingest(settings, paths, corpus, prune, rebuild, not json_))
+    except KeyboardInterrupt:
+        complain("Stopped. What was finished is kept; the same command goes on from there.")
+        raise typer.Exit(_STOPPED) from None
+    if json_:
+        print_json(_as_json(report))
+    else:
+        _show(report)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+async def _ingest(
+    settings: "Settings", paths: list[Path], corpus: str, prune: bool, rebuild: bool, visible: bool
+) -> "IngestReport":
+    import asyncio
+
+    from ..ingestion.pipeline import ingest as ingest_files
+    from ..retrieval.opening import open_encoder
+
+    encoder = await asyncio.to_thread(open_encoder, settings)
+    with _progress_bar(visible) as on_progress:
+        return await ingest_files(
+            settings, paths, corpus, encoder=encoder, prune=prune, rebuild=rebuild, on_progress=on_progress
+        )
+
+
+@contextmanager
+def _progress_bar(visible: bool) -> "Iterator[OnProgress]":
+    """Bars on stderr for files and for passages, with passages a second; nothing where nobody watches."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    screen = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    speed = TextColumn("{task.fields[speed]}")
+    with Progress(*columns, speed, console=screen, transient=True, disable=not (visible and screen.is_terminal)) as bar:
+        files = bar.add_task("files", total=None, speed="")
+        passages = bar.add_task("passages", total=None, speed="")
+
+        def show(progress: "IngestProgress") -> None:
+            rate = next((task.speed for task in bar.tasks if task.id == passages), None)
+            bar.update(files, completed=progress.files, total=progress.of_files)
+            bar.update(
+                passages,
+                completed=progress.passages,
+                total=progress.of_passages,
+                speed=f"{rate:.0f} passages/s" if rate else "",
+            )
+
+        yield show
+
+
+def _show(report: "IngestReport") -> None:
+    screen = console()
+    for outcome in report.outcomes:
+        if outcome.status == "unchanged" and outcome.reason is None:
+            continue
+        colour = _COLOURS.get(outcome.status, "red" if outcome.broken else "green")
+        count = f" ({outcome.passages} passages)" if outcome.status in {"added", "replaced", "moved"} else ""
+        reason = f": {outcome.reason}" if outcome.reason else ""
+        screen.print(f"[{colour}]{outcome.status:>9}[/]  {plain(outcome.source)}{count}{plain(reason)}")
+    counts = ", ".join(f"{report.counts[status]} {status}" for status in _COUNTED if report.counts[status])
+    speed = f", {report.encoded / report.seconds:.0f}/s" if report.encoded and report.seconds else ""
+    screen.print(
+        f"[bold]{plain(report.corpus)}[/]: {counts or 'nothing to do'}; "
+        f"{report.encoded} passages encoded in {report.seconds:.1f} s{speed}"
+    )
+
+
+def _as_json(report: "IngestReport") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "corpus": report.corpus,
+        "counts": {status: report.counts[status] for status in _COUNTED},
+        "failed": report.failed,
+        "encoded": report.encoded,
+        "seconds": round(report.seconds, 3),
+        "files": [asdict(outcome) for outcome in report.outcomes],
+    }

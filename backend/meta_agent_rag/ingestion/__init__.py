@@ -1,0 +1,1 @@
+"""From files to the passages of a corpus: sources, parsers in a process of their own, chunkers, pipeline."""

@@ -1,0 +1,35 @@
+"""Chunkers, one file each; a file that exports `CHUNKER` is found by itself."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+
+from ...discovery import exported
+from ...errors import DuplicateNameError, UnknownNameError
+from .chunker import Chunker, Chunking, ChunkingOptions
+
+__all__ = ["Chunker", "Chunking", "ChunkingOptions", "by_name", "discover_chunkers", "prepared"]
+
+
+@cache
+def discover_chunkers() -> Mapping[str, Chunker]:
+    """Every chunker of this folder, by name. Raises `DuplicateNameError`."""
+    return by_name(exported(__name__, "CHUNKER", Chunker))
+
+
+def by_name(chunkers: Iterable[Chunker]) -> Mapping[str, Chunker]:
+    """An immutable mapping from names to chunkers; a name that comes twice raises `DuplicateNameError`."""
+    found: dict[str, Chunker] = {}
+    for chunker in chunkers:
+        if chunker.name in found:
+            raise DuplicateNameError(f"Two chunkers are called {chunker.name!r}; rename one of them.")
+        found[chunker.name] = chunker
+    return MappingProxyType(found)
+
+
+def prepared(options: ChunkingOptions) -> Chunking:
+    """The chunker that `options` name, with its parameters. Raises `UnknownNameError`, `SettingsError`."""
+    known = discover_chunkers()
+    if options.chunker not in known:
+        raise UnknownNameError("chunker", options.chunker, list(known))
+    return known[options.chunker].prepare(options)

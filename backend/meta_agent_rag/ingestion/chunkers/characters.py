@@ -1,0 +1,93 @@
+"""Passages of at most so many characters, cut at the end of a paragraph, a sentence or a word.
+
+Within a word it is cut only where that word alone is longer than the limit. A passage begins with the
+last `overlap` characters of the one before, from the first sentence or word that begins among them.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from ...errors import SettingsError
+from ...retrieval.passage import Passage
+from ..document import Document
+from .chunker import Chunker, Chunking, ChunkingOptions
+from .layout import Layout, runs
+
+_SHORTEST_SECTION = 20
+"""Characters: what retrieval drops as too short to be evidence is not left alone."""
+_PARAGRAPH_END = re.compile(r"(?=\n\n)")
+_STOP = "[.!?\u2026][\"'\u201d\u2019)\\]]*"
+_IDEOGRAPHIC_STOP = "[\u3002\uff01\uff1f]"
+_SENTENCE_END = re.compile(rf"{_STOP}(?=\s)|{_IDEOGRAPHIC_STOP}|(?=\n)")
+_SENTENCE_START = re.compile(rf"(?:{_STOP}\s+|{_IDEOGRAPHIC_STOP}\s*|\n\s*)(?=\S)")
+_WORD_START = re.compile(r"\s(?=\S)")
+
+
+def cut(document: Document, doc_id: str, *, characters: int, overlap: int) -> Iterator[Passage]:
+    """Cut a document; takes time in proportion to its length."""
+    layout = Layout(document, doc_id)
+    blocks = document.blocks
+    sizes = [len(block.text) for block in blocks]
+    for run in runs([block.section for block in blocks], sizes, _SHORTEST_SECTION):
+        start, end = layout.block_span(run[0])[0], layout.block_span(run[-1])[1]
+        for span in spans(layout.text, start, end, characters, overlap):
+            yield layout.passage(*span)
+
+
+def spans(text: str, start: int, end: int, most: int, overlap: int = 0) -> Iterator[tuple[int, int]]:
+    """Stretches of `text[start:end]`, each at most `most` long, that together hold all but white space."""
+    end = start + len(text[start:end].rstrip())
+    start = _skip_blanks(text, start, end)
+    while start < end:
+        stop = cut_point(text, start, end, most)
+        yield start, start + len(text[start:stop].rstrip())
+        if stop >= end:
+            return
+        start = _next_start(text, start, stop, overlap)
+        start = _skip_blanks(text, start, end)
+
+
+def cut_point(text: str, start: int, end: int, most: int) -> int:
+    """Where a passage that begins at `start` ends, `most` characters later at the latest."""
+    if end - start <= most:
+        return end
+    window = text[start : start + most + 1]
+    for boundary in (_PARAGRAPH_END, _SENTENCE_END):
+        ends = [match.end() for match in boundary.finditer(window, most // 2) if match.end() <= most]
+        if ends and ends[-1] > 0:
+            return start + ends[-1]
+    blank = next((place for place in range(most, 0, -1) if window[place].isspace()), most)
+    return start + blank
+
+
+def _next_start(text: str, start: int, stop: int, overlap: int) -> int:
+    first = max(stop - overlap, start + 1)
+    window = text[first - 1 : stop]  # the character before decides whether a word begins at `first`
+    for boundary in (_SENTENCE_START, _WORD_START):
+        match = boundary.search(window)
+        if match is not None and match.end() < len(window):
+            return first - 1 + match.end()
+    within_word = not text[stop - 1].isspace() and not text[stop].isspace()
+    return first if within_word and overlap else stop
+
+
+def _skip_blanks(text: str, start: int, end: int) -> int:
+    while start < end and text[start].isspace():
+        start += 1
+    return start
+
+
+def _prepare(options: ChunkingOptions) -> Chunking:
+    if options.overlap >= options.characters:
+        raise SettingsError(
+            f"CHUNK_OVERLAP is {options.overlap!r}, which is not less than CHUNK_CHARACTERS ({options.characters!r}); "
+            "lower it."
+        )
+    return Chunking(
+        name=f"characters-{options.characters}-{options.overlap}",
+        cut=partial(cut, characters=options.characters, overlap=options.overlap),
+    )
+
+
+CHUNKER = Chunker(name="characters", prepare=_prepare)

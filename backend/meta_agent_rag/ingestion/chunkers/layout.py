@@ -1,0 +1,81 @@
+"""Where the blocks of a document lie in its text, and passages made from stretches of it.
+
+Passages keep to sections: one ends where the next section begins. A section that is too short to
+stand alone, such as a heading with nothing under it, is joined with the following one (the last of
+all with the one before). A passage's section is the one that most of it lies in.
+"""
+
+import hashlib
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ...retrieval.passage import Passage
+from ..document import BETWEEN_BLOCKS, Document
+
+
+class Layout:
+    """A document's text with its blocks' places, and the passages of the document `doc_id`."""
+
+    def __init__(self, document: Document, doc_id: str) -> None:
+        self.document = document
+        self.text = document.text
+        self._doc_id = doc_id
+        self._starts: list[int] = []
+        self._seen: Counter[str] = Counter()
+        position = 0
+        for block in document.blocks:
+            self._starts.append(position)
+            position += len(block.text) + len(BETWEEN_BLOCKS)
+
+    def block_span(self, index: int) -> tuple[int, int]:
+        """(start, end) of a block in the text."""
+        start = self._starts[index]
+        return start, start + len(self.document.blocks[index].text)
+
+    def passage(self, start: int, end: int, sentences: tuple[int | None, int | None] = (None, None)) -> Passage:
+        """The passage `text[start:end]`. Its id depends on the document and on what it says, not on where."""
+        text = self.text[start:end]
+        blocks = range(bisect_right(self._starts, start) - 1, bisect_right(self._starts, end - 1))
+        return Passage(
+            id=self._id(text),
+            doc_id=self._doc_id,
+            title=self.document.title,
+            text=text,
+            section=self._section(blocks, start, end),
+            start_page=self.document.blocks[blocks[0]].page,
+            end_page=self.document.blocks[blocks[-1]].page,
+            start_sentence=sentences[0],
+            end_sentence=sentences[1],
+            span=(start, end),
+        )
+
+    def _id(self, text: str) -> str:
+        """A text that occurs again is told apart by a count, so that an edit elsewhere changes no id."""
+        occurrence = self._seen[text]
+        self._seen[text] += 1
+        content = f"{self.document.title}\0{text}\0{occurrence}".encode("utf-8", "replace")
+        return f"{self._doc_id}-{hashlib.sha256(content).hexdigest()[:16]}"
+
+    def _section(self, blocks: range, start: int, end: int) -> str | None:
+        shares: Counter[str | None] = Counter()
+        for index in blocks:
+            first, last = self.block_span(index)
+            shares[self.document.blocks[index].section] += min(last, end) - max(first, start)
+        return shares.most_common(1)[0][0]
+
+
+def runs(sections: Sequence[str | None], sizes: Sequence[int], shortest: int) -> Iterator[range]:
+    """Stretches of items that passages keep to: whole sections, joined where one is below `shortest`."""
+    found: list[range] = []
+    first, size = 0, 0
+    for index, section in enumerate(sections):
+        if index and section != sections[index - 1] and size >= shortest:
+            found.append(range(first, index))
+            first, size = index, 0
+        size += sizes[index]
+    if found and size < shortest:
+        first = found.pop().start
+    if sections:
+        found.append(range(first, len(sections)))
+    yield from found

@@ -1,0 +1,67 @@
+"""Bytes to text, whatever they were encoded in; and what is no text at all."""
+
+import codecs
+import re
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_SAMPLE = 65_536
+_MOST_CONTROLS = 0.01
+"""Share of control characters above which something is no text; a stray NUL does not make it binary."""
+
+
+def decoded(content: bytes, declared: str | None = None) -> str | None:
+    """`content` as text, `None` if it is none.
+
+    A mark at the beginning decides, then UTF-8 (also a damaged one), UTF-16 without a mark, the
+    encoding that the content itself declares, and at last Windows-1252.
+    """
+    text = _decoded(content, declared)
+    sample = text[:_SAMPLE]
+    return None if len(_CONTROLS.findall(sample)) > _MOST_CONTROLS * len(sample) else text
+
+
+def _decoded(content: bytes, declared: str | None) -> str:
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return content.decode(encoding, "replace")
+    wide = _wide_encoding(content)
+    if wide is not None:
+        return content.decode(wide, "replace")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return _eight_bit(content, declared)
+
+
+def _wide_encoding(content: bytes) -> str | None:
+    """UTF-16 shows by its zero bytes: common characters have one in every second place, and there alone."""
+    sample = content[:_SAMPLE]
+    first, second = sample[0::2].count(0), sample[1::2].count(0)
+    most, least = max(first, second), min(first, second)
+    if len(content) % 2 or most * 5 < len(sample) // 2 or least * 4 > most:
+        return None
+    return "utf-16-le" if second > first else "utf-16-be"
+
+
+def _eight_bit(content: bytes, declared: str | None) -> str:
+    if declared is not None and _is_encoding(declared):
+        return content.decode(declared, "replace")
+    damaged = content.decode("utf-8", "replace")
+    foreign = sum(1 for character in damaged if character > "\x7f")
+    if damaged.count("\ufffd") * 2 <= foreign:  # most of what is not ASCII is good UTF-8
+        return damaged
+    return content.decode("cp1252", "replace")
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        return codecs.lookup(name)._is_text_encoding  # hex, zip and the like are codecs too
+    except (LookupError, ValueError):
+        return False

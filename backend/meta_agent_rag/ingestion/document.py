@@ -1,0 +1,45 @@
+"""What a parser makes of a file."""
+
+from dataclasses import dataclass
+
+BETWEEN_BLOCKS = "\n\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A paragraph, heading, list item or table. `section` is the heading above it, `page` counts from 1."""
+
+    text: str
+    section: str | None = None
+    page: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A passage that comes as such and is never cut."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A file's text, as blocks; of the kind `passages` it has rows instead.
+
+    `aliases` are further names of what the document is about. `notes` say what could not be read of a
+    document that is good otherwise.
+    """
+
+    title: str
+    kind: str
+    blocks: tuple[Block, ...] = ()
+    rows: tuple[Row, ...] = ()
+    pages: int | None = None
+    aliases: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All blocks, a blank line between them: the text that spans of passages refer to."""
+        return BETWEEN_BLOCKS.join(block.text for block in self.blocks)

@@ -1,0 +1,241 @@
+"""Files are parsed in a child process, within limits of time and memory, and nothing it does can hurt.
+
+One child serves many files. It is killed and replaced when a file takes too long or too much, when it
+dies, and when it answers anything but what `child` says it does.
+"""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import SettingsError
+from ..retrieval.passage import Passage
+from .child import READY, Job, Request
+from .refusal import REFUSAL_KINDS, Refused
+
+_START_SECONDS, _DEATH_SECONDS = 60.0, 1.0
+_MEGABYTE = 1024 * 1024
+_MOST_ANSWERED = 16
+"""Times the largest file that an answer may be long: text that was unpacked, in JSON, with its overlaps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A file that was read: its document's particulars and its passages. `content_hash` is that of what was read."""
+
+    title: str
+    kind: str
+    pages: int | None
+    aliases: tuple[str, ...]
+    notes: tuple[str, ...]
+    content_hash: str
+    passages: tuple[Passage, ...]
+
+
+class IsolatedReader:
+    """Reads files in a child process; one at a time."""
+
+    def __init__(self, job: Job, command: Sequence[str] = ("-m", "meta_agent_rag.ingestion.child")) -> None:
+        self._job = job
+        # -P: a file in the working folder must not pass for a library.
+        self._command = [sys.executable, "-P", *command, job.to_json()]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._served = 0
+        self._closed = False
+        self._starting = threading.Lock()
+        self._reading = threading.Lock()
+
+    async def read(self, path: Path, doc_id: str) -> Reading:
+        """The document in `path`, its passages with `doc_id`; a cancellation ends the child.
+
+        Raises `Refused`, and `SettingsError` where no child can be started within the limit of memory.
+        """
+        try:
+            return await asyncio.to_thread(self._read, Request(path=str(path), name=path.name, doc_id=doc_id))
+        except asyncio.CancelledError:
+            self._kill()
+            raise
+
+    def close(self) -> None:
+        """End the child, whatever it is doing; nothing can be read any more."""
+        self._kill()
+        with self._reading:
+            self._end()
+
+    def _kill(self) -> None:
+        with self._starting:
+            self._closed = True
+            if self._process is not None:
+                self._process.kill()
+
+    def _read(self, request: Request) -> Reading:
+        with self._reading:
+            try:
+                return self._asked(request)
+            except _OutOfMemoryError:
+                if self._served == 1:
+                    raise self._too_much() from None
+            try:  # earlier files may have left little of the memory
+                self._end()
+                return self._asked(request)
+            except _OutOfMemoryError:
+                raise self._too_much() from None
+
+    def _too_much(self) -> Refused:
+        self._end()
+        return Refused("limit", f"reading it takes more than {self._job.memory_mb} MB; raise INGEST_MEMORY_MB")
+
+    def _asked(self, request: Request) -> Reading:
+        try:
+            process = self._running()
+        except _RubbishError as error:
+            self._end()
+            most = self._job.memory_mb
+            raise SettingsError(
+                f"No process that reads files starts with INGEST_MEMORY_MB={most}; raise it."
+            ) from error
+        assert process.stdin is not None
+        self._served += 1
+        with self._watched(process, self._job.seconds) as expired:
+            try:
+                process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
+                process.stdin.flush()
+                return _collected(self._answers(process))
+            except (_RubbishError, OSError) as error:
+                returncode = _returncode(process)
+                self._end()
+                if expired.is_set():
+                    seconds = f"{self._job.seconds:g} s"
+                    raise Refused("limit", f"reading it takes more than {seconds}; raise INGEST_SECONDS") from error
+                raise _death(returncode) from error
+
+    def _answers(self, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
+        """What the child says, line by line, as long as it is sense. Raises `_RubbishError`."""
+        assert process.stdout is not None
+        left = int(_MOST_ANSWERED * self._job.file_mb * _MEGABYTE) + _MEGABYTE
+        while line := process.stdout.readline(left):
+            left -= len(line)
+            try:
+                part = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise _RubbishError from error
+            if left <= 0 or not isinstance(part, dict):
+                raise _RubbishError
+            yield part
+        raise _RubbishError
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        """The child, started where there is none."""
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            with self._starting:
+                if self._closed:
+                    raise Refused("unreadable", "reading was broken off")
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C is for the parent, which ends the child itself
+                )  # fmt: skip
+            with self._watched(self._process, _START_SECONDS):
+                if next(self._answers(self._process)) != READY:
+                    raise _RubbishError
+            self._served = 0
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                _close(stream)
+        process.wait()
+
+    @contextmanager
+    def _watched(self, process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
+        """Kill the child when the time is up; the event says whether it was."""
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            process.kill()
+
+        timer = threading.Timer(seconds, expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield expired
+        finally:
+            timer.cancel()
+
+
+class _OutOfMemoryError(Exception):
+    """The child ran into its limit."""
+
+
+class _RubbishError(Exception):
+    """The child did not answer as it should; perhaps it is dead."""
+
+
+def _collected(answers: Iterator[dict[str, Any]]) -> Reading:
+    passages: list[Passage] = []
+    for part in answers:
+        try:
+            if "passage" in part:
+                passages.append(_passage(part["passage"]))
+            elif "document" in part:
+                return _reading(part["document"], passages)
+            else:
+                raise _refusal(part["refused"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise _RubbishError from error
+    raise _RubbishError
+
+
+def _passage(fields: dict[str, Any]) -> Passage:
+    span = fields.pop("span")
+    return Passage(**fields, span=None if span is None else (int(span[0]), int(span[1])))
+
+
+def _reading(fields: dict[str, Any], passages: list[Passage]) -> Reading:
+    if fields.pop("passages") != len(passages):
+        raise _RubbishError
+    aliases, notes = tuple(fields.pop("aliases")), tuple(fields.pop("notes"))
+    return Reading(**fields, aliases=aliases, notes=notes, passages=tuple(passages))
+
+
+def _refusal(fields: dict[str, Any]) -> Exception:
+    kind, reason = fields["kind"], str(fields["reason"])
+    if kind not in REFUSAL_KINDS:
+        return _RubbishError()
+    return _OutOfMemoryError() if (kind, reason) == ("limit", "memory") else Refused(kind, reason)
+
+
+def _returncode(process: subprocess.Popen[bytes]) -> int | None:
+    """How the child ended by itself; `None` where it lives on and talks nonsense."""
+    try:
+        return process.wait(timeout=_DEATH_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _death(returncode: int | None) -> Refused:
+    """What became of a child that we did not stop."""
+    if returncode is not None and -returncode in {getattr(signal, "SIGXCPU", None), getattr(signal, "SIGKILL", None)}:
+        return Refused("limit", "the system ended its reading, for the time or memory that it took")
+    return Refused("unreadable", "the parser broke down over it")
+
+
+def _close(stream: Any) -> None:
+    try:
+        stream.close()
+    except OSError:
+        return  # it held a request that the dead child did not take

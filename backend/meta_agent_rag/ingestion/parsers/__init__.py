@@ -1,0 +1,26 @@
+"""Parsers, one file a format; a file that exports `PARSER` is found by itself."""
+
+from collections.abc import Iterable
+from functools import cache
+
+from ...discovery import exported
+from ...errors import DuplicateNameError
+from .parser import File, Parser
+
+__all__ = ["File", "Parser", "by_priority", "discover_parsers"]
+
+
+@cache
+def discover_parsers() -> tuple[Parser, ...]:
+    """Every parser of this folder, in the order of asking; loads no format's library. Raises `DuplicateNameError`."""
+    return by_priority(exported(__name__, "PARSER", Parser))
+
+
+def by_priority(parsers: Iterable[Parser]) -> tuple[Parser, ...]:
+    """Parsers in the order of asking; a kind that comes twice raises `DuplicateNameError`."""
+    found: dict[str, Parser] = {}
+    for parser in parsers:
+        if parser.kind in found:
+            raise DuplicateNameError(f"Two parsers are for the kind {parser.kind!r}; rename one of them.")
+        found[parser.kind] = parser
+    return tuple(sorted(found.values(), key=lambda parser: (parser.priority, parser.kind)))

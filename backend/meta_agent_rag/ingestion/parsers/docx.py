@@ -1,0 +1,165 @@
+"""Word documents (.docx), with python-docx; the archive is looked through before it is opened."""
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..cleaning import one_line
+from ..document import Block, Document
+from ..refusal import Refused
+from .parser import File, Parser
+from .tables import row_text, table_blocks
+
+if TYPE_CHECKING:
+    from docx.document import Document as WordDocument
+
+_SUFFIXES = (".docx",)
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_MOST_ENTRIES = 10_000
+_MOST_PACKED = 100
+"""Times that a part over 1 MB may be smaller packed; a handbook of 872 pages comes to 18."""
+_MEGABYTE = 1024 * 1024
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_DEFAULT_TITLE = "Word Document"
+"""What python-docx says of a file that states no title."""
+_HEADING = re.compile(r"(?:heading|title)\b", re.I)
+_CONTAINERS = {f"{_WORD}{name}" for name in ("sdt", "sdtContent", "customXml", "ins", "smartTag")}
+_BREAKS = {f"{_WORD}tab": " ", f"{_WORD}br": "\n", f"{_WORD}cr": "\n", f"{_WORD}noBreakHyphen": "-"}
+
+
+def _recognises(file: File) -> bool:
+    """Any zip or OLE file: what else such a file may be is told when it is opened."""
+    return file.content.startswith((*_ZIP, _OLE))
+
+
+def _parse(file: File) -> Document:
+    if file.content.startswith(_OLE):
+        if _ENCRYPTED in file.content:
+            raise Refused("encrypted", "it is protected by a password; save it without one")
+        raise Refused("type", "it is an old Office file; save it as .docx")
+    _check_archive(file)
+    document = _opened(file)
+    blocks = tuple(_blocks(document))
+    stated = one_line(document.core_properties.title or "")
+    stated = "" if stated == _DEFAULT_TITLE else stated
+    headings = (block.text for block in blocks if block.section == block.text)
+    return Document(title=stated or next(headings, "") or file.stem, kind="docx", blocks=blocks)
+
+
+def _check_archive(file: File) -> None:
+    """Refuse what is no Word document, and what would unpack to too much, by its word and in fact."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+            entries = archive.infolist()
+            names = {entry.filename for entry in entries}
+            if "[Content_Types].xml" not in names or not any(name.startswith("word/") for name in names):
+                raise Refused("type", "it is a zip archive, but no Word document")
+            if len(entries) > _MOST_ENTRIES:
+                raise Refused("limit", f"it has more than {_MOST_ENTRIES} parts")
+            if sum(entry.file_size for entry in entries) > file.unpacked_bytes:
+                raise _too_large(file)
+            left = file.unpacked_bytes
+            for entry in entries:
+                left -= _unpacked_size(archive, entry, left, file)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
+        raise Refused("unreadable", f"the archive is damaged ({one_line(str(error))[:120]})") from error
+    except RuntimeError as error:  # zipfile's way of asking for a password
+        raise Refused("encrypted", "its parts are protected by a password; save it without one") from error
+
+
+def _unpacked_size(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int, file: File) -> int:
+    size = 0
+    with archive.open(entry) as stream:
+        while part := stream.read(_MEGABYTE):
+            size += len(part)
+            if size > most:
+                raise _too_large(file)
+    if size > max(_MEGABYTE, _MOST_PACKED * entry.compress_size):
+        raise Refused("limit", f"its part {entry.filename!r} is packed more densely than any text")
+    return size
+
+
+def _too_large(file: File) -> Refused:
+    return Refused("limit", f"it unpacks to more than {file.unpacked_bytes // _MEGABYTE} MB; raise INGEST_FILE_MB")
+
+
+def _opened(file: File) -> "WordDocument":
+    import docx
+    from lxml.etree import XMLSyntaxError
+
+    try:
+        return docx.Document(io.BytesIO(file.content))
+    except (KeyError, ValueError, XMLSyntaxError, AttributeError) as error:
+        cause = f"{type(error).__name__}: {one_line(str(error))[:120]}"
+        raise Refused("unreadable", f"Word's format is not kept to ({cause})") from error
+
+
+def _blocks(document: "WordDocument") -> Iterator[Block]:
+    """Paragraphs and tables in the order of the text. Works on the XML: python-docx's objects cost 1 GB."""
+    headings = _heading_styles(document)
+    section: str | None = None
+    for element in _flow(document.element.body):
+        if element.tag == f"{_WORD}tbl":
+            rows = (row_text(map(_text, row.iterfind(f"{_WORD}tc"))) for row in element.iterfind(f"{_WORD}tr"))
+            yield from (Block(text=text, section=section) for text in table_blocks(rows))
+            continue
+        text = _text(element).strip()
+        if text and _is_heading(element, headings):
+            section = " ".join(text.split())
+            yield Block(text=section, section=section)
+        elif text:
+            yield Block(text=text, section=section)
+
+
+def _flow(body: Any) -> Iterator[Any]:
+    """Paragraphs and tables, also those within content controls and the like."""
+    waiting = list(reversed(body))
+    while waiting:
+        element = waiting.pop()
+        if element.tag in {f"{_WORD}p", f"{_WORD}tbl"}:
+            yield element
+        elif element.tag in _CONTAINERS:
+            waiting.extend(reversed(element))
+
+
+def _text(element: Any) -> str:
+    """The words of an element; those of a second rendering for older programs are left out."""
+    parts: list[str] = []
+    waiting = [element]
+    while waiting:
+        node = waiting.pop()
+        if node.tag == f"{_WORD}t":
+            parts.append(node.text or "")
+        elif node.tag in _BREAKS:
+            parts.append(_BREAKS[node.tag])
+        elif node.tag != _FALLBACK:
+            if node.tag == f"{_WORD}p" and parts:
+                parts.append("\n")
+            waiting.extend(reversed(node))
+    return "".join(parts)
+
+
+def _heading_styles(document: "WordDocument") -> set[str]:
+    """Ids of the styles that are headings, by their (untranslated) name or level."""
+    found = set()
+    for style in document.styles.element.iterfind(f"{_WORD}style"):
+        name = style.find(f"{_WORD}name")
+        named = name is not None and _HEADING.match(name.get(f"{_WORD}val") or "")
+        if named or style.find(f"{_WORD}pPr/{_WORD}outlineLvl") is not None:
+            found.add(style.get(f"{_WORD}styleId"))
+    return found
+
+
+def _is_heading(paragraph: Any, styles: set[str]) -> bool:
+    style = paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")
+    level = paragraph.find(f"{_WORD}pPr/{_WORD}outlineLvl")
+    return (style is not None and style.get(f"{_WORD}val") in styles) or level is not None
+
+
+PARSER = Parser(kind="docx", suffixes=_SUFFIXES, priority=0, recognises=_recognises, parse=_parse)

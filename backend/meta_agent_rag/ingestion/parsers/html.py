@@ -1,0 +1,157 @@
+"""HTML, with Beautiful Soup over lxml."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..decoding import decoded
+from ..document import Block, Document
+from ..refusal import Refused
+from .parser import File, Parser
+from .tables import row_text, table_blocks
+
+if TYPE_CHECKING:
+    from bs4 import Tag
+    from bs4.element import PageElement
+
+_SUFFIXES = (".html", ".htm", ".xhtml")
+_BEGINNING = re.compile(
+    r"(?:\s|\ufeff|<\?xml[^>]{0,200}>|<!--.{0,2000}?-->)*<(?:!doctype\s+html|html|head|body)[\s>]", re.I | re.S
+)
+_DECLARED = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.I)
+_HEAD_BYTES = 4096
+_DROPPED = {
+    "script", "style", "nav", "template", "noscript", "head", "svg", "iframe", "object", "canvas", "audio", "video",
+    "select", "button",
+}  # fmt: skip
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+_BLOCKS = {
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div", "dl",
+    "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "html", "legend", "li",
+    "main", "menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+} | _HEADINGS  # fmt: skip
+
+
+def _recognises(file: File) -> bool:
+    if file.text is None:
+        return False
+    return file.ends_with(_SUFFIXES) or _BEGINNING.match(file.text) is not None
+
+
+def _parse(file: File) -> Document:
+    declared = _DECLARED.search(file.content[:_HEAD_BYTES])
+    markup = decoded(file.content, declared.group(1).decode("ascii") if declared else None)
+    if markup is None:
+        raise Refused("type", "it is not text")
+    soup = _soup(markup)
+    heading = soup.title or soup.h1
+    title = heading.get_text(" ") if heading is not None else ""
+    return Document(title=title.strip() or file.stem, kind="html", blocks=tuple(_blocks(soup)))
+
+
+def markup_blocks(markup: str) -> Iterator[Block]:
+    """The blocks of a piece of HTML."""
+    return _blocks(_soup(markup))
+
+
+def _soup(markup: str) -> "Tag":
+    from bs4 import BeautifulSoup
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on XHTML, and on texts that look like an address
+        return BeautifulSoup(markup, "lxml")
+
+
+def _blocks(root: "Tag") -> Iterator[Block]:
+    """Blocks in the order of the document. The tree may be 100,000 deep, hence no recursion."""
+    from bs4 import Tag
+    from bs4.element import CData, NavigableString
+
+    reading = _Reading()
+    waiting: list[tuple[PageElement, bool]] = [(root, False)]
+    while waiting:
+        element, left = waiting.pop()
+        if isinstance(element, Tag):
+            if left:
+                yield from reading.leave(element)
+            elif not _is_dropped(element):
+                yield from reading.enter(element)
+                waiting.append((element, True))
+                waiting.extend((child, False) for child in reversed(element.contents))
+        elif type(element) in {NavigableString, CData}:  # comments and doctypes are strings too
+            reading.pieces.append(str(element))
+    yield from reading.flush()
+
+
+@dataclass(kw_only=True)
+class _Reading:
+    """The text since the last block's end, and the rows of the table that is being read."""
+
+    pieces: list[str] = field(default_factory=list)
+    section: str | None = None
+    tables: int = 0
+    preformatted: int = 0
+    rows: list[str] = field(default_factory=list)
+    cells: list[str] = field(default_factory=list)
+
+    def enter(self, element: "Tag") -> Iterator[Block]:
+        """An element begins."""
+        if element.name == "br":
+            self.pieces.append("\n" if self.preformatted else " ")
+        if element.name in _BLOCKS:
+            yield from self._break()
+        self.tables += element.name == "table"
+        self.preformatted += element.name == "pre"
+
+    def leave(self, element: "Tag") -> Iterator[Block]:
+        """An element ends."""
+        outermost = self.tables == 1
+        if outermost and element.name in {"td", "th"}:
+            self.cells.append(self._taken())
+        elif outermost and element.name == "tr":
+            self._end_row()
+        elif outermost and element.name == "table":
+            self._end_row()
+            yield from (Block(text=text, section=self.section) for text in table_blocks(self.rows))
+            self.rows = []
+        elif element.name in _HEADINGS and not self.tables:
+            heading = self._taken()
+            self.section = heading or self.section
+            yield Block(text=heading, section=self.section)
+        elif element.name in _BLOCKS:
+            yield from self._break()
+        self.tables -= element.name == "table"
+        self.preformatted -= element.name == "pre"
+
+    def flush(self) -> Iterator[Block]:
+        """What was read since the last block, as one."""
+        text = self._taken()
+        if text:
+            yield Block(text=text, section=self.section)
+
+    def _break(self) -> Iterator[Block]:
+        """A block's edge: within a table it only parts words."""
+        if self.tables:
+            self.pieces.append(" ")
+        else:
+            yield from self.flush()
+
+    def _end_row(self) -> None:
+        self.rows.append(row_text([*self.cells, self._taken()] if "".join(self.pieces).strip() else self.cells))
+        self.cells = []
+
+    def _taken(self) -> str:
+        text, self.pieces = "".join(self.pieces), []
+        return text.strip("\n") if self.preformatted else " ".join(text.split())
+
+
+def _is_dropped(element: "Tag") -> bool:
+    """Elements that hold no text of the document, and those that no reader sees."""
+    style = element.attrs.get("style", "")
+    return element.name in _DROPPED or "hidden" in element.attrs or _HIDDEN.search(str(style)) is not None
+
+
+PARSER = Parser(kind="html", suffixes=_SUFFIXES, priority=2, recognises=_recognises, parse=_parse)

@@ -1,0 +1,173 @@
+"""PDF, with pypdf: text page by page, sections from the outline."""
+
+import io
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..cleaning import one_line
+from ..document import Block, Document
+from ..refusal import Refused
+from .parser import LONGEST_TITLE, File, Parser
+
+if TYPE_CHECKING:
+    from pypdf import PageObject, PdfReader
+
+_SUFFIXES = (".pdf",)
+_HEAD_BYTES = 1024
+_MOST_CONTENT = 2 * 1024 * 1024
+"""Bytes of one page's content. The densest of 619 pages of prose has 0.1 MB; a page with 3.3 MB was a drawing that
+took pypdf 418 MB for its labels."""
+_MOST_DAMAGED = 0.1
+"""Share of pages, among those with content, that may be unreadable before the whole file is."""
+_LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
+_NO_TITLE = re.compile(
+    r"untitled\b|microsoft (?:word|powerpoint|excel)\b|.*\.(?:docx?|indd|qxd|tex|dvi|rtf|pptx?|pdf)$", re.I
+)
+_SHORT_LINE = 0.75
+_DEEPEST_OUTLINE = 8
+
+
+def _recognises(file: File) -> bool:
+    if file.content.startswith(b"%PDF-"):
+        return True
+    named = file.ends_with(_SUFFIXES)
+    return named and (b"%PDF-" in file.content[:_HEAD_BYTES] or b"startxref" in file.content)
+
+
+def _parse(file: File) -> Document:
+    from pypdf import PdfReader
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    try:
+        reader = PdfReader(io.BytesIO(file.content))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Refused("encrypted", "it is protected by a password; save it without one")
+        pages = list(reader.pages)
+    except MemoryError:
+        raise
+    except Exception as error:  # pypdf lets TypeError, AttributeError and others escape
+        raise _refused(error) from error
+    blocks, notes = _read_pages(pages, _sections(reader))
+    return Document(title=_title(reader, blocks, file), kind="pdf", blocks=blocks, pages=len(pages), notes=notes)
+
+
+def _read_pages(pages: list["PageObject"], sections: Mapping[int, str]) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+    """The blocks of all pages, and a note on each page that could not be read."""
+    blocks: list[Block] = []
+    faults: dict[int, Refused] = {}
+    for number, page in enumerate(pages, start=1):
+        try:
+            paragraphs = list(_paragraphs(_page_text(page)))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 # pypdf raises whatever it likes; the page is named in the notes
+            faults[number] = _refused(error)
+            continue
+        blocks.extend(Block(text=text, section=sections.get(number), page=number) for text in paragraphs)
+    damaged = [fault for fault in faults.values() if fault.kind != "limit"]
+    good = len({block.page for block in blocks})
+    if faults and (not good or len(damaged) > _MOST_DAMAGED * (good + len(damaged))):
+        raise (damaged or list(faults.values()))[0]
+    notes = tuple(f"page {number} was left out: {fault.reason}" for number, fault in faults.items())
+    return tuple(blocks), notes
+
+
+def _refused(error: Exception) -> Refused:
+    from pypdf.errors import FileNotDecryptedError, LimitReachedError
+
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, FileNotDecryptedError):
+        return Refused("encrypted", "it is protected by a password; save it without one")
+    if isinstance(error, LimitReachedError | RecursionError):
+        return Refused("limit", f"it asks for more than is safe to give ({one_line(str(error))[:120]})")
+    return Refused("unreadable", f"it is no valid PDF ({type(error).__name__}: {one_line(str(error))[:120]})")
+
+
+def _page_text(page: "PageObject") -> str:
+    size = 0
+    for stream in _content_streams(page):
+        size += len(stream.get_data())
+        if size > _MOST_CONTENT:
+            raise Refused("limit", "it is a drawing of more than 2 MB")
+    return page.extract_text()
+
+
+def _content_streams(page: "PageObject") -> Iterator[Any]:
+    from pypdf.generic import ArrayObject, StreamObject
+
+    content = page.get("/Contents")
+    content = content.get_object() if content is not None else None
+    for item in content if isinstance(content, ArrayObject) else [content]:
+        stream = item.get_object() if item is not None else None
+        if isinstance(stream, StreamObject):
+            yield stream
+
+
+def _paragraphs(page_text: str) -> Iterator[str]:
+    """A paragraph ends at a blank line, and after a sentence that leaves its last line short."""
+    lines = [line.strip() for line in page_text.translate(_LIGATURES).split("\n")]
+    width = max((len(line) for line in lines), default=0)
+    paragraph: list[str] = []
+    for line in lines:
+        if line:
+            paragraph.append(line)
+        ends = not line or (line.endswith((".", "!", "?", ":")) and len(line) < _SHORT_LINE * width)
+        if ends and paragraph:
+            yield _joined(paragraph)
+            paragraph = []
+    if paragraph:
+        yield _joined(paragraph)
+
+
+def _joined(lines: list[str]) -> str:
+    """Lines as running text, words that were divided between two of them put together."""
+    return " ".join(_HYPHENATED.sub("", "\n".join(lines)).split())
+
+
+def _sections(reader: "PdfReader") -> Mapping[int, str]:
+    """The outline's last heading at or before each page; empty for a file without a sound outline."""
+    starts: dict[int, str] = {}
+    try:
+        for entry in _outline_entries(reader.outline):
+            number = reader.get_destination_page_number(entry)
+            title = one_line(str(entry.title or ""))
+            if number is not None and title:
+                starts.setdefault(number + 1, title)
+        pages = len(reader.pages)
+    except Exception:  # noqa: BLE001 # a damaged outline costs the headings, nothing else
+        return {}
+    sections: dict[int, str] = {}
+    current: str | None = None
+    for page in range(1, pages + 1):
+        current = starts.get(page, current)
+        if current is not None:
+            sections[page] = current
+    return sections
+
+
+def _outline_entries(outline: list[Any], depth: int = 0) -> Iterator[Any]:
+    for entry in outline:
+        if not isinstance(entry, list):
+            yield entry
+        elif depth < _DEEPEST_OUTLINE:
+            yield from _outline_entries(entry, depth + 1)
+
+
+def _title(reader: "PdfReader", blocks: Sequence[Block], file: File) -> str:
+    """The title that the file gives itself if it is one, else its first line, else its name."""
+    try:
+        metadata = reader.metadata
+        stated = one_line(str(metadata.title or "")) if metadata is not None else ""
+    except Exception:  # noqa: BLE001 # damaged metadata cost the title, nothing else
+        stated = ""
+    if 2 < len(stated) <= LONGEST_TITLE and not _NO_TITLE.match(stated):
+        return stated
+    first = blocks[0].text if blocks else ""
+    return first if 2 < len(first) <= LONGEST_TITLE // 2 and any(map(str.isalpha, first)) else file.stem
+
+
+PARSER = Parser(kind="pdf", suffixes=_SUFFIXES, priority=0, recognises=_recognises, parse=_parse)

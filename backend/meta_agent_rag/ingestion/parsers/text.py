@@ -1,0 +1,33 @@
+"""Plain text: paragraphs between blank lines."""
+
+import re
+
+from ..cleaning import clean
+from ..document import Block, Document
+from .parser import File, Parser
+
+_BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
+_LONGEST_HEADLINE = 100
+_SHORTEST_WRAPPED, _LONGEST_WRAPPED = 45, 120
+
+
+def _recognises(file: File) -> bool:
+    return file.text is not None
+
+
+def _parse(file: File) -> Document:
+    paragraphs = [unwrapped(part) for part in _BLANK_LINES.split(clean(file.text or "").strip())]
+    headline = paragraphs[0]
+    is_title = len(paragraphs) > 1 and len(headline) <= _LONGEST_HEADLINE and not headline.endswith((".", ",", ";"))
+    title = headline if is_title and "\n" not in headline else file.stem
+    return Document(title=title, kind="text", blocks=tuple(Block(text=text) for text in paragraphs))
+
+
+def unwrapped(paragraph: str) -> str:
+    """A paragraph that was broken into lines of about one length, on one line; others keep their lines."""
+    lines = [line.strip() for line in paragraph.split("\n")]
+    full = all(_SHORTEST_WRAPPED <= len(line) <= _LONGEST_WRAPPED for line in lines[:-1])
+    return (" " if full else "\n").join(lines)
+
+
+PARSER = Parser(kind="text", suffixes=(".txt", ".text"), priority=9, recognises=_recognises, parse=_parse)

@@ -1,0 +1,261 @@
+"""Files into a corpus: what is new or changed is parsed in a child process while earlier files are encoded."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from ..errors import InputError
+from ..retrieval.batching import AsyncEncoder
+from ..retrieval.catalogue import DocumentRecord
+from ..retrieval.editing import CorpusEditor, edit_corpus
+from ..retrieval.sample import SAMPLE
+from ..settings import Settings
+from .child import Job
+from .chunkers import ChunkingOptions, prepared
+from .isolation import IsolatedReader, Reading
+from .parsers import discover_parsers
+from .plan import Plan, Step, plan_for
+from .refusal import Refused
+from .report import FileOutcome, IngestProgress, IngestReport, Status
+from .sources import Found, FoundFile, file_hash, find_files
+from .token_counting import encoder_folder, encoder_limit, passage_prefix
+
+OnProgress: TypeAlias = Callable[[IngestProgress], None]
+_READ_AHEAD = 8
+"""Files that wait, read, while earlier ones are encoded."""
+_MEGABYTE = 1024 * 1024
+
+
+async def ingest(
+    settings: Settings,
+    paths: Sequence[Path],
+    corpus: str,
+    *,
+    encoder: AsyncEncoder,
+    prune: bool = False,
+    rebuild: bool = False,
+    on_progress: OnProgress | None = None,
+) -> IngestReport:
+    """Bring the files below `paths` into `corpus`, which is made where there is none.
+
+    A file whose bytes are known is left alone, a changed one replaces its own passages, a broken one is
+    skipped and keeps the version that is there. `prune` removes documents whose files are gone from the
+    given folders; `rebuild` makes the corpus anew from `paths` alone. After an interruption the same call
+    goes on. Raises `InputError` for paths that are not there or hold no files (with `rebuild`: none that can
+    be read), `SettingsError` for the chunker's settings, `CorpusError` where the corpus was built otherwise
+    or is in use.
+    """
+    began = time.monotonic()
+    options = await asyncio.to_thread(chunking_options, settings, encoder.name)
+    chunking = prepared(options)
+    if corpus == SAMPLE:
+        raise InputError(f"{SAMPLE!r} is the corpus that comes with the package; choose another name.")
+    found = await asyncio.to_thread(find_files, paths, without=settings.marag_data_dir)
+    if not found.files and not prune:
+        raise InputError(f"There are no files to read in {', '.join(map(repr, map(str, paths)))}; name others.")
+    tracker = _Tracker(of_files=len(found.files), on_progress=on_progress)
+    job = Job(
+        seconds=settings.ingest_seconds,
+        memory_mb=settings.ingest_memory_mb,
+        file_mb=settings.ingest_file_mb,
+        chunking=options,
+    )
+    reader = IsolatedReader(job)
+    try:
+        async with edit_corpus(
+            settings, corpus, encoder, chunker=chunking.name, rebuild=rebuild, on_progress=tracker.encoded
+        ) as editor:
+            outcomes = await _Ingestion(settings, editor, reader, tracker).run(found, prune=prune)
+            if rebuild:
+                _require_any(outcomes, corpus)  # an error within the edit leaves the earlier corpus in place
+    finally:
+        reader.close()
+    return IngestReport(
+        corpus=corpus, outcomes=outcomes, encoded=tracker.progress.passages, seconds=time.monotonic() - began
+    )
+
+
+def chunking_options(settings: Settings, encoder_name: str) -> ChunkingOptions:
+    """How settings and encoder want documents cut. May ask the hub for the encoder, as opening it does."""
+    folder = None if settings.chunker == "characters" else encoder_folder(settings, encoder_name)
+    return ChunkingOptions(
+        chunker=settings.chunker,
+        characters=settings.chunk_characters,
+        overlap=settings.chunk_overlap,
+        encoder_folder=str(folder) if folder is not None else None,
+        passage_prefix=passage_prefix(folder, encoder_name),
+        token_limit=encoder_limit(folder),
+    )
+
+
+class _Tracker:
+    """Gathers how far it is, and tells."""
+
+    def __init__(self, *, of_files: int, on_progress: OnProgress | None) -> None:
+        self.progress = IngestProgress(files=0, of_files=of_files, passages=0, of_passages=0)
+        self._on_progress = on_progress
+
+    def encoded(self, done: int, wanted: int) -> None:
+        self._tell(replace(self.progress, passages=done, of_passages=wanted))
+
+    def file_done(self) -> None:
+        self._tell(replace(self.progress, files=self.progress.files + 1))
+
+    def _tell(self, progress: IngestProgress) -> None:
+        self.progress = progress
+        if self._on_progress is not None:
+            self._on_progress(progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Read:
+    """A file that was read, on its way into the corpus."""
+
+    step: Step
+    reading: Reading
+
+
+class _Ingestion:
+    """One run over one corpus."""
+
+    def __init__(self, settings: Settings, editor: CorpusEditor, reader: IsolatedReader, tracker: _Tracker) -> None:
+        self._settings = settings
+        self._editor = editor
+        self._reader = reader
+        self._tracker = tracker
+
+    async def run(self, found: Found, *, prune: bool) -> tuple[FileOutcome, ...]:
+        """Everything, file by file; outcomes in the order of the files, then of documents without one."""
+        outcomes = [
+            FileOutcome(source=passed.source, status="skipped", reason=passed.reason, broken=passed.broken)
+            for passed in found.passed_over
+        ]
+        documents = self._editor.documents()
+        hashes, unreadable = await asyncio.to_thread(self._hashes, found)
+        outcomes.extend(unreadable)
+        plan = await asyncio.to_thread(plan_for, found, hashes, documents)
+        outcomes.extend(await self._take_leave(plan, prune=prune))
+        stays = {document.source for document in documents}
+        async with aclosing(_ahead(self._read(plan, stays))) as items:
+            async for item in items:
+                outcomes.append(await self._put(item, stays) if isinstance(item, _Read) else item)
+                self._tracker.file_done()
+        return tuple(outcomes)
+
+    def _hashes(self, found: Found) -> tuple[dict[str, str], list[FileOutcome]]:
+        """The hash of each file that may be read, by source, and the rest."""
+        hashes: dict[str, str] = {}
+        others: list[FileOutcome] = []
+        for file in found.files:
+            try:
+                if file.path.stat().st_size > self._settings.ingest_file_mb * _MEGABYTE:
+                    most = f"{self._settings.ingest_file_mb:g} MB"
+                    raise Refused("limit", f"it is larger than {most}; divide it, or raise INGEST_FILE_MB")
+                hashes[file.source] = file_hash(file.path)
+            except OSError as error:
+                others.append(_skipped(file, Refused("unreadable", f"it cannot be opened ({error.strerror})"), False))
+            except Refused as refused:
+                others.append(_skipped(file, refused, False))
+        for _ in others:
+            self._tracker.file_done()
+        return hashes, others
+
+    async def _take_leave(self, plan: Plan, *, prune: bool) -> list[FileOutcome]:
+        """Remove documents that became copies of others, and with `prune` those whose files are gone."""
+        leaving = [*plan.copies, *(plan.gone if prune else ())]
+        if leaving:
+            await self._editor.remove([document.id for document in leaving])
+        reason = None if prune else "its file is gone; --prune removes it"
+        status: Status = "pruned" if prune else "gone"
+        return [
+            FileOutcome(source=document.source, status=status, reason=reason, passages=document.passages)
+            for document in plan.gone
+        ]
+
+    async def _read(self, plan: Plan, stays: set[str]) -> AsyncGenerator[_Read | FileOutcome, None]:
+        for step in plan.steps:
+            if step.same_as is not None:
+                yield FileOutcome(
+                    source=step.file.source, status="skipped", reason=f"it has the same content as {step.same_as!r}"
+                )
+            elif step.status == "unchanged":
+                yield FileOutcome(source=step.file.source, status="unchanged")
+            else:
+                try:
+                    yield _Read(step=step, reading=await self._reader.read(step.file.path, step.doc_id))
+                except Refused as refused:
+                    yield _skipped(step.file, refused, step.file.source in stays)
+
+    async def _put(self, read: _Read, stays: set[str]) -> FileOutcome:
+        step, reading = read.step, read.reading
+        if reading.kind == "passages":
+            owners = self._editor.passage_owner([passage.id for passage in reading.passages])
+            foreign = next((id_ for id_, owner in owners.items() if owner != step.doc_id), None)
+            if foreign is not None:
+                taken = Refused("unreadable", f"its passage id {foreign!r} belongs to the document {owners[foreign]!r}")
+                return _skipped(step.file, taken, step.file.source in stays)
+        record = DocumentRecord(
+            id=step.doc_id,
+            source=step.file.source,
+            title=reading.title,
+            kind=reading.kind,
+            content_hash=reading.content_hash,
+            pages=reading.pages,
+            aliases=reading.aliases,
+        )
+        await self._editor.put(record, reading.passages)
+        return FileOutcome(
+            source=step.file.source,
+            status=step.status,
+            reason="; ".join(reading.notes) or None,
+            passages=len(reading.passages),
+        )
+
+
+def _require_any(outcomes: Sequence[FileOutcome], corpus: str) -> None:
+    if any(outcome.status in {"added", "unchanged", "replaced", "moved"} for outcome in outcomes):
+        return
+    first = outcomes[0]
+    raise InputError(
+        f"None of {len(outcomes)} files could be read (the first, {first.source!r}: {first.reason}); "
+        f"the corpus {corpus!r} stays as it was, give files that can be."
+    )
+
+
+def _skipped(file: FoundFile, refused: Refused, stays: bool) -> FileOutcome:
+    """A file that could not be taken. Of no kind that is read here, it is a fault only where it claims to be."""
+    reason = f"{refused.reason}; its earlier version stays" if stays else refused.reason
+    suffixes = tuple(suffix for parser in discover_parsers() for suffix in parser.suffixes)
+    claims = file.named or file.path.name.lower().endswith(suffixes)
+    return FileOutcome(
+        source=file.source, status="skipped", reason=reason, refusal=refused.kind,
+        broken=claims or refused.kind != "type",
+    )  # fmt: skip
+
+
+async def _ahead(items: AsyncIterator[_Read | FileOutcome]) -> AsyncGenerator[_Read | FileOutcome, None]:
+    """The same items, of which a few are made while earlier ones are dealt with."""
+    queue: asyncio.Queue[_Read | FileOutcome | None] = asyncio.Queue()
+    room = asyncio.Semaphore(_READ_AHEAD)
+
+    async def fill() -> None:
+        try:
+            async for item in items:
+                queue.put_nowait(item)
+                await room.acquire()
+        finally:
+            queue.put_nowait(None)
+
+    filling = asyncio.create_task(fill())
+    try:
+        while (item := await queue.get()) is not None:
+            yield item
+            room.release()
+        await filling
+    finally:
+        filling.cancel()
+        await asyncio.gather(filling, return_exceptions=True)

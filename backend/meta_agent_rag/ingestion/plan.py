@@ -1,0 +1,102 @@
+"""What is to be done with each file, from what the corpus holds and what the files hold now.
+
+Decided before anything is read, for all files at once: two files may have swapped their contents.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..retrieval.catalogue import DocumentRecord
+from .report import Status
+from .sources import Found, FoundFile, is_gone
+
+_LONGEST_SLUG = 48
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One file: `status` says what is meant to become of it. `doc_id` is its document's, new or known.
+
+    `same_as` names the source that has the same content, where the file is skipped for that.
+    """
+
+    file: FoundFile
+    status: Status
+    doc_id: str = ""
+    same_as: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Steps in the order of the files; documents whose files are gone; those that became copies of others."""
+
+    steps: tuple[Step, ...]
+    gone: tuple[DocumentRecord, ...]
+    copies: tuple[DocumentRecord, ...]
+
+
+def plan_for(found: Found, hashes: Mapping[str, str], documents: Sequence[DocumentRecord]) -> Plan:
+    """The plan for the files that have a hash, by source; `documents` are what the corpus holds."""
+    known = {document.source: document for document in documents}
+    present = {file.source for file in found.files} | {passed.source for passed in found.passed_over}
+    lost = [document for document in documents if document.source not in present and is_gone(document.source)]
+    orphans = {document.content_hash: document for document in lost}
+    owners = _owners(hashes, [document for document in documents if document not in lost])
+    ids = _NewIds(documents)
+    steps: list[Step] = []
+    for file in found.files:
+        if file.source not in hashes:
+            continue
+        content, document = hashes[file.source], known.get(file.source)
+        if document is not None and document.content_hash == content:
+            steps.append(Step(file=file, status="unchanged", doc_id=document.id))
+        elif owners[content] != file.source:
+            steps.append(Step(file=file, status="skipped", same_as=owners[content]))
+        elif document is not None:
+            steps.append(Step(file=file, status="replaced", doc_id=document.id))
+        elif content in orphans:
+            steps.append(Step(file=file, status="moved", doc_id=orphans[content].id))
+        else:
+            steps.append(Step(file=file, status="added", doc_id=ids.new(file.path, content)))
+    taken = {step.doc_id for step in steps}
+    copied = {step.file.source for step in steps if step.same_as is not None}
+    return Plan(
+        steps=tuple(steps),
+        gone=tuple(document for document in lost if found.covers(document.source) and document.id not in taken),
+        copies=tuple(document for source, document in known.items() if source in copied),
+    )
+
+
+def _owners(hashes: Mapping[str, str], documents: Sequence[DocumentRecord]) -> dict[str, str]:
+    """Which source each content is taken from: an unchanged one, one elsewhere, or else the first file."""
+    owners: dict[str, str] = {}
+    for document in documents:
+        if hashes.get(document.source, document.content_hash) == document.content_hash:
+            owners.setdefault(document.content_hash, document.source)
+    for source, content in hashes.items():
+        owners.setdefault(content, source)
+    return owners
+
+
+class _NewIds:
+    """Ids for new documents: readable, and by content, so that they are the same on every machine."""
+
+    def __init__(self, documents: Sequence[DocumentRecord]) -> None:
+        self._used = {document.id for document in documents}
+
+    def new(self, path: Path, content_hash: str) -> str:
+        """An id that no other document has."""
+        slug = "-".join(re.findall(r"[^\W_]+", path.stem.lower()))[:_LONGEST_SLUG] or "document"
+        chosen = next(id_ for id_ in _numbered(f"{slug}-{content_hash[:12]}") if id_ not in self._used)
+        self._used.add(chosen)
+        return chosen
+
+
+def _numbered(id_: str) -> Iterator[str]:
+    yield id_
+    number = 2
+    while True:
+        yield f"{id_}-{number}"
+        number += 1

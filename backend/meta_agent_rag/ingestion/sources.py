@@ -1,0 +1,137 @@
+"""The files below the paths that a user gives, and what among them is passed over, with its reason."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InputError
+
+_MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundFile:
+    """A regular file. `source` is its absolute path as text; `named` whether the user gave this very path."""
+
+    path: Path
+    source: str
+    named: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassedOver:
+    """What is not a file to read. `broken` tells a fault from what is left out on purpose."""
+
+    source: str
+    reason: str
+    broken: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Files in order, each once; `folders` are the absolute paths of the folders that were given."""
+
+    files: tuple[FoundFile, ...]
+    passed_over: tuple[PassedOver, ...]
+    folders: tuple[str, ...]
+
+    def covers(self, source: str) -> bool:
+        """Does a source lie in one of the given folders?"""
+        return any(source.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
+
+
+def find_files(paths: Sequence[Path], *, without: Path | None = None) -> Found:
+    """All files that `paths` are or hold, folders with all that is below them, in the order of names.
+
+    Hidden files and folders are left out, unless they are given by name, and so is the folder `without`.
+    No link leads out of the folder it was found in, or round in circles. Raises `InputError` for a path that is not there.
+    """
+    files: dict[str, FoundFile] = {}
+    passed_over: dict[str, PassedOver] = {}
+    folders: list[str] = []
+    for path in paths:
+        real = Path(os.path.realpath(path))
+        if not real.exists():
+            raise InputError(f"There is no file or folder {source_name(path)!r}; check the path.")
+        if real.is_dir():
+            folders.append(source_name(real))
+        for item in _below(real, without) if real.is_dir() else [_looked_at(real, named=True)]:
+            if isinstance(item, FoundFile):
+                files.setdefault(item.source, item)
+            else:
+                passed_over.setdefault(item.source, item)
+    return Found(files=tuple(files.values()), passed_over=tuple(passed_over.values()), folders=tuple(folders))
+
+
+def source_name(path: Path | str) -> str:
+    """A path as text; bytes of a name that are no UTF-8 are shown as `\\xff`."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes. Raises `OSError`."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while part := stream.read(_MEGABYTE):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def is_gone(source: str) -> bool:
+    """Is a source certainly not there any more? A folder that cannot be looked into is no proof."""
+    try:
+        os.lstat(source)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def _below(root: Path, without: Path | None) -> Iterator[FoundFile | PassedOver]:
+    waiting = [root]
+    left_out = None if without is None else os.path.realpath(without)
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
+        except OSError as error:
+            yield PassedOver(source=source_name(folder), reason=f"it cannot be opened ({error.strerror})", broken=True)
+            continue
+        visible = [entry for entry in entries if not entry.name.startswith(".")]
+        inner = [Path(entry) for entry in visible if entry.is_dir(follow_symlinks=False)]
+        waiting.extend(path for path in reversed(inner) if str(path) != left_out)
+        yield from _listed(root, (Path(entry) for entry in visible if not entry.is_dir(follow_symlinks=False)))
+
+
+def _listed(root: Path, paths: Iterable[Path]) -> Iterator[FoundFile | PassedOver]:
+    for path in paths:
+        yield _linked(root, path) if path.is_symlink() else _looked_at(path, named=False)
+
+
+def _linked(root: Path, link: Path) -> FoundFile | PassedOver:
+    """What a link within `root` stands for: only ever a file below `root`."""
+    source = source_name(link)
+    try:
+        target = Path(os.path.realpath(link, strict=True))
+    except (OSError, RuntimeError):
+        return PassedOver(source=source, reason="it is a link that leads nowhere", broken=True)
+    if not target.is_relative_to(root):
+        return PassedOver(source=source, reason="it is a link that leads out of the folder", broken=True)
+    if target.is_dir():
+        return PassedOver(source=source, reason="it is a link to a folder that is read anyway", broken=False)
+    return _looked_at(target, named=False)
+
+
+def _looked_at(path: Path, *, named: bool) -> FoundFile | PassedOver:
+    source = source_name(path)
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return PassedOver(source=source, reason=f"it cannot be opened ({error.strerror})", broken=True)
+    if not stat.S_ISREG(mode):
+        return PassedOver(source=source, reason="it is no regular file", broken=named)
+    return FoundFile(path=path, source=source, named=named)

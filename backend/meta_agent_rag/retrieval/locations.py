@@ -1,0 +1,145 @@
+"""Where the indexes of a corpus lie: beside its catalogue, or on servers."""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import CorpusError, SettingsError, UnknownNameError
+from ..settings import Settings
+from . import catalogue as catalogues
+from .catalogue import Catalogue
+from .manifest import Manifest
+from .stores import DenseBackend, DenseStore, LexicalBackend, LexicalStore, discover_stores
+from .stores import ownership
+from .stores.protocols import StorePlace
+
+_LOG = logging.getLogger(__name__)
+_TOGETHER = 2048
+
+
+class StoreNames(NamedTuple):
+    """The dense and the lexical store of a corpus."""
+
+    dense: str
+    lexical: str
+
+
+LOCATIONS = {"embedded": StoreNames("qdrant-edge", "tantivy"), "servers": StoreNames("qdrant", "elasticsearch")}
+
+
+def chosen_stores(settings: Settings) -> StoreNames:
+    """The stores of a new corpus: the servers where both are named. `SettingsError` if only one is."""
+    named = (settings.qdrant_url, settings.elasticsearch_url)
+    if any(named) and not all(named):
+        raise SettingsError("Only one of QDRANT_URL and ELASTICSEARCH_URL is set; set both, or neither.")
+    return LOCATIONS["servers" if all(named) else "embedded"]
+
+
+def stores_at(location: str) -> StoreNames:
+    """The stores called `embedded` or `servers`. Raises `UnknownNameError`."""
+    if location not in LOCATIONS:
+        raise UnknownNameError("location", location, list(LOCATIONS))
+    return LOCATIONS[location]
+
+
+def on_servers(manifest: Manifest) -> bool:
+    """Whether several processes may read the corpus at once."""
+    return manifest.dense_store == LOCATIONS["servers"].dense
+
+
+class Indexed(NamedTuple):
+    """A catalogue and the two indexes over it."""
+
+    catalogue: Catalogue
+    dense: DenseStore
+    lexical: LexicalStore
+
+
+@asynccontextmanager
+async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: bool = True) -> AsyncIterator[Indexed]:
+    """What lies in `folder` and belongs to it, closed at the end. With `mend`, a lost index is made again."""
+    lost = _lost(folder) if mend and not on_servers(manifest) else ()
+    for kind in lost:
+        await asyncio.to_thread(shutil.rmtree, folder / kind, ignore_errors=True)
+    dense_backend, lexical_backend = _backends(manifest)
+    dense_place, lexical_place = _places(settings, folder, manifest)
+    catalogue = await asyncio.to_thread(Catalogue, folder / catalogues.FILE_NAME, manifest.dimension)
+    async with (
+        _closing(catalogue),
+        dense_backend.open(dense_place, manifest.dimension) as dense,
+        lexical_backend.open(lexical_place) as lexical,
+    ):
+        if lost and catalogue.counts()[1]:
+            _LOG.warning("The corpus %r has lost its %s index: making it again.", manifest.name, " and ".join(lost))
+            await fill(catalogue, dense if "dense" in lost else None, lexical if "lexical" in lost else None)
+        yield Indexed(catalogue, dense, lexical)
+
+
+async def dropped_stores(settings: Settings, folder: Path, manifest: Manifest) -> None:
+    """Remove both indexes, wherever they lie."""
+    dense_backend, lexical_backend = _backends(manifest)
+    dense_place, lexical_place = _places(settings, folder, manifest)
+    await dense_backend.drop(dense_place)
+    await lexical_backend.drop(lexical_place)
+
+
+async def fill(
+    catalogue: Catalogue,
+    dense: DenseStore | None,
+    lexical: LexicalStore | None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Index everything that the catalogue holds, in the stores that are given."""
+    done, total = 0, catalogue.counts()[1]
+    for passages, vectors in catalogue.everything(_TOGETHER):
+        if dense is not None:
+            await dense.update(passages, vectors)
+        if lexical is not None:
+            await lexical.update(passages)
+        done += len(passages)
+        if on_progress is not None:
+            on_progress(done, total)
+
+
+def _lost(folder: Path) -> tuple[str, ...]:
+    """Embedded indexes whose files are gone: a search there would silently find nothing."""
+    return tuple(kind for kind in ("dense", "lexical") if not _has_files(folder / kind))
+
+
+def _has_files(index: Path) -> bool:
+    return index.is_dir() and any(file.name != ownership.FILE_NAME for file in index.iterdir())
+
+
+@asynccontextmanager
+async def _closing(catalogue: Catalogue) -> AsyncIterator[None]:
+    """Close a catalogue at the end."""
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(catalogue.close)
+
+
+def _backends(manifest: Manifest) -> tuple[DenseBackend, LexicalBackend]:
+    known = discover_stores()
+    if manifest.dense_store not in known.dense or manifest.lexical_store not in known.lexical:
+        names = f"{manifest.dense_store!r} and {manifest.lexical_store!r}"
+        raise CorpusError(f"The corpus {manifest.name!r} needs the stores {names}, not both of which are known here.")
+    return known.dense[manifest.dense_store], known.lexical[manifest.lexical_store]
+
+
+def _places(settings: Settings, folder: Path, manifest: Manifest) -> tuple[StorePlace, StorePlace]:
+    if on_servers(manifest) and not (settings.qdrant_url and settings.elasticsearch_url):
+        raise CorpusError(
+            f"The indexes of the corpus {manifest.name!r} lie on servers; set QDRANT_URL and ELASTICSEARCH_URL, "
+            f"or bring it back with `marag corpora copy {manifest.name} --to embedded`."
+        )
+    name = f"marag-{manifest.name}-{manifest.generation}"
+    dense = StorePlace(folder=folder / "dense", name=name, url=settings.qdrant_url, api_key=settings.qdrant_api_key)
+    lexical = StorePlace(
+        folder=folder / "lexical", name=name, url=settings.elasticsearch_url, api_key=settings.elasticsearch_api_key
+    )
+    return dense, lexical

@@ -1,0 +1,257 @@
+"""BM25 over titles and texts on an Elasticsearch server, through its async client.
+
+A corpus is one index of one shard, so that term statistics are those of the whole corpus. Titles and
+texts are analysed by Elasticsearch's `english` analyser (standard tokens, Porter stems; accents count,
+unlike in the embedded store) and scored by BM25 with k1 = 1.2 and b = 0.75, the sum of both fields.
+Scores have the scale of the embedded store's: Elasticsearch, too, multiplies by k1 + 1.
+
+The index is never refreshed but at the end of an update, so that searches see all of it or none. A
+server that restarts in the midst of one may show a part, which doing the update again completes.
+"""
+
+import re
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from hashlib import sha256
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ...errors import CorpusError, SettingsError
+from ..passage import Found, Passage
+from .bulk import Action, send
+from .ownership import CREATED_BY
+from .protocols import LexicalBackend, StorePlace
+from .rows import Row, best_rows_async, encodable, from_key, from_record, latest, to_key, to_record
+from .servers import BATCH_SECONDS, SEARCH_SECONDS, server_url, shown_url
+from .words import stop_words
+
+if TYPE_CHECKING:
+    from elasticsearch import AsyncElasticsearch
+
+_SETTING = "ELASTICSEARCH_URL"
+_FIELDS = ("title", "text")
+_ALL_WORDS = "english_all_words"
+_CONTENT_WORDS = "english_content_words"
+_SIMILARITY = "passage_bm25"
+_PAGE = 1000
+_MOST_ROWS = 10_000
+"""What Elasticsearch returns at most for one search."""
+_MOST_WORDS = 512
+"""Distinct words of a query that are searched: both fields together stay within 1,024 clauses."""
+_RETRIES = 2
+_WORD = re.compile(r"[a-z0-9_]+|\w")
+"""A word as far as the length of a query goes; of other scripts, every character."""
+
+
+class ElasticsearchStore:
+    """A `LexicalStore`; get one from `open_store`."""
+
+    def __init__(self, client: "AsyncElasticsearch", place: StorePlace) -> None:
+        self._client = client
+        self._place = place
+
+    async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
+        """Forget and index in bulk, then refresh once."""
+        positions, gone = latest(passages, removed)
+        actions = [Action(_document_id(passage_id), None) for passage_id in gone]
+        actions += [Action(_document_id(passages[at].id), _document(passages[at])) for at in positions]
+        if not actions:
+            return
+        with _translated(self._place):
+            await send(self._client.options(request_timeout=BATCH_SECONDS), self._place.name, actions)
+            await self._client.options(request_timeout=BATCH_SECONDS).indices.refresh(index=self._place.name)
+
+    async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]:
+        """The k best passages, at most 10,000; none for a query without a word."""
+        query = _query(text, among)
+        if query is None:
+            return []
+
+        async def fetch(limit: int) -> list[Row]:
+            with _translated(self._place):
+                response = await self._client.search(
+                    index=self._place.name,
+                    query=query,
+                    size=min(limit, _MOST_ROWS),
+                    source={"includes": ["id", "record"]},
+                    track_total_hits=False,
+                )
+            hits = response["hits"]["hits"]
+            return [Row(hit["_score"], from_key(hit["_source"]["id"]), hit["_source"]["record"]) for hit in hits]
+
+        rows = await best_rows_async(fetch, k)
+        return [Found(passage=from_record(row.record), score=row.score, lexical=row.score) for row in rows]
+
+    async def scan(self) -> AsyncIterator[Passage]:
+        """Every passage, in pages of one state of the index."""
+        with _translated(self._place):
+            opened = await self._client.open_point_in_time(index=self._place.name, keep_alive="5m")
+        point, after = {"id": opened["id"], "keep_alive": "5m"}, None
+        try:
+            while True:
+                with _translated(self._place):
+                    response = await self._client.search(
+                        pit=point, size=_PAGE, sort=["_shard_doc"], search_after=after, source={"includes": ["record"]}
+                    )
+                hits = response["hits"]["hits"]
+                if not hits:
+                    return
+                for hit in hits:
+                    yield from_record(hit["_source"]["record"])
+                point, after = {**point, "id": response["pit_id"]}, hits[-1]["sort"]
+        finally:
+            with _translated(self._place):
+                await self._client.close_point_in_time(id=point["id"])
+
+
+@asynccontextmanager
+async def open_store(place: StorePlace) -> AsyncIterator[ElasticsearchStore]:
+    """Create or reopen the place's index, and close the connection afterwards.
+
+    Raises `SettingsError` for a missing or malformed URL, a refused key or another product behind the
+    URL, `CorpusError` where the server cannot be reached or the index is not of this package's making.
+    """
+    async with _connected(place) as client:
+        with _translated(place):
+            if not await _exists(client, place):
+                await client.indices.create(index=place.name, settings=_settings(), mappings=_mappings())
+        yield ElasticsearchStore(client, place)
+
+
+async def drop_store(place: StorePlace) -> None:
+    """Remove the place's index; see `LexicalBackend`."""
+    async with _connected(place) as client:
+        with _translated(place):
+            if await _exists(client, place):
+                await client.indices.delete(index=place.name)
+
+
+LEXICAL = LexicalBackend(name="elasticsearch", open=open_store, drop=drop_store)
+
+
+@asynccontextmanager
+async def _connected(place: StorePlace) -> AsyncIterator["AsyncElasticsearch"]:
+    from elasticsearch import AsyncElasticsearch
+
+    parts = server_url(place, _SETTING)
+    port = parts.port or (443 if parts.scheme == "https" else 9200)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    user = {"basic_auth": (parts.username, parts.password or "")} if parts.username else {}
+    client = AsyncElasticsearch(
+        f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}",
+        **({"api_key": place.api_key.get_secret_value()} if place.api_key else user),
+        request_timeout=SEARCH_SECONDS,
+        max_retries=_RETRIES,
+        retry_on_status=(502, 503, 504),
+        retry_on_timeout=False,
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def _exists(client: "AsyncElasticsearch", place: StorePlace) -> bool:
+    """Whether there is such an index; `CorpusError` if there is, and this package did not make it."""
+    found = await client.indices.get(index=place.name, ignore_unavailable=True)
+    if not found.body:
+        return False
+    mark = found.body.get(place.name, {}).get("mappings", {}).get("_meta", {})
+    if mark.get("created_by") != CREATED_BY:
+        raise CorpusError(
+            f"The index {place.name!r} on the Elasticsearch server was not made by this package and is left alone; "
+            "choose another corpus name, or remove it there yourself."
+        )
+    return True
+
+
+def _settings() -> dict[str, Any]:
+    analysers = {_ALL_WORDS: "_none_", _CONTENT_WORDS: list(stop_words())}
+    return {
+        "number_of_shards": 1,
+        "refresh_interval": "-1",
+        "analysis": {"analyzer": {name: {"type": "english", "stopwords": words} for name, words in analysers.items()}},
+        "similarity": {_SIMILARITY: {"type": "BM25", "k1": 1.2, "b": 0.75}},
+    }
+
+
+def _mappings() -> dict[str, Any]:
+    text = {
+        "type": "text",
+        "analyzer": _ALL_WORDS,
+        "search_analyzer": _CONTENT_WORDS,
+        "similarity": _SIMILARITY,
+        "index_options": "freqs",
+    }
+    return {
+        "dynamic": "strict",
+        "_meta": {"created_by": CREATED_BY},
+        "properties": {
+            "id": {"type": "keyword", "ignore_above": 8191},
+            "doc_id": {"type": "keyword", "ignore_above": 8191},
+            "title": text,
+            "text": text,
+            "record": {"type": "keyword", "index": False, "doc_values": False},
+        },
+    }
+
+
+def _document(passage: Passage) -> dict[str, str]:
+    return {
+        "id": to_key(passage.id),
+        "doc_id": to_key(passage.doc_id),
+        "title": encodable(passage.title),
+        "text": encodable(passage.text),
+        "record": to_record(passage),
+    }
+
+
+def _document_id(passage_id: str) -> str:
+    """A digest: Elasticsearch takes 512 bytes at most."""
+    return sha256(to_key(passage_id).encode()).hexdigest()
+
+
+def _query(text: str, among: Collection[str] | None) -> dict[str, Any] | None:
+    """Any of the words in any of the fields; `match` knows no syntax. Nothing where there is no word.
+
+    Function words count only where there are no others ("The Who").
+    """
+    asked = " ".join(dict.fromkeys(encodable(text).lower().split()))
+    found = list(islice(_WORD.finditer(asked), _MOST_WORDS))
+    if not found or (among is not None and not among):
+        return None
+    functional = {word.group() for word in found} <= set(stop_words())
+    match = {"query": asked[: found[-1].end()], "analyzer": _ALL_WORDS if functional else _CONTENT_WORDS}
+    query: dict[str, Any] = {"should": [{"match": {field: match}} for field in _FIELDS], "minimum_should_match": 1}
+    if among is not None:
+        query["filter"] = [{"ids": {"values": [_document_id(passage_id) for passage_id in among]}}]
+    return {"bool": query}
+
+
+@contextmanager
+def _translated(place: StorePlace) -> Iterator[None]:
+    """Turns the client's faults into this package's."""
+    from elasticsearch import ApiError, TransportError
+
+    try:
+        yield
+    except (ApiError, TransportError) as error:
+        raise _fault(error, place) from error
+
+
+def _fault(error: Exception, place: StorePlace) -> CorpusError | SettingsError:
+    from elasticsearch import ApiError, SerializationError, UnsupportedProductError
+
+    server = shown_url(place.url or "")
+    if isinstance(error, (UnsupportedProductError, SerializationError)):
+        return SettingsError(f"What answers at {server!r} is not Elasticsearch; correct {_SETTING}.")
+    if not isinstance(error, ApiError):
+        return CorpusError(f"The Elasticsearch server at {server!r} does not answer; start it, or correct {_SETTING}.")
+    status, kind = error.meta.status, str(error.message)[:200]
+    if status == 401 or (status == 403 and "block" not in kind):
+        return SettingsError(f"The Elasticsearch server at {server!r} refuses the key; correct ELASTICSEARCH_API_KEY.")
+    if status < 500 and "x-elastic-product" not in error.meta.headers:
+        return SettingsError(f"What answers at {server!r} is not Elasticsearch; correct {_SETTING}.")
+    if "media_type_header" in kind:
+        return SettingsError(f"The Elasticsearch server at {server!r} is older than version 9; name a newer one.")
+    return CorpusError(f"The Elasticsearch server at {server!r} refuses a request ({status}, {kind}); look at its log.")

@@ -1,0 +1,224 @@
+"""How well and how fast retrieval works, over a corpus with queries and judgements beside it.
+
+The folder holds `corpus.jsonl` (or `.jsonl.gz`), `queries.jsonl` and `qrels.tsv`, as BEIR lays them out.
+The corpus is built once a data folder and content, and taken as it is afterwards.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+import typer
+
+from benchmarks.ranking import ranking_scores
+from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.editing import ensure_corpus
+from meta_agent_rag.retrieval.encoder import load_encoder
+from meta_agent_rag.retrieval.hybrid import HybridRetriever
+from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
+from meta_agent_rag.settings import Settings
+
+_DEEPEST = 20
+_INDEXED = 1024
+"""Passages of one measurement of indexing speed."""
+
+_Search: TypeAlias = Callable[[str, FloatVector], Awaitable[list[Found]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A corpus with queries and, for each, the ids of its relevant passages."""
+
+    name: str
+    passages: tuple[Passage, ...]
+    queries: tuple[str, ...]
+    relevant: tuple[frozenset[str], ...]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the measurement."""
+    app.command("retrieval")(retrieval)
+
+
+@reporting
+def retrieval(
+    corpus_dir: Annotated[Path, typer.Option(help="Folder with corpus.jsonl[.gz], queries.jsonl and qrels.tsv.")],
+    encoder: Annotated[str, typer.Option(help="Encoder of passages and queries.")] = "all-MiniLM-L6-v2",
+    rows: Annotated[str | None, typer.Option(help="Queries A-B by position, counted from 1; default: all.")] = None,
+    repeats: Annotated[int, typer.Option(help="Measurements of indexing speed on each side.")] = 3,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting, as NAME=VALUE.")] = None,
+    json_: Json = False,
+) -> None:
+    """Recall, rank and time of every switch, and indexing beside the bare encoder."""
+    settings = Settings.load(set_ or (), encoder=encoder)
+    result = asyncio.run(_measure(settings, _rows(read_judged(corpus_dir), rows), repeats))
+    if json_:
+        print_json(result)
+        return
+    say(f"{result['passages']} passages, {result['queries']} queries, encoder {result['encoder']}")
+    for name, scores in result["ablation"].items():
+        figures = "  ".join(f"{key} {scores[key]:5.1f}" for key in ("recall@2", "recall@5", "recall@10", "recall@20"))
+        say(f"{name:<18} {figures}  all@10 {scores['all@10']:5.1f}  p50 {scores['p50_ms']:.1f} ms")
+    say(
+        f"indexing {result['index_passages_per_s']:.1f} passages/s, {result['index_over_encoder']:.2f} of the bare encoder"
+    )
+
+
+def read_judged(folder: Path) -> Judged:
+    """Read a judged corpus. Raises `InputError` that names what is missing."""
+    corpus = next((file for file in (folder / "corpus.jsonl", folder / "corpus.jsonl.gz") if file.is_file()), None)
+    missing = [name for name in ("queries.jsonl", "qrels.tsv") if not (folder / name).is_file()]
+    if corpus is None or missing:
+        raise InputError(
+            f"{str(folder)!r} lacks {', '.join(missing) or 'corpus.jsonl'}; give a folder laid out as BEIR does."
+        )
+    passages = tuple(
+        Passage(id=row["id"], doc_id=row["id"], title=row["title"], text=row["text"]) for row in _jsonl(corpus)
+    )
+    wanted: dict[str, set[str]] = {}
+    for line in (folder / "qrels.tsv").read_text("utf-8").splitlines()[1:]:
+        query, passage, grade = line.split("\t")
+        if int(grade) > 0:
+            wanted.setdefault(query, set()).add(passage)
+    asked = [row for row in _jsonl(folder / "queries.jsonl") if row["_id"] in wanted]
+    return Judged(
+        name=folder.name,
+        passages=passages,
+        queries=tuple(row["text"] for row in asked),
+        relevant=tuple(frozenset(wanted[row["_id"]]) for row in asked),
+    )
+
+
+async def _measure(settings: Settings, judged: Judged, repeats: int) -> dict[str, Any]:
+    encoder = AsyncEncoder(load_encoder(settings).encoder)
+    speeds = await _indexing(settings, judged, encoder, repeats)
+    content = hashlib.sha256("".join(passage.id + passage.text for passage in judged.passages).encode()).hexdigest()
+    name = f"speed-{content[:12]}-{hashlib.sha256(encoder.name.encode()).hexdigest()[:8]}"
+    start = time.perf_counter()
+    await ensure_corpus(settings, name, judged.passages, encoder, replace=True)
+    built_s = time.perf_counter() - start
+    async with open_retriever(settings, name, encoder=encoder) as retriever:
+        vectors = await encoder.queries(judged.queries)
+        ablation = {label: await _ablated(judged, vectors, one) for label, one in _switches(retriever).items()}
+        encoding = await _encoding(judged, encoder)
+    chosen = ablation[_label(settings)]
+    folder = settings.marag_data_dir / "corpora" / name
+    return {
+        "corpus": judged.name,
+        "passages": len(judged.passages),
+        "queries": len(judged.queries),
+        "encoder": encoder.name,
+        **chosen,
+        "p50_ms_with_encoding": round(chosen["p50_ms"] + encoding["p50_ms"], 3),
+        "p95_ms_with_encoding": round(chosen["p95_ms"] + encoding["p95_ms"], 3),
+        **speeds,
+        "ensure_corpus_s": round(built_s, 2),
+        "bytes_on_disk": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+        "ablation": ablation,
+    }
+
+
+def _switches(whole: HybridRetriever) -> dict[str, _Search]:
+    """Each side alone, and each stage on top of the one before."""
+    corpus, plain = whole.corpus, replace(whole, links=False, reranker=None, blend_floor=0.0)
+
+    async def dense(query: str, vector: FloatVector) -> list[Found]:
+        return await corpus.dense.search(vector, _DEEPEST)
+
+    async def lexical(query: str, vector: FloatVector) -> list[Found]:
+        return await corpus.lexical.search(query, _DEEPEST)
+
+    stages: dict[str, _Search] = {"bm25": lexical, "dense": dense}
+    for fusion in ("rrf", "blend"):
+        stages[fusion] = replace(plain, fusion=fusion).candidates
+        stages[f"{fusion}+links"] = replace(plain, fusion=fusion, links=True).candidates
+        if whole.reranker is not None:
+            both = replace(plain, fusion=fusion, links=True, reranker=whole.reranker)
+            stages[f"{fusion}+links+reranker"] = both.candidates
+    return stages
+
+
+def _label(settings: Settings) -> str:
+    return settings.fusion + ("+links" if settings.links else "") + ("+reranker" if settings.reranker else "")
+
+
+async def _ablated(judged: Judged, vectors: FloatMatrix, search: _Search) -> dict[str, float]:
+    """Quality of a switch, and milliseconds a query, one query at a time, encoding excluded."""
+    rankings: list[list[str]] = []
+    milliseconds: list[float] = []
+    for query, vector in zip(judged.queries, vectors, strict=True):
+        start = time.perf_counter()
+        found = await search(query, vector)
+        milliseconds.append(1000 * (time.perf_counter() - start))
+        rankings.append([one.passage.id for one in found[:_DEEPEST]])
+    return {**ranking_scores(rankings, judged.relevant), **_percentiles(milliseconds)}
+
+
+async def _encoding(judged: Judged, encoder: AsyncEncoder) -> dict[str, float]:
+    """Milliseconds for encoding one query."""
+    milliseconds = []
+    for query in judged.queries:
+        start = time.perf_counter()
+        await encoder.queries([query])
+        milliseconds.append(1000 * (time.perf_counter() - start))
+    return _percentiles(milliseconds)
+
+
+async def _indexing(settings: Settings, judged: Judged, encoder: AsyncEncoder, repeats: int) -> dict[str, float]:
+    """Passages/s of building a corpus and of the encoder alone, in turns, on the same passages: medians."""
+    step = max(1, len(judged.passages) // _INDEXED)
+    some = judged.passages[::step][:_INDEXED]
+    texts = [passage.searchable() for passage in some]
+    await encoder.passages(texts[:32])
+    ours, bare = [], []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        await encoder.passages(texts)
+        bare.append(len(some) / (time.perf_counter() - start))
+        with tempfile.TemporaryDirectory() as folder:
+            elsewhere = settings.model_copy(update={"marag_data_dir": Path(folder)})
+            start = time.perf_counter()
+            await ensure_corpus(elsewhere, "speed", some, encoder)
+            ours.append(len(some) / (time.perf_counter() - start))
+    ratios = [one / other for one, other in zip(ours, bare, strict=True)]
+    return {
+        "index_passages_per_s": round(statistics.median(ours), 2),
+        "encoder_passages_per_s": round(statistics.median(bare), 2),
+        "index_over_encoder": round(statistics.median(ratios), 3),
+        "index_repeats": repeats,
+    }
+
+
+def _percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
+    p50, p95 = np.percentile(milliseconds, (50, 95))
+    return {"p50_ms": round(float(p50), 3), "p95_ms": round(float(p95), 3)}
+
+
+def _rows(judged: Judged, rows: str | None) -> Judged:
+    if rows is None:
+        return judged
+    first, dash, last = rows.partition("-")
+    if not (dash and first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= len(judged.queries)):
+        raise InputError(f"--rows {rows!r} is no range; write A-B, from 1 to {len(judged.queries)}.")
+    part = slice(int(first) - 1, int(last))
+    return replace(judged, queries=judged.queries[part], relevant=judged.relevant[part])
+
+
+def _jsonl(file: Path) -> Iterator[dict[str, Any]]:
+    opened = gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8")
+    with opened as lines:
+        for line in lines:
+            yield json.loads(line)

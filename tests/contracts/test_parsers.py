@@ -1,0 +1,356 @@
+"""What every parser promises, and what each makes of its format."""
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.errors import DuplicateNameError
+from meta_agent_rag.ingestion.document import Document
+from meta_agent_rag.ingestion.parsers import File, Parser, by_priority, discover_parsers
+from meta_agent_rag.ingestion.reading import read_document
+from meta_agent_rag.ingestion.refusal import Refused
+from tests.files import archive, pdf, rows, word, word_archive
+
+PARSERS = discover_parsers()
+GOOD = {
+    "pdf": ("a.pdf", pdf([["The Danube flows through ten countries."]])),
+    "docx": ("a.docx", word()),
+    "html": ("a.html", b"<html><body><p>The Danube flows through ten countries.</p></body></html>"),
+    "markdown": ("a.md", b"# Rivers\n\nThe Danube flows through ten countries.\n"),
+    "text": ("a.txt", b"The Danube flows through ten countries."),
+    "passages": ("a.jsonl", rows({"id": "1", "title": "Danube", "text": "It flows through ten countries."})),
+}
+HIDDEN = "\u202e\u200b\u2060\u00ad\U000e0041"
+
+
+def read(name: str, content: bytes) -> Document:
+    return read_document(File(name=name, content=content))
+
+
+def refusal(name: str, content: bytes) -> str:
+    with pytest.raises(Refused) as raised:
+        read(name, content)
+    assert raised.value.reason
+    return raised.value.kind
+
+
+def blocks(document: Document) -> list[tuple[str, str | None]]:
+    return [(block.text, block.section) for block in document.blocks]
+
+
+def test_every_format_has_a_parser() -> None:
+    assert {parser.kind for parser in PARSERS} == set(GOOD)
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.kind)
+def test_a_parser_reads_its_format_whatever_the_name(parser: Parser) -> None:
+    name, content = GOOD[parser.kind]
+    assert name.endswith(parser.suffixes)
+    document = read(name, content)
+    assert document.kind == parser.kind
+    assert document.title
+    assert "ten countries" in (document.text or document.rows[0].text)
+    other = "picture.jpg" if parser.kind != "markdown" else "A.MARKDOWN"  # Markdown is text: its name tells
+    assert read(other, content).kind == parser.kind
+
+
+@pytest.mark.parametrize("kind", sorted(GOOD))
+def test_no_parser_lets_anything_but_a_refusal_escape(kind: str) -> None:
+    name, content = GOOD[kind]
+    for cut in range(1, len(content), max(1, len(content) // 40)):
+        for damaged in (content[:cut], content[:cut] + b"\xff\x00<" + content[cut + 3 :]):
+            try:
+                document = read(name, damaged)
+            except Refused:
+                continue
+            assert "\0" not in document.text
+
+
+def test_two_parsers_of_one_kind_are_refused() -> None:
+    with pytest.raises(DuplicateNameError, match="'text'"):
+        by_priority([PARSERS[-1], PARSERS[-1]])
+
+
+# -- type and text
+
+
+def test_type_goes_by_content() -> None:
+    assert refusal("a.pdf", b"MZ\x90\0" + bytes(4096)) == "type"
+    assert refusal("a.txt", bytes(range(256)) * 20) == "type"
+    assert refusal("a.docx", archive({"good.txt": b"x", "../../evil.txt": b"y"})) == "type"
+    assert read("a.txt", b"<!DOCTYPE html><html><body>Hello there</body></html>").kind == "html"
+    assert read("a.html", b"Plain words without markup").kind == "html"
+    assert read("a.txt", b"%PDF- is how a PDF begins? Not this line, it is in the middle: %PDF-1.4"[5:]).kind == "text"
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.pdf", "a.docx", "a.jsonl"])
+def test_an_empty_file_is_refused_as_empty(name: str) -> None:
+    assert refusal(name, b"") == "empty"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", b" \n\t \n"),
+        ("a.pdf", pdf([[]])),
+        ("a.html", b"<html><script>alert(1)</script></html>"),
+        ("a.jsonl", b'{"id": "1", "title": "", "text": "  "}\n'),
+        ("a.docx", word_archive("<w:p/>")),
+    ],
+)
+def test_a_file_without_text_is_refused_as_such(name: str, content: bytes) -> None:
+    assert refusal(name, content) == "no_text"
+
+
+@pytest.mark.parametrize("kind", ["html", "markdown", "text", "passages"])
+def test_invisible_characters_are_gone_from_everything(kind: str) -> None:
+    name, content = GOOD[kind]
+    document = read(name, content.decode().replace("Danube", f"Dan{HIDDEN}ube").encode())
+    assert "Danube" in document.text + "".join(row.text + row.title for row in document.rows)
+    assert not set(HIDDEN) & set(document.text + document.title + "".join(row.text for row in document.rows))
+
+
+def test_invisible_characters_that_markup_spells_out_are_gone_too() -> None:
+    assert read("a.html", b"<p>ig&#x200b;no&#8238;re</p>").text == "ignore"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_texts_are_read_in_their_encoding(encoding: str) -> None:
+    text = "Die Donau fließt durch zehn Länder."
+    assert read("a.txt", text.encode(encoding)).text == text
+
+
+def test_damaged_and_foreign_text_is_read_without_nul() -> None:
+    assert read("a.txt", "Länder und Flüsse".encode() + b" \xff und Meere").text == "Länder und Flüsse \ufffd und Meere"
+    assert read("a.txt", "Länder".encode("cp1252")).text == "Länder"
+    assert read("a.txt", b"one\0two " * 1 + b"three words " * 50).text.startswith("onetwo")
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_text_or_refused(content: bytes) -> None:
+    try:
+        document = read("a.txt", content)
+    except Refused:
+        return
+    texts = [document.text, *(row.text for row in document.rows)]
+    assert all("\0" not in text for text in texts)
+    "".join(texts).encode("utf-8")
+
+
+# -- PDF
+
+
+def test_pdf_keeps_pages_outline_and_title() -> None:
+    document = read(
+        "a.pdf", pdf([["One."], ["Two."], ["Three."]], title="On Rivers", outline={"Source": 0, "Delta": 2})
+    )
+    assert (document.title, document.pages) == ("On Rivers", 3)
+    assert [(block.text, block.page, block.section) for block in document.blocks] == [
+        ("One.", 1, "Source"), ("Two.", 2, "Source"), ("Three.", 3, "Delta"),
+    ]  # fmt: skip
+
+
+def test_pdf_joins_divided_words_and_parts_paragraphs() -> None:
+    lines = [
+        "The Danube is the second longest river of Eu-",
+        "rope.",
+        "It flows through ten countries to the Black Sea.",
+    ]
+    assert [block.text for block in read("a.pdf", pdf([lines])).blocks] == [
+        "The Danube is the second longest river of Europe.",
+        "It flows through ten countries to the Black Sea.",
+    ]
+
+
+@pytest.mark.parametrize("stated", ["Microsoft Word - draft.doc", "untitled", "thesis.tex", None])
+def test_pdf_without_a_sensible_title_takes_its_first_line(stated: str | None) -> None:
+    assert read("a.pdf", pdf([["A History of Rivers"], ["Two."]], title=stated)).title == "A History of Rivers"
+
+
+def test_pdf_with_a_password_is_refused_and_an_empty_one_is_none() -> None:
+    assert refusal("a.pdf", pdf([["Secret."]], password="open sesame")) == "encrypted"
+    assert read("a.pdf", pdf([["Not secret."]], password="")).text == "Not secret."
+
+
+def test_pdf_that_is_a_drawing_is_refused_and_one_such_page_left_out() -> None:
+    drawing = ["x" * 60] * 40_000
+    assert refusal("a.pdf", pdf([drawing])) == "limit"
+    document = read("a.pdf", pdf([["Words."], drawing]))
+    assert document.text == "Words."
+    assert "page 2" in document.notes[0]
+
+
+def test_pdf_that_is_cut_off_is_refused() -> None:
+    assert refusal("a.pdf", b"%PDF-1.7\n1 0 obj\n<< /Type /Cata") == "unreadable"
+
+
+# -- DOCX
+
+
+def test_docx_keeps_headings_and_tables() -> None:
+    document = read("notes.docx", word(title="On Rivers"))
+    assert document.title == "On Rivers"
+    assert blocks(document) == [
+        ("Words before any heading.", None),
+        ("Rivers", "Rivers"),
+        ("The Danube flows through ten countries.", "Rivers"),
+        ("river | km\nDanube | 2850", "Rivers"),
+    ]
+    assert read("notes.docx", word()).title == "Rivers"
+
+
+def test_docx_bombs_are_refused_before_they_are_opened() -> None:
+    assert refusal("a.docx", word_archive("<w:p/>" * 400_000)) == "limit"
+    assert refusal("a.docx", word_archive("<w:p/>", extra={f"word/{n}.xml": b"" for n in range(10_001)})) == "limit"
+    large = File(name="a.docx", content=word(), unpacked_bytes=1000)
+    with pytest.raises(Refused, match="unpacks to more"):
+        read_document(large)
+
+
+def test_docx_entities_reach_nothing() -> None:
+    secret = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/hostname">]>'
+    text = "<w:p><w:r><w:t>Read: &e;</w:t></w:r></w:p>"
+    assert read("a.docx", word_archive(text, prologue=secret)).text == "Read:"
+    lol = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+    bomb = f'<!DOCTYPE x [<!ENTITY l0 "lol">{lol}]>'
+    assert refusal("a.docx", word_archive("<w:p><w:r><w:t>&l9;</w:t></w:r></w:p>", prologue=bomb)) in {"no_text", "unreadable"}
+
+
+def test_docx_that_is_damaged_encrypted_or_old_is_refused() -> None:
+    whole = word()
+    assert refusal("a.docx", whole[: len(whole) // 2]) == "unreadable"
+    ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100)
+    assert refusal("a.docx", ole + "EncryptedPackage".encode("utf-16-le")) == "encrypted"
+    assert refusal("a.docx", ole) == "type"
+    assert (
+        refusal("a.docx", word_archive("<w:tbl><w:tr><w:tc>" * 2000 + "</w:tc></w:tr></w:tbl>" * 2000)) == "unreadable"
+    )
+
+
+# -- HTML
+
+
+def test_html_keeps_title_headings_and_tables_and_drops_the_rest() -> None:
+    document = read(
+        "a.html",
+        b"""<html><head><title> On
+        Rivers </title><style>p {color: red}</style></head><body><nav>Home</nav><h1>Rivers</h1>
+        <p>The <b>Danube</b><br>flows.</p><script>alert(1)</script><template>no</template><!-- nor this -->
+        <div>Loose words<p>and a paragraph</p>and more</div><p hidden>unseen</p><p style="display: none">unseen</p>
+        <h2>Lengths</h2><table><tr><th>river</th><th>km</th></tr><tr><td>Danube</td><td><p>2850</p></td></tr></table>
+        <ul><li>one</li><li>two</li></ul><pre>a
+  b</pre></body></html>""",
+    )
+    assert document.title == "On Rivers"
+    assert blocks(document) == [
+        ("Rivers", "Rivers"), ("The Danube flows.", "Rivers"), ("Loose words", "Rivers"),
+        ("and a paragraph", "Rivers"), ("and more", "Rivers"), ("Lengths", "Lengths"),
+        ("river | km\nDanube | 2850", "Lengths"), ("one", "Lengths"), ("two", "Lengths"), ("a\n  b", "Lengths"),
+    ]  # fmt: skip
+
+
+def test_html_is_read_in_the_encoding_that_it_declares() -> None:
+    page = "<html><head><meta charset='{}'></head><body><p>Привет, мир и реки</p></body></html>"
+    for encoding in ("windows-1251", "utf-8", "koi8-r"):
+        assert read("a.html", page.format(encoding).encode(encoding)).text == "Привет, мир и реки"
+    assert read("a.html", page.format("utf-8").encode("utf-16")).text == "Привет, мир и реки"
+
+
+def test_html_may_be_nested_deeply() -> None:
+    assert read("a.html", b"<div>" * 20_000 + b"end" + b"</div>" * 20_000).text == "end"
+
+
+def test_long_tables_are_divided_between_rows() -> None:
+    cells = "".join(f"<tr><td>row {number}</td><td>{'x' * 50}</td></tr>" for number in range(200))
+    document = read("a.html", f"<table>{cells}</table>".encode())
+    assert len(document.blocks) > 4
+    assert all(line.startswith("row ") for block in document.blocks for line in block.text.split("\n"))
+    assert document.text.count("row ") == 200
+
+
+# -- Markdown
+
+
+def test_markdown_keeps_front_matter_headings_and_tables() -> None:
+    document = read(
+        "a.md",
+        b"---\ntitle: On Rivers\naliases: [Streams, 2001]\nalias: Waters\n---\nBefore.\n\n# Danube\n\nIt *flows*\n"
+        b"[far](http://x.y).\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nSub\n---\n\n```\ncode  here\n```\n"
+        b"<div><script>x</script>block</div>\n",
+    )
+    assert (document.title, document.aliases) == ("On Rivers", ("Streams", "2001", "Waters"))
+    assert blocks(document) == [
+        ("Before.", None), ("Danube", "Danube"), ("It flows far.", "Danube"), ("one", "Danube"), ("two", "Danube"),
+        ("a | b\n1 | 2", "Danube"), ("Sub", "Sub"), ("code  here", "Sub"), ("block", "Sub"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("front", ["title: [unclosed", "a: !!python/object/apply:os.system ['true']", "d: 2020-13-45"])
+def test_broken_or_unsafe_front_matter_is_taken_as_text(front: str) -> None:
+    document = read("a.md", f"---\n{front}\n---\n\n# Danube\n\nWords.\n".encode())
+    assert document.title == "Danube"
+    assert "front matter" in document.notes[0]
+
+
+def test_markdown_without_front_matter_is_called_by_its_heading_or_file() -> None:
+    assert read("notes.md", b"## Two\n\n# One\n\nx").title == "One"
+    assert read("notes.md", b"words alone").title == "notes"
+
+
+# -- text and passages
+
+
+def test_text_parts_paragraphs_and_joins_wrapped_lines() -> None:
+    wrapped = "The Danube is the second longest river of all of\nEurope, after the Volga which is longer by far.\n"
+    document = read("notes.txt", f"On Rivers\n\n{wrapped}\n \nshort\nlines\n".encode())
+    assert document.title == "On Rivers"
+    assert [block.text for block in document.blocks] == [
+        "On Rivers",
+        "The Danube is the second longest river of all of Europe, after the Volga which is longer by far.",
+        "short\nlines",
+    ]
+
+
+def test_passages_come_as_they_are() -> None:
+    content = rows({"id": "x", "title": "T", "text": "One\ud800."}, {"_id": 7, "text": "Two\u0085three", "extra": 1})
+    for name, packed in (
+        ("a.jsonl", content),
+        ("a.jsonl.gz", gzip.compress(content)),
+        ("b", b"\xef\xbb\xbf" + content),
+    ):
+        document = read(name, packed)
+        assert [(row.id, row.title, row.text) for row in document.rows] == [
+            ("x", "T", "One\ufffd."), ("7", "", "Two\nthree"),
+        ]  # fmt: skip
+        assert document.title == name[0]
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (b'{"id": "2", "text"', "line 2 is not"),
+        (b"[1]", "line 2 is not"),
+        (b'{"text": "no id"}', "id in line 2"),
+        (b'{"id": true, "text": "x"}', "id in line 2"),
+        (b'{"id": "1", "text": "again"}', "line 2 repeats the id '1'"),
+        (b'{"id": "2", "text": 5}', "line 2"),
+        (b"[" * 100_000, "line 2 is not"),
+    ],
+)
+def test_a_broken_row_is_named(broken: bytes, said: str) -> None:
+    with pytest.raises(Refused, match=said) as raised:
+        read("a.jsonl", rows({"id": "1", "text": "good"}) + broken + b"\n")
+    assert raised.value.kind == "unreadable"
+
+
+def test_gzip_is_bounded_and_may_be_damaged_or_foreign() -> None:
+    bomb = gzip.compress(b'{"id": "1", "text": "' + b"x" * 5_000_000)
+    with pytest.raises(Refused, match="unpacks to more than 1 MB") as raised:
+        read_document(File(name="a.jsonl.gz", content=bomb, unpacked_bytes=1024 * 1024))
+    assert raised.value.kind == "limit"
+    whole = gzip.compress(json.dumps({"id": "1", "text": "x" * 1000}).encode())
+    assert refusal("a.jsonl.gz", whole[:-9]) == "unreadable"
+    assert refusal("a.txt.gz", gzip.compress(b"just words")) == "type"

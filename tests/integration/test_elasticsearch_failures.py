@@ -1,0 +1,163 @@
+"""What the Elasticsearch store makes of a server that is busy, refuses, or is none: scripted replies over HTTP."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from meta_agent_rag.errors import CorpusError, SettingsError
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.stores import StorePlace, discover_stores
+from tests.servers import free_port
+
+STORE = discover_stores().lexical["elasticsearch"]
+NAME = "marag-busy"
+PRODUCT = {"X-Elastic-Product": "Elasticsearch"}
+OURS = {NAME: {"mappings": {"_meta": {"created_by": "meta-agent-rag"}}}}
+PASSAGES = [Passage(id=f"p{number}", doc_id="d", title="", text=f"Text {number}.") for number in range(4)]
+SECRET = "hush-0123456789"
+
+Reply = tuple[int, object]
+Answer = Callable[[list[str]], list[int]]
+
+
+class Scripted(ThreadingHTTPServer):
+    """Knows our index; answers bulk requests as `statuses` says, given the passage ids of the request."""
+
+    daemon_threads = True
+
+    def __init__(self, statuses: Answer, first: Reply = (200, OURS), headers: dict[str, str] = PRODUCT) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.statuses, self.first, self.headers = statuses, first, headers
+        self.bulks: list[list[str]] = []
+        self.refreshed = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def reply(self, path: str, body: str) -> Reply:
+        if path.startswith(f"/{NAME}/_bulk"):
+            lines = [json.loads(line) for line in body.splitlines()]
+            sent = [line["id"] for line in lines if "record" in line]
+            self.bulks.append(sent)
+            statuses = self.statuses(sent)
+            if statuses == [429] * 99:
+                return 429, {"error": {"type": "es_rejected_execution_exception"}, "status": 429}
+            error = {"type": "mapper_exception", "reason": "it does not fit"}
+            items = [{"index": {"status": one} | ({} if one < 300 else {"error": error})} for one in statuses]
+            return 200, {"errors": any(one >= 300 for one in statuses), "items": items}
+        if path.startswith(f"/{NAME}/_refresh"):
+            self.refreshed += 1
+            return 200, {}
+        return self.first
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Scripted
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        status, content = self.server.reply(self.path, body)
+        sent = json.dumps(content).encode()
+        self.send_response(status)
+        for name, value in {**self.server.headers, "Content-Type": "application/json"}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815  # the names that the library looks for
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing on the screen."""
+
+
+@contextmanager
+def serving(server: Scripted) -> Iterator[Scripted]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def place(url: str) -> StorePlace:
+    return StorePlace(folder=Path("unused"), name=NAME, url=url, api_key=SecretStr(SECRET))
+
+
+async def update(url: str) -> None:
+    async with STORE.open(place(url)) as store:
+        await store.update(PASSAGES)
+
+
+async def test_only_failed_items_are_sent_again_and_one_refresh_ends_it() -> None:
+    def busy_at_first(sent: list[str]) -> list[int]:
+        if len(sent) == 4:
+            return [201, 429, 201, 503]
+        return [429, 200] if len(server.bulks) == 2 else [200]
+
+    with serving(Scripted(busy_at_first)) as server:
+        await update(server.url)
+    assert server.bulks == [["p0", "p1", "p2", "p3"], ["p1", "p3"], ["p1"]]
+    assert server.refreshed == 1
+
+
+async def test_a_request_refused_as_a_whole_is_sent_again_as_a_whole() -> None:
+    with serving(Scripted(lambda sent: [429] * 99 if len(server.bulks) == 1 else [200] * len(sent))) as server:
+        await update(server.url)
+    assert server.bulks == [["p0", "p1", "p2", "p3"]] * 2
+
+
+async def test_an_item_that_is_refused_for_good_is_named_and_nothing_is_refreshed() -> None:
+    complaint = pytest.raises(CorpusError, match=r"2 passage.*'p1'.*it does not fit")
+    with serving(Scripted(lambda sent: [200, 400, 200, 400])) as server, complaint:
+        await update(server.url)
+    assert len(server.bulks) == 1
+    assert server.refreshed == 0
+
+
+async def test_tries_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("meta_agent_rag.retrieval.stores.bulk._FIRST_PAUSE", 0.001)
+    with serving(Scripted(lambda sent: [429] * len(sent))) as server, pytest.raises(CorpusError, match="'p0'"):
+        await update(server.url)
+    assert 3 <= len(server.bulks) <= 10
+    assert server.refreshed == 0
+
+
+async def test_nobody_there() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(CorpusError, match=f"{url}.*does not answer") as caught:
+        await STORE.drop(place(url))
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "error", "message"),
+    [
+        (401, PRODUCT, SettingsError, "refuses the key; correct ELASTICSEARCH_API_KEY"),
+        (403, PRODUCT, SettingsError, "refuses the key; correct ELASTICSEARCH_API_KEY"),
+        (200, {}, SettingsError, "not Elasticsearch"),
+        (404, {}, SettingsError, "not Elasticsearch"),
+        (500, PRODUCT, CorpusError, "refuses a request"),
+    ],
+)
+async def test_refusals_name_the_server_and_no_secret(
+    status: int, headers: dict[str, str], error: type[Exception], message: str
+) -> None:
+    body = {"error": {"type": "security_exception", "reason": "no"}, "status": status}
+    with serving(Scripted(lambda sent: [], first=(status, body), headers=headers)) as server:
+        for url in (server.url, server.url.replace("//", f"//elastic:{SECRET}@")):
+            with pytest.raises(error, match=message) as caught:
+                await STORE.drop(place(url))
+            assert server.url in str(caught.value)
+            assert SECRET not in str(caught.value)

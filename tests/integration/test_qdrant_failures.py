@@ -1,0 +1,80 @@
+"""How the Qdrant store chooses between gRPC and REST, and what it makes of a server that refuses or is none."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc.aio  # type: ignore[import-untyped]
+import pytest
+from pydantic import SecretStr
+from qdrant_client.grpc import CollectionExists, CollectionExistsResponse
+from qdrant_client.grpc.collections_service_pb2_grpc import CollectionsServicer, add_CollectionsServicer_to_server
+
+from meta_agent_rag.errors import CorpusError, SettingsError
+from meta_agent_rag.retrieval.stores import StorePlace, discover_stores
+from tests.integration.test_elasticsearch_failures import Scripted, serving
+from tests.servers import free_port
+
+STORE = discover_stores().dense["qdrant"]
+SECRET = "hush-0123456789"
+
+
+class Collections(CollectionsServicer):
+    """Has no collection, and tells so to whoever has the key."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def CollectionExists(self, request: Any, context: Any) -> Any:  # noqa: N802  # the name in the protocol
+        if dict(context.invocation_metadata()).get("api-key") != SECRET:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "Invalid API key")
+        self.asked.append(request.collection_name)
+        return CollectionExistsResponse(result=CollectionExists(exists=False))
+
+
+@asynccontextmanager
+async def grpc_server(port: int) -> AsyncIterator[Collections]:
+    server, collections = grpc.aio.server(), Collections()
+    add_CollectionsServicer_to_server(collections, server)  # type: ignore[no-untyped-call]
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    await server.start()
+    try:
+        yield collections
+    finally:
+        await server.stop(None)
+
+
+def place(url: str, key: str = SECRET) -> StorePlace:
+    return StorePlace(folder=Path("unused"), name="marag-choice", url=url, api_key=SecretStr(key))
+
+
+async def test_grpc_is_used_where_it_answers() -> None:
+    port = free_port()
+    async with grpc_server(port) as collections:
+        await STORE.drop(place(f"http://127.0.0.1:{port - 1}"))  # where nobody speaks REST
+    assert set(collections.asked) == {"marag-choice"}
+
+
+async def test_rest_is_used_where_grpc_is_not_for_us() -> None:
+    reply = (200, {"result": {"exists": False}, "status": "ok", "time": 0.0})
+    with serving(Scripted(lambda sent: [], first=reply, headers={})) as server:
+        port = int(server.url.rpartition(":")[2])
+        async with grpc_server(port + 1) as collections:
+            await STORE.drop(place(server.url, key="another"))
+    assert collections.asked == []
+
+
+async def test_nobody_there() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(CorpusError, match=f"{url}.*does not answer") as caught:
+        await STORE.drop(place(url))
+    assert SECRET not in str(caught.value)
+
+
+async def test_a_refused_key_names_the_server_and_the_setting() -> None:
+    reply = (401, {"status": {"error": "Invalid API key"}})
+    with serving(Scripted(lambda sent: [], first=reply, headers={})) as server:
+        with pytest.raises(SettingsError, match=f"{server.url}.*QDRANT_API_KEY") as caught:
+            await STORE.drop(place(server.url))
+        assert SECRET not in str(caught.value)

@@ -1,0 +1,90 @@
+"""`kill -9` in the midst of updates: the embedded dense store keeps what it said it has, and no halves."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.stores import StorePlace, discover_stores
+
+DIMENSION = 32
+BATCH = 600
+"""Passages of an update, more than the store sends to the engine at once."""
+KEPT = 3
+"""Updates whose passages stay; each removes those of the one before the last of them."""
+
+CHILD = """
+import asyncio, sys
+import numpy as np
+from meta_agent_rag.retrieval.stores import discover_stores
+from tests.integration.test_store_kills import DIMENSION, batch, outdated, place
+
+async def main(folder, number):
+    vectors = np.random.default_rng(number).normal(size=(len(batch(0)), DIMENSION)).astype("float32")
+    async with discover_stores().dense["qdrant-edge"].open(place(folder), DIMENSION) as store:
+        while True:
+            await store.update(batch(number), vectors, removed=outdated(number))
+            print(number, flush=True)
+            number += 1
+
+asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+"""
+
+
+def place(folder: str) -> StorePlace:
+    return StorePlace(folder=Path(folder), name="unused")
+
+
+def batch(number: int) -> list[Passage]:
+    """The passages of one update: those of the even ones come again, with another text, in the next."""
+    return [
+        Passage(id=f"{number // 2}-{position}", doc_id=str(number), title="", text=f"Update {number}.")
+        for position in range(BATCH)
+    ]
+
+
+def outdated(number: int) -> list[str]:
+    return [passage.id for passage in batch(number - 2 * KEPT)] if number >= 2 * KEPT else []
+
+
+def state_after(number: int) -> dict[str, str]:
+    """What the store holds once the update `number` is done."""
+    state: dict[str, str] = {}
+    for done in range(max(0, number - 4 * KEPT), number + 1):
+        for passage_id in outdated(done):
+            state.pop(passage_id, None)
+        state.update({passage.id: passage.text for passage in batch(done)})
+    return state
+
+
+async def test_an_acknowledged_update_outlives_a_kill_and_no_half_of_another_does(tmp_path: Path) -> None:
+    folder, pauses = tmp_path / "dense", random.Random(7)
+    done, killed_within = -1, 0
+    for _ in range(5):
+        acknowledged = _run_and_kill(folder, done + 1, pauses.uniform(0.05, 0.4))
+        async with discover_stores().dense["qdrant-edge"].open(place(str(folder)), DIMENSION) as store:
+            held = {passage.id: passage.text async for passage in store.scan()}
+        latest = max(done, acknowledged)
+        assert held in (state_after(latest), state_after(latest + 1))
+        killed_within += held == state_after(latest)
+        done = latest if held == state_after(latest) else latest + 1
+    assert done > 5
+    assert killed_within, "no kill came in the midst of an update"
+
+
+def _run_and_kill(folder: Path, number: int, pause: float) -> int:
+    """Have a child do updates from `number` on, kill it, and return the last one that it acknowledged."""
+    child = subprocess.Popen([sys.executable, "-c", CHILD, folder, str(number)], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    with child.stdout as output:
+        lines = [output.readline()]
+        time.sleep(pause)
+        child.send_signal(signal.SIGKILL)
+        lines += output.readlines()
+    child.wait()
+    complete = [int(line) for line in lines if line.endswith(b"\n")]
+    assert complete, "the child failed before its first update"
+    return complete[-1]

@@ -1,0 +1,72 @@
+"""Servers that tests start: one that speaks Elasticsearch's REST API, on a loopback port."""
+
+import ctypes
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+_START_SECONDS = 30
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server that runs as long as the tests do, and not longer."""
+    spec = find_spec("noida_db")
+    assert spec is not None
+    assert spec.origin is not None
+    binary = Path(spec.origin).with_name("noida-db")
+    binary.chmod(0o755)
+    port, folder = free_port(), tmp_path_factory.mktemp("elasticsearch")
+    command = [
+        str(binary),
+        "start",
+        "--data-dir",
+        str(folder),
+        "--only",
+        "elasticsearch",
+        "--elasticsearch-port",
+        str(port),
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent)  # noqa: PLW1509
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def free_port() -> int:
+    """A loopback port on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urlopen(url, timeout=1):
+                return
+        except (URLError, OSError):
+            time.sleep(0.05)
+    raise RuntimeError(f"the server at {url} did not start (exit code {process.poll()})")
+
+
+def _die_with_parent() -> None:
+    """A test session that is killed leaves no server behind."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)

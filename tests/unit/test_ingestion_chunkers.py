@@ -1,0 +1,219 @@
+"""Chunkers: every word is in a passage, none is too long, and nothing is cut where it need not be."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.errors import DuplicateNameError, SettingsError, UnknownNameError
+from meta_agent_rag.ingestion.chunkers import ChunkingOptions, by_name, discover_chunkers, prepared
+from meta_agent_rag.ingestion.chunkers.characters import cut as cut_characters
+from meta_agent_rag.ingestion.chunkers.sentence import cut as cut_sentences
+from meta_agent_rag.ingestion.document import Block, Document
+from meta_agent_rag.ingestion.token_counting import encoder_limit, passage_prefix, token_counter
+from meta_agent_rag.retrieval.hub import packaged_folder
+from meta_agent_rag.retrieval.passage import Passage
+
+MINILM = packaged_folder()
+PROSE = "The river rises in the hills. It is long, cold and deep. Dr. Holt measured it in 1901. Nobody did so again. "
+WILD = st.text(alphabet=st.sampled_from("ab \n\t.!?。\"')x\u00a0é🦆\u2028"), max_size=300) | st.text(max_size=120)
+DOCUMENTS = st.lists(st.tuples(WILD, st.sampled_from([None, "A", "B"])), max_size=8)
+
+Cutter = Callable[[Document], list[Passage]]
+
+
+def document(*blocks: tuple[str, str | None], title: str = "Rivers") -> Document:
+    kept = [Block(text=text.strip(), section=section) for text, section in blocks if text.strip()]
+    return Document(title=title, kind="text", blocks=tuple(kept))
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def by_characters(text: Document, characters: int = 64, overlap: int = 16) -> list[Passage]:
+    return list(cut_characters(text, "d", characters=characters, overlap=overlap))
+
+
+def by_sentences(text: Document, limit: int = 16) -> list[Passage]:
+    return list(cut_sentences(text, "d", count=words, limit=limit))
+
+
+def require_whole(text: Document, passages: Sequence[Passage]) -> None:
+    """Spans are exact and in order, ids are unique, and only white space lies outside."""
+    covered: set[int] = set()
+    earlier = (-1, -1)
+    for passage in passages:
+        assert passage.span is not None
+        start, end = passage.span
+        assert passage.text == text.text[start:end]
+        assert passage.text == passage.text.strip() != ""
+        assert earlier[0] < start
+        assert earlier[1] <= end
+        earlier = (start, end)
+        covered.update(range(start, end))
+    assert all(character.isspace() for place, character in enumerate(text.text) if place not in covered)
+    assert len({passage.id for passage in passages}) == len(passages)
+
+
+@given(DOCUMENTS, st.integers(1, 80), st.data())
+def test_characters_keep_all_words_within_the_limit(
+    blocks: list[tuple[str, str | None]], most: int, data: st.DataObject
+) -> None:
+    text = document(*blocks)
+    overlap = data.draw(st.integers(0, most - 1))
+    passages = by_characters(text, most, overlap)
+    require_whole(text, passages)
+    assert all(len(passage.text) <= most for passage in passages)
+    assert passages == by_characters(text, most, overlap)
+
+
+@given(DOCUMENTS, st.integers(4, 40))
+def test_sentences_keep_all_words_within_the_limit(blocks: list[tuple[str, str | None]], limit: int) -> None:
+    text = document(*blocks)
+    passages = by_sentences(text, limit)
+    require_whole(text, passages)
+    assert all(words(passage.searchable()) <= limit for passage in passages)
+    assert passages == by_sentences(text, limit)
+
+
+@given(st.text(alphabet="ab .\n", max_size=400))
+def test_a_word_is_cut_only_where_it_is_too_long(raw: str) -> None:
+    text = document((raw, None))
+    for passage in by_characters(text, 20, 5):
+        assert passage.span is not None
+        start, end = passage.span
+        for place in (start, end):
+            within = 0 < place < len(text.text) and not (text.text[place - 1] + text.text[place]).strip() == ""
+            inside_word = within and not text.text[place - 1].isspace() and not text.text[place].isspace()
+            if inside_word:
+                left = len(text.text[:place].split()[-1])
+                right = len(text.text[place:].split()[0])
+                assert left + right > 20 or text.text[place - 1] in ".\n"
+
+
+def test_characters_are_cut_at_sentences_and_overlap() -> None:
+    passages = by_characters(document((PROSE * 5, None)), 128, 40)
+    assert all(passage.text.endswith(".") for passage in passages)
+    assert all(passage.text.startswith(("The", "It", "Dr.", "Nobody", "Holt")) for passage in passages)
+    spans = [passage.span or (0, 0) for passage in passages]
+    assert all(0 < first[1] - second[0] <= 40 for first, second in zip(spans, spans[1:], strict=False))
+
+
+def test_passages_keep_to_their_section_and_know_their_pages() -> None:
+    text = Document(
+        title="Rivers",
+        kind="pdf",
+        blocks=(
+            Block(text="Danube", section="Danube", page=1),
+            Block(text=PROSE * 2, section="Danube", page=1),
+            Block(text=PROSE.strip(), section="Danube", page=2),
+            Block(text="Rhine", section="Rhine", page=3),
+            Block(text=PROSE.strip(), section="Rhine", page=3),
+        ),
+    )
+    passages = by_characters(text, 2000, 0)
+    assert [(passage.section, passage.start_page, passage.end_page) for passage in passages] == [
+        ("Danube", 1, 2), ("Rhine", 3, 3),
+    ]  # fmt: skip
+    assert passages[1].text.startswith("Rhine\n\n")
+    assert all(passage.title == "Rivers" and passage.doc_id == "d" for passage in passages)
+
+
+def test_a_section_too_short_to_stand_alone_is_joined_with_the_next() -> None:
+    text = document(("Part One", "Part One"), ("The Source", "The Source"), (PROSE, "The Source"), ("End.", "End"))
+    (passage,) = by_characters(text, 2000, 0)
+    assert passage.section == "The Source"
+    assert passage.text.startswith("Part One")
+
+
+def test_an_unchanged_passage_keeps_its_id() -> None:
+    first = by_characters(document((PROSE * 3, "A"), ("Rapids follow the source at once.", "B")))
+    second = by_characters(document(("A new beginning of the text.", "0"), (PROSE * 3, "A"),
+                                    ("Rapids follow the source at once.", "B")))  # fmt: skip
+    kept = {passage.id for passage in first} & {passage.id for passage in second}
+    assert len(kept) == len(first)
+    renamed = by_characters(replace(document((PROSE * 3, "A")), title="Other"))
+    assert not {passage.id for passage in renamed} & {passage.id for passage in first}
+
+
+def test_sentences_are_whole_counted_and_overlap() -> None:
+    passages = by_sentences(document((PROSE * 8, None)), 40)
+    ends = {"hills.", "deep.", "1901.", "again."}
+    assert all(passage.text.split()[-1] in ends for passage in passages)
+    assert not any(passage.text.startswith("Holt") for passage in passages), "Dr. ends no sentence"
+    assert all(20 <= words(passage.searchable()) <= 40 for passage in passages)
+    for before, after in zip(passages, passages[1:], strict=False):
+        assert before.end_sentence is not None
+        assert after.start_sentence is not None
+        assert before.end_sentence - 1 <= after.start_sentence <= before.end_sentence + 1
+        assert before.span is not None
+        assert after.span is not None
+    assert passages[0].start_sentence == 0
+    assert passages[-1].end_sentence == 31
+    assert any(
+        before.end_sentence == after.start_sentence for before, after in zip(passages, passages[1:], strict=False)
+    )
+
+
+def test_a_sentence_longer_than_a_passage_is_cut_between_words() -> None:
+    passages = by_sentences(document((" ".join(f"word{number}" for number in range(100)) + ".", None)), 16)
+    require_whole(document((" ".join(f"word{number}" for number in range(100)) + ".", None)), passages)
+    assert all(passage.text.startswith("word") for passage in passages)
+    assert {passage.end_sentence for passage in passages} == {0}
+
+
+@pytest.mark.skipif(MINILM is None, reason="the packaged encoder is not installed")
+def test_sentences_fill_what_the_packaged_encoder_reads() -> None:
+    count = token_counter(MINILM)
+    assert encoder_limit(MINILM) == 256
+    assert count("a river " * 300) == 602, "neither cut nor padded"
+    text = document((PROSE * 60, None), title="The rivers of the north")
+    passages = list(cut_sentences(text, "d", count=count, limit=256))
+    sizes = [count(passage.searchable()) for passage in passages]
+    assert max(sizes) <= 256
+    assert min(sizes) >= 128
+    assert sorted(sizes)[1] > 230
+    endless = list(cut_sentences(document(("x" * 20_000, None)), "d", count=count, limit=256))
+    assert max(len(passage.text) for passage in endless) <= 256 * 8
+
+
+def test_without_a_tokenizer_words_are_counted(tmp_path: Path) -> None:
+    assert token_counter(None)("three small words") == 3
+    assert token_counter(tmp_path)("three small words") == 3
+    assert encoder_limit(tmp_path) == 512
+    (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": 1e30}')
+    (tmp_path / "config.json").write_text('{"max_position_embeddings": 384}')
+    (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {"query": "q: ", "passage": "p: "}}')
+    assert encoder_limit(tmp_path) == 384
+    assert passage_prefix(tmp_path, "any") == "p: "
+    assert passage_prefix(None, "any") == ""
+
+
+@pytest.mark.parametrize(
+    "cutter", [lambda text: by_characters(text, 512, 64), by_sentences], ids=["characters", "sentence"]
+)
+def test_text_without_a_space_takes_time_in_proportion(cutter: Cutter) -> None:
+    short, long = document(("x" * 50_000, None)), document(("x" * 200_000, None))
+    seconds = []
+    for text in (short, long):
+        began = time.process_time()
+        cutter(text)
+        seconds.append(time.process_time() - began)
+    assert seconds[1] < 10 * seconds[0] + 1.0
+
+
+def test_chunkers_are_called_with_their_parameters() -> None:
+    assert sorted(discover_chunkers()) == ["characters", "sentence"]
+    assert prepared(ChunkingOptions()).name == "characters-512-64"
+    assert prepared(ChunkingOptions(chunker="sentence", token_limit=256)).name == "sentence-256"
+    with pytest.raises(UnknownNameError, match="no chunker 'words'"):
+        prepared(ChunkingOptions(chunker="words"))
+    with pytest.raises(SettingsError, match="CHUNK_OVERLAP is 512"):
+        prepared(ChunkingOptions(overlap=512))
+    with pytest.raises(DuplicateNameError, match="'sentence'"):
+        by_name([discover_chunkers()["sentence"]] * 2)

@@ -1,0 +1,186 @@
+"""Edits: each document whole or not at all, nothing encoded twice, whatever interrupts."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.errors import CorpusError, InputError
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus import list_corpora, open_corpus, read_documents
+from meta_agent_rag.retrieval.editing import edit_corpus
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.vectors import FloatMatrix
+from meta_agent_rag.settings import Settings
+
+
+class Counting(HashEncoder):
+    """Remembers what it encoded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        self.seen.extend(texts)
+        return super().encode_passages(texts)
+
+
+def document(id_: str, version: str = "1") -> DocumentRecord:
+    return DocumentRecord(
+        id=id_, source=f"/{id_}", title=id_, kind="text", content_hash=version, aliases=(f"The {id_}",)
+    )
+
+
+def pages(id_: str, *texts: str) -> list[Passage]:
+    return [Passage(id=f"{id_}-{text}", doc_id=id_, title=id_, text=f"{text} of {id_}") for text in texts]
+
+
+def at(folder: Path) -> Settings:
+    return Settings.load(marag_data_dir=folder)
+
+
+async def texts(folder: Path, query: str) -> set[str]:
+    async with open_corpus(at(folder), "c", "hash-64", 64) as corpus:
+        found = {one.passage.text for one in await corpus.lexical.search(query, 99)}
+        vector = (await AsyncEncoder(HashEncoder()).queries([query]))[0]
+        dense = {one.passage.text for one in await corpus.dense.search(vector, 99)}
+        assert found <= dense
+        return found
+
+
+async def test_documents_come_change_and_go(tmp_path: Path) -> None:
+    encoder = Counting()
+    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="x") as editor:
+        await editor.put(document("a"), pages("a", "one", "two"))
+        await editor.put(document("b"), pages("b", "one"))
+    assert [(one.id, one.passages) for one in read_documents(tmp_path, "c")] == [("a", 2), ("b", 1)]
+    encoder.seen.clear()
+    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="x") as editor:
+        assert editor.passage_owner(["a-one", "b-one", "nobody"]) == {"a-one": "a", "b-one": "b"}
+        await editor.put(document("a", "2"), pages("a", "two", "three"))
+        await editor.remove(["b", "unknown"])
+    assert len(encoder.seen) == 1, "an unchanged passage of a changed document keeps its vector"
+    assert await texts(tmp_path, "a b one two three") == {"two of a", "three of a"}
+    (manifest,) = list_corpora(tmp_path)
+    assert (manifest.documents, manifest.passages) == (1, 2)
+
+
+async def test_a_passage_belongs_to_one_document(tmp_path: Path) -> None:
+    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
+        await editor.put(document("a"), pages("a", "one"))
+        with pytest.raises(InputError, match="'a-one' belongs to the document 'a'"):
+            await editor.put(document("b"), pages("a", "one"))
+        with pytest.raises(InputError, match="Two passages"):
+            await editor.put(document("b"), [*pages("b", "one"), *pages("b", "one")])
+    assert await texts(tmp_path, "one") == {"one of a"}
+
+
+async def test_an_interrupted_edit_goes_on_without_encoding_twice(tmp_path: Path) -> None:
+    encoder = Counting()
+
+    def stop(done: int, wanted: int) -> None:
+        if done >= 512:
+            raise asyncio.CancelledError
+
+    many = pages("a", *(f"n{number}" for number in range(1500)))
+    with pytest.raises(asyncio.CancelledError):
+        async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="x", on_progress=stop) as editor:
+            await editor.put(document("a"), many)
+    assert len(encoder.seen) == 512
+    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="x") as editor:
+        await editor.put(document("a"), many)
+    assert len(encoder.seen) == len(set(encoder.seen)) == 1500
+    assert list_corpora(tmp_path)[0].passages == 1500
+
+
+async def test_what_was_staged_and_is_not_asked_for_again_is_forgotten(tmp_path: Path) -> None:
+    with pytest.raises(KeyError):
+        async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
+            await editor.put(document("gone"), pages("gone", "one"))
+            raise KeyError
+    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
+        await editor.put(document("b"), pages("gone", "one"))
+    assert [one.id for one in read_documents(tmp_path, "c")] == ["b"]
+
+
+async def test_another_encoder_or_chunker_needs_a_rebuild(tmp_path: Path) -> None:
+    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
+        await editor.put(document("a"), pages("a", "one"))
+    for encoder, chunker in ((HashEncoder(32), "x"), (HashEncoder(), "y")):
+        with pytest.raises(CorpusError, match=r"marag ingest PATH... --corpus c --rebuild"):
+            async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker=chunker):
+                pass
+    with pytest.raises(KeyError):
+        async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="y", rebuild=True) as editor:
+            await editor.put(document("b"), pages("b", "one"))
+            await editor.publish()
+            raise KeyError
+    assert await texts(tmp_path, "one") == {"one of a"}, "the earlier corpus stays until the new one is whole"
+    encoder = Counting()
+    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="y", rebuild=True) as editor:
+        assert [one.id for one in editor.documents()] == ["b"], "the rebuild goes on"
+        await editor.put(document("b"), pages("b", "one"))
+    assert encoder.seen == []
+    assert await texts(tmp_path, "one") == {"one of b"}
+    assert list_corpora(tmp_path)[0].chunker == "y"
+
+
+KILLED = """
+import asyncio, os, sys
+from pathlib import Path
+from meta_agent_rag.retrieval import catalogue
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.editing import edit_corpus
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.settings import Settings
+
+die_at = sys.argv[2]
+for name in ("stage", "add_vectors", "publishing", "published", "forget_stale"):
+    original = getattr(catalogue.Catalogue, name)
+    def make(name=name, original=original):
+        def wrapped(self, *args, **kwargs):
+            if name == die_at and not (name == "stage" and args[0].id == "a"):
+                os._exit(9)
+            return original(self, *args, **kwargs)
+        return wrapped
+    setattr(catalogue.Catalogue, name, make())
+
+async def main():
+    settings = Settings.load(marag_data_dir=Path(sys.argv[1]))
+    async with edit_corpus(settings, "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
+        for id_ in ("a", "b"):
+            passages = [Passage(id=f"{id_}-{t}", doc_id=id_, title=id_, text=f"{t} of {id_}") for t in ("two", "new")]
+            await editor.put(DocumentRecord(id=id_, source=f"/{id_}", title=id_, kind="text", content_hash="2"), passages)
+asyncio.run(main())
+"""
+
+OLD = {"one of a", "two of a"}
+NEW = {"two of a", "new of a", "two of b", "new of b"}
+
+
+@pytest.mark.parametrize(
+    ("die_at", "left"),
+    [("stage", OLD), ("add_vectors", OLD), ("publishing", OLD), ("published", NEW), ("forget_stale", NEW)],
+)
+async def test_a_kill_leaves_each_document_whole(die_at: str, left: set[str], tmp_path: Path) -> None:
+    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
+        await editor.put(document("a"), pages("a", "one", "two"))
+    command = [sys.executable, "-c", KILLED, str(tmp_path), die_at]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+    assert done.returncode == 9, done.stderr
+    assert await texts(tmp_path, "one two new") == left
+    (manifest,) = list_corpora(tmp_path)
+    assert manifest.passages == len(left)
+    assert manifest.checksum
+    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
+        for id_ in ("a", "b"):
+            await editor.put(document(id_, "2"), pages(id_, "two", "new"))
+    assert await texts(tmp_path, "one two new") == NEW

@@ -1,0 +1,131 @@
+"""Links across hops: the second passage, which shares no word with the question."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.retrieval import links
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus import Corpus, open_corpus
+from meta_agent_rag.retrieval.editing import edit_corpus
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import HybridRetriever
+from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.settings import Settings
+
+QUESTION = "Where was the director of Northern Harbour born?"
+TEXTS = {
+    "film": ("Northern Harbour (film)", "Northern Harbour is a 1951 drama directed by Ilse Brandvold."),
+    "director": ("Ilse Brandvold", "Brandvold came into the world in Tromso and studied law."),
+    "other": ("Director", "A director leads a film, an opera or a company and was once born."),
+    "remake": ("The Quiet Pier", "A remake of Northern Harbour by somebody else."),
+    "unrelated": ("Basalt", "Basalt is a volcanic rock found on many islands."),
+    **{f"twin{number}": ("Halvard", f"Halvard is the name of village number {number}.") for number in range(7)},
+    "village": ("Sorvik", "Sorvik lies near Halvard, where Northern Harbour was shown."),
+}
+PASSAGES = [Passage(id=id_, doc_id=id_, title=title, text=text) for id_, (title, text) in TEXTS.items()]
+
+
+@pytest.fixture
+async def corpus(tmp_path: Path) -> AsyncIterator[Corpus]:
+    settings = Settings.load(marag_data_dir=tmp_path)
+    encoder = AsyncEncoder(HashEncoder())
+    async with edit_corpus(settings, "films", encoder, chunker="none") as editor:
+        for passage in PASSAGES:
+            record = DocumentRecord(
+                id=passage.id, source=passage.id, title=passage.title, kind="text", content_hash="1",
+                aliases=("The Harbour Woman",) if passage.id == "director" else (),
+            )  # fmt: skip
+            await editor.put(record, [passage])
+    async with open_corpus(settings, "films", "hash-64", 64) as opened:
+        yield opened
+
+
+def retriever(corpus: Corpus, **changes: Any) -> HybridRetriever:
+    return replace(HybridRetriever(corpus=corpus, encoder=AsyncEncoder(HashEncoder()), pool=3), **changes)
+
+
+async def test_the_passage_that_the_first_one_names_comes_second(corpus: Corpus) -> None:
+    found = (await retriever(corpus).retrieve([QUESTION], k=2)).found
+    assert [one.passage.id for one in found] == ["film", "director"]
+    assert found[1].via == "film"
+    assert found[0].via is None
+    without = await retriever(corpus, links=False).retrieve([QUESTION], k=20)
+    assert all(one.via is None for one in without.found)
+
+
+async def test_every_candidate_has_the_scores_of_both_sides(corpus: Corpus) -> None:
+    found = (await retriever(corpus).retrieve([QUESTION], k=20)).found
+    assert all(one.dense is not None for one in found)
+    unlinked = {
+        one.passage.id: one for one in (await retriever(corpus, links=False, pool=50).retrieve([QUESTION], k=50)).found
+    }
+    for one in found:
+        other = unlinked[one.passage.id]
+        assert one.dense == pytest.approx(other.dense, abs=2e-5)
+        assert one.lexical == other.lexical
+
+
+async def test_an_alias_of_a_document_is_a_name_too(corpus: Corpus) -> None:
+    found = (
+        await retriever(corpus, pool=1).retrieve(["What did the Harbour Woman study? The Harbour Woman!"], k=1)
+    ).found
+    assert found[0].passage.id == "director"
+
+
+async def test_a_name_with_many_bearers_leads_nowhere(corpus: Corpus) -> None:
+    ids = {id_ for id_ in (await retriever(corpus).retrieve(["Tell me about Sorvik"], k=50)).pool_ids}
+    assert not any(id_.startswith("twin") for id_ in ids)
+
+
+async def test_what_links_bring_in_is_bounded(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "MOST_LINKED", 0)
+    around = links.neighbourhood(QUESTION, [Found(passage=PASSAGES[0], score=1.0)], corpus)
+    assert around.links == ()
+    assert around.anchors == {"film"}
+
+
+async def test_each_part_of_the_sum() -> None:
+    film, director, remake = PASSAGES[0], PASSAGES[1], PASSAGES[3]
+    around = links.Neighbourhood(
+        anchors=frozenset({"film"}), links=(links.Link("film", "director", 2),), passages={"film": film}
+    )
+    candidates = [
+        Found(passage=film, score=0.0, dense=0.5, lexical=10.0),
+        Found(passage=director, score=0.0, dense=-0.2, lexical=None),
+        Found(passage=remake, score=0.0, dense=None, lexical=5.0),
+    ]
+    scores = {one.passage.id: one.score for one in links.ranked("Northern Harbour director born", candidates, around)}
+    assert scores["film"] == pytest.approx(0.5 + 1.0 + 1.0)
+    assert scores["director"] == pytest.approx((1 + 2 / 4) / 2), "half, since two bear the name"
+    assert scores["remake"] == pytest.approx(0.5 + 2 / 4), "it names the film: a link back"
+
+
+@pytest.mark.parametrize("query", ["?!", "the of and", "\ud800", "a\0b", "Northern " * 2000, "東京", "x"])
+async def test_odd_questions_are_harmless(query: str, corpus: Corpus) -> None:
+    await retriever(corpus).retrieve([query], k=3)
+
+
+async def test_under_the_blend_a_floor_keeps_the_irrelevant_out(corpus: Corpus) -> None:
+    blended = retriever(corpus, fusion="blend", blend_floor=0.99, links=False)
+    nothing = await blended.retrieve(["Ilse Brandvold"], k=2)
+    assert nothing.found == ()
+    assert "unable to find relevant content" in nothing.dropped[0].reason
+    assert len(nothing.dropped) == 2
+    open_ = await replace(blended, blend_floor=0.0).retrieve(["Ilse Brandvold"], k=2)
+    assert [one.passage.id for one in open_.found][0] == "director" or open_.found
+
+
+async def test_a_link_from_something_relevant_passes_the_floor(corpus: Corpus) -> None:
+    best = (await retriever(corpus, fusion="blend", blend_floor=0.0).retrieve([QUESTION], k=5)).found
+    scores = {one.passage.id: one for one in best}
+    from meta_agent_rag.retrieval.hybrid import confidence
+
+    floor = (confidence(scores["film"]) + confidence(scores["director"])) / 2
+    assert confidence(scores["director"]) < floor
+    found = (await retriever(corpus, fusion="blend", blend_floor=floor).retrieve([QUESTION], k=5)).found
+    assert [one.passage.id for one in found][:2] == ["film", "director"]

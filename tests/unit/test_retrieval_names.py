@@ -1,0 +1,55 @@
+"""Names as readers compare them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.retrieval.names import LONGEST_NAME, mentioned, name_keys, plain, possible_names, words
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("Béla Bartók", "bela bartok"), ("Kenan &amp; Kel", "Kenan & Kel"), ("Love & Other Drugs", "Love and Other Drugs"),
+        ("Spider-Man", "Spider Man"), ("\u00c5ngstr\u00f6m", "A\u030angstro\u0308m"), ("AC/DC", "ac dc"),
+    ],
+)  # fmt: skip
+def test_equal_names(left: str, right: str) -> None:
+    assert words(left) == words(right)
+    assert name_keys(left) == name_keys(right)
+
+
+@pytest.mark.parametrize(
+    ("title", "keys"),
+    [
+        ("Crash (2004 film)", [("crash 2004 film", True), ("crash", False)]),
+        ("Crash", [("crash", True)]),
+        ("(500) Days", [("500 days", True)]),
+        ("(film)", [("film", True)]),
+        ("", []),
+        ("?!", []),
+    ],
+)
+def test_keys_of_a_title(title: str, keys: list[tuple[str, bool]]) -> None:
+    assert [tuple(key) for key in name_keys(title)] == keys
+
+
+def test_the_first_and_longest_name_counts() -> None:
+    names = {"new york", "new york city", "city hall", "york"}
+    assert mentioned("New York City Hall and New York", names) == ["new york city", "new york"]
+
+
+def test_a_name_begins_with_a_capital_where_the_text_has_any() -> None:
+    assert mentioned("The band played Crash in Band", {"band", "crash"}) == ["crash", "band"]
+    assert mentioned("the lead of crash", {"crash"}) == ["crash"]
+    assert mentioned("东京 is big", {"东京"}) == ["东京"]
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_harmless(text: str) -> None:
+    possible = possible_names(text)
+    assert all(1 <= len(name.split(" ")) <= LONGEST_NAME for name in possible)
+    found = mentioned(text, possible)
+    assert set(found) <= set(possible)
+    assert all(f" {name} " in plain(text) for name in found)
+    assert all(key.key for key in name_keys(text))

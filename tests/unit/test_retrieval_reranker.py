@@ -1,0 +1,118 @@
+"""The optional cross-encoder, with a tiny one of random weights: there is none to download in a test."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.retrieval import hub
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.reranker import load_reranker
+from meta_agent_rag.settings import Settings
+
+PACKAGED = hub.packaged_folder()
+pytestmark = pytest.mark.skipif(PACKAGED is None, reason="the packaged tokenizer is not installed")
+
+
+def tiny(folder: Path, labels: int) -> Path:
+    """A cross-encoder of two layers whose weights are random and yet always the same."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(7)
+    tokenizer = AutoTokenizer.from_pretrained(str(PACKAGED))
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        initializer_range=0.5,
+    )
+    config.num_labels = labels
+    BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny(tmp_path_factory.mktemp("reranker"), labels=1)
+
+
+def passage(text: str, title: str = "") -> Passage:
+    return Passage(id=text, doc_id=text, title=title, text=text)
+
+
+WORDS = ["river", "town", "war", "tax", "banana", "cat", "novel", "director", "bridge", "season"]
+PASSAGES = [passage(" ".join(random.Random(seed).choices(WORDS, k=3 + seed)), f"Title {seed}") for seed in range(40)]
+
+
+def test_there_is_none_by_default() -> None:
+    assert load_reranker(Settings.load()) is None
+
+
+async def test_scores_belong_to_their_passages_in_any_order_and_batch(model: Path) -> None:
+    reranker = load_reranker(Settings.load(reranker=str(model)))
+    assert reranker is not None
+    scores = await reranker.rerank("Who directed the novel?", PASSAGES)
+    assert all(type(score) is float for score in scores)
+    assert len({round(score, 6) for score in scores}) > 20, "a model that tells nothing apart tests nothing"
+    again = load_reranker(Settings.load(reranker=str(model)))
+    assert again is not None
+    turned = await again.rerank("Who directed the novel?", PASSAGES[::-1])
+    assert turned[::-1] == pytest.approx(scores, abs=1e-5)
+    alone = [score for one in PASSAGES[:3] for score in await reranker.rerank("Who directed the novel?", [one])]
+    assert alone == pytest.approx(scores[:3], abs=1e-5)
+    other = await reranker.rerank("Which tax?", PASSAGES)
+    assert other != pytest.approx(scores, abs=1e-3), "the question is read as well"
+    untitled = [passage(one.text) for one in PASSAGES]
+    assert await reranker.rerank("Who directed the novel?", untitled) != pytest.approx(scores, abs=1e-3)
+
+
+async def test_odd_input(model: Path) -> None:
+    reranker = load_reranker(Settings.load(reranker=str(model)))
+    assert reranker is not None
+    assert await reranker.rerank("x", []) == []
+    odd = [passage("\x00"), passage("\ud800 lone"), passage(""), passage("long " * 5000)]
+    assert len(await reranker.rerank("\ud800 and \x00", odd)) == 4
+
+
+async def test_several_scores_a_pair_are_refused(tmp_path: Path) -> None:
+    reranker = load_reranker(Settings.load(reranker=str(tiny(tmp_path / "three", labels=3))))
+    assert reranker is not None
+    with pytest.raises(SettingsError, match="gives 3 scores a pair; set RERANKER"):
+        await reranker.rerank("x", [passage("one"), passage("two")])
+
+
+async def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["BertForSequenceClassification"]}))
+    reranker = load_reranker(Settings.load(reranker=str(tmp_path)))
+    assert reranker is not None
+    with pytest.raises(SettingsError, match="cannot be read"):
+        await reranker.rerank("x", [passage("one")])
+
+
+@pytest.mark.parametrize("config", ["{}", "nothing", "[]", '{"architectures": ["BertModel"]}'])
+def test_another_kind_of_model_is_refused(config: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(config)
+    with pytest.raises(SettingsError, match="no cross-encoder"):
+        load_reranker(Settings.load(reranker=str(tmp_path)))
+
+
+def test_an_encoder_is_refused() -> None:
+    with pytest.raises(SettingsError, match="no cross-encoder"):
+        load_reranker(Settings.load(reranker=str(PACKAGED)))
+
+
+def test_one_that_cannot_be_had_is_not_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(SettingsError, match=r"reranker 'cross-encoder/ms-marco' is not cached.*unset it\.$"):
+        load_reranker(Settings.load(reranker="cross-encoder/ms-marco"))
+    with pytest.raises(SettingsError, match=r"reranker '\./no/such' is neither a folder"):
+        load_reranker(Settings.load(reranker="./no/such"))
