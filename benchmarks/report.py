@@ -8,6 +8,7 @@ from meta_agent_rag.llm.providers import choose_provider
 
 from .config import RunConfig
 from .published import Protocol, differences, published_rows
+from .summary import STAGES
 
 _EVIDENCE = {
     "gold": "supplied_context",
@@ -84,6 +85,7 @@ def markdown(config: RunConfig, summary: Mapping[str, Any], rows: Sequence[Mappi
         f"Data set {config.dataset}, mode {config.mode}, {summary['n']} questions ({ours.sample}); "
         f"model {described(choose_provider(config.settings), config.settings)}.",
         _as_markdown(HEAD, our_rows(summary)),
+        _evidence(summary),
         _deficits(summary),
         _failures(rows),
     ]
@@ -112,6 +114,18 @@ def _deficits(summary: Mapping[str, Any]) -> str:
     if not fired:
         return ""
     return "## Repairs by deficit\n\n" + _as_markdown(("method", *names, "stopped because"), fired)
+
+
+def _evidence(summary: Mapping[str, Any]) -> str:
+    """Where supporting paragraphs were lost, by round; nothing where the data set names none."""
+    rows = [
+        (method, str(stage["round"]), str(stage["n"]), *(f"{stage[name]:.1f}" for name in STAGES))
+        for method, figures in summary["methods"].items()
+        for stage in figures["evidence_recall"]
+    ]
+    if not rows:
+        return ""
+    return "## Evidence recall by round, percent\n\n" + _as_markdown(("method", "round", "questions", *STAGES), rows)
 
 
 def _reasons(counts: Mapping[str, int]) -> str:

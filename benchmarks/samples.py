@@ -8,6 +8,7 @@ from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
 from meta_agent_rag.grounding.quotes import is_verbatim
 from meta_agent_rag.llm.ledger import Totals
+from meta_agent_rag.retrieval.passage import Passage
 
 from .datasets import Question
 from .metrics import score_answer
@@ -24,7 +25,7 @@ def sample_row(question: Question, method: str, answer: Answer, *, latency_s: fl
         "stop_reason": answer.stop_reason,
         "fired": answer.fired,
         "chosen": answer.chosen,
-        "rounds": [_round_row(round_, question) for round_ in answer.rounds],
+        "rounds": [_round_row(round_, question, answer) for round_ in answer.rounds],
         "evidence": [found.passage.id for found in answer.evidence],
         "suspect": [found.passage.id for found in answer.evidence if found.suspect],
         "dropped": [asdict(dropped) for dropped in answer.dropped],
@@ -76,9 +77,28 @@ def _asked(question: Question, method: str) -> dict[str, Any]:
     }
 
 
-def _round_row(round_: Round, question: Question) -> dict[str, Any]:
+def _round_row(round_: Round, question: Question, answer: Answer) -> dict[str, Any]:
     score = score_answer(round_.draft.short_answer, question.golds)
-    return {**asdict(round_), "em": score.em, "f1": score.f1}
+    recall = evidence_recall(question, round_, [found.passage for found in answer.evidence])
+    return {**asdict(round_), "em": score.em, "f1": score.f1, "evidence_recall": recall}
+
+
+def evidence_recall(question: Question, round_: Round, evidence: Sequence[Passage]) -> dict[str, float] | None:
+    """How much of what supports the answer each stage of a round still had, 0..1.
+
+    `retrieved` counts supporting paragraphs among the round's evidence, `packed` those of which the prompt
+    held at least a sentence, `quoted` those from which the draft quotes verbatim. They are known by title and text,
+    whatever id a corpus gave them. `None` for a question without supporting paragraphs.
+    """
+    wanted = {(one.title, one.text) for one in question.paragraphs if one.is_supporting}
+    if not wanted:
+        return None
+    by_id = {passage.id: (passage.title, passage.text) for passage in evidence}
+    retrieved = {by_id[id_] for id_ in round_.evidence_ids if id_ in by_id} & wanted
+    packed = {by_id[id_] for id_ in round_.packing.packed_ids if id_ in by_id} & wanted
+    quoted = {one for one in packed if any(is_verbatim(quote, [one[1]]) for quote in round_.draft.quotes)}
+    stages = {"retrieved": retrieved, "packed": packed, "quoted": quoted}
+    return {stage: round(len(kept) / len(wanted), 4) for stage, kept in stages.items()}
 
 
 def supporting_facts(question: Question, answer: Answer) -> list[tuple[str, int]]:

@@ -8,6 +8,7 @@ from typing import Any
 from .statistics import bootstrap_ci, percentiles
 
 SCORES = ("em", "f1", "precision", "recall")
+STAGES = ("retrieved", "packed", "quoted")
 _TOKENS = ("prompt", "cache_hit", "completion")
 _CURVE = ("p50", "p75", "p90", "p99")
 Row = Mapping[str, Any]
@@ -61,6 +62,7 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
         "deficits": {name: _diagnosed(answered, name) for name in deficits},
         "fixed": sum(_first(row) < 1.0 <= row["em"] for row in fired),
         "broken": sum(row["em"] < 1.0 <= _first(row) for row in fired),
+        "evidence_recall": _evidence_recall(answered),
         "suspect_passages": sum(len(row["suspect"]) for row in answered),
         "shortened_passages": sum(len(row["rounds"][-1]["packing"]["shortened_ids"]) for row in answered),
         "left_out_passages": sum(len(row["rounds"][-1]["packing"]["left_out_ids"]) for row in answered),
@@ -84,6 +86,21 @@ def _diagnosed(rows: Sequence[Row], deficit: str) -> int:
     """Repairs of a deficit, over all rounds."""
     plans = [round_["plan"] for row in rows for round_ in row["rounds"] if round_["plan"] is not None]
     return sum(plan["deficit"] == deficit for plan in plans)
+
+
+def _evidence_recall(rows: Sequence[Row]) -> list[dict[str, float]]:
+    """For each round, over the questions that reached it: the share of supporting paragraphs a stage, in percent."""
+    depth = max((len(row["rounds"]) for row in rows), default=0)
+    reached = [
+        [row["rounds"][index].get("evidence_recall") for row in rows if len(row["rounds"]) > index]
+        for index in range(depth)
+    ]
+    return [
+        {"round": index, "n": len(known)}
+        | {stage: round(100.0 * sum(one[stage] for one in known) / len(known), 2) for stage in STAGES}
+        for index, known in enumerate([one for one in found if one is not None] for found in reached)
+        if known
+    ]
 
 
 def _first(row: Row) -> float:

@@ -216,7 +216,10 @@ def test_docx_entities_reach_nothing() -> None:
     assert read("a.docx", word_archive(text, prologue=secret)).text == "Read:"
     lol = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
     bomb = f'<!DOCTYPE x [<!ENTITY l0 "lol">{lol}]>'
-    assert refusal("a.docx", word_archive("<w:p><w:r><w:t>&l9;</w:t></w:r></w:p>", prologue=bomb)) in {"no_text", "unreadable"}
+    assert refusal("a.docx", word_archive("<w:p><w:r><w:t>&l9;</w:t></w:r></w:p>", prologue=bomb)) in {
+        "no_text",
+        "unreadable",
+    }
 
 
 def test_docx_that_is_damaged_encrypted_or_old_is_refused() -> None:
@@ -293,6 +296,22 @@ def test_broken_or_unsafe_front_matter_is_taken_as_text(front: str) -> None:
     document = read("a.md", f"---\n{front}\n---\n\n# Danube\n\nWords.\n".encode())
     assert document.title == "Danube"
     assert "front matter" in document.notes[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# One\n\nWords.\n\n```\n---\na: b\n---\n```\n\n## Two\n\nMore.",
+        "---\n\nWords between rules.\n\n---\n\nMore.",
+        "---\n\nA rule, then words.",
+        "Words.\n\n---\ntitle: no\n---\n\nMore.",
+    ],
+)
+def test_rules_and_code_are_not_taken_for_front_matter(text: str) -> None:
+    read_text = read("a.md", text.encode()).text
+    assert all(word in read_text for word in ("More.", "Words") if word in text)
+    assert read("a.md", text.encode()).title != "no"
+    assert "words" in read_text.lower()
 
 
 def test_markdown_without_front_matter_is_called_by_its_heading_or_file() -> None:

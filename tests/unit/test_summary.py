@@ -80,3 +80,20 @@ def test_nothing_answered_is_no_crash() -> None:
     assert figures["em"] == 0
     assert figures["latency_s"] == {"p50": None, "p75": None, "p90": None, "p99": None, "cached_calls": 0}
     assert figures["trigger_rate"] is None
+
+
+def test_evidence_recall_is_the_mean_of_those_that_reached_a_round() -> None:
+    def reached(identity: str, *shares: float) -> dict[str, Any]:
+        one = row(identity, 0.0, 0.0)
+        for round_, share in zip(one["rounds"], shares, strict=True):
+            round_["evidence_recall"] = {"retrieved": share, "packed": share / 2, "quoted": 0.0}
+        return one
+
+    short = row("short", 0.0, 0.0)
+    short["rounds"] = short["rounds"][:1]
+    short["rounds"][0]["evidence_recall"] = {"retrieved": 0.0, "packed": 0.0, "quoted": 0.0}
+    assert summary([reached("long", 0.5, 1.0), short], 2)["evidence_recall"] == [
+        {"round": 0, "n": 2, "retrieved": 25.0, "packed": 12.5, "quoted": 0.0},
+        {"round": 1, "n": 1, "retrieved": 100.0, "packed": 50.0, "quoted": 0.0},
+    ]
+    assert summary([row("unlabelled", 0.0, 0.0)], 1)["evidence_recall"] == []

@@ -61,7 +61,8 @@ def read_file(request: Request, job: Job, chunking: Chunking) -> Iterator[dict[s
     most = int(job.file_mb * _MEGABYTE)
     try:
         with Path(request.path).open("rb") as stream:
-            content = stream.read(most + 1)
+            size = os.fstat(stream.fileno()).st_size
+            content = stream.read(min(size, most) + 1)  # room for all that is asked for is taken at once
     except OSError as error:
         raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
     if len(content) > most:

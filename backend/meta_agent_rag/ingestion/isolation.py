@@ -21,7 +21,7 @@ from ..retrieval.passage import Passage
 from .child import READY, Job, Request
 from .refusal import REFUSAL_KINDS, Refused
 
-_START_SECONDS, _DEATH_SECONDS = 60.0, 1.0
+_START_SECONDS, _DEATH_SECONDS = 60.0, 0.5
 _MEGABYTE = 1024 * 1024
 _MOST_ANSWERED = 16
 """Times the largest file that an answer may be long: text that was unpacked, in JSON, with its overlaps."""

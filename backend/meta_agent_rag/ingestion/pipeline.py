@@ -129,40 +129,40 @@ class _Ingestion:
         self._tracker = tracker
 
     async def run(self, found: Found, *, prune: bool) -> tuple[FileOutcome, ...]:
-        """Everything, file by file; outcomes in the order of the files, then of documents without one."""
+        """Everything; outcomes of what needs no reading come first, then those of the files in their order."""
         outcomes = [
             FileOutcome(source=passed.source, status="skipped", reason=passed.reason, broken=passed.broken)
             for passed in found.passed_over
         ]
         documents = self._editor.documents()
-        hashes, unreadable = await asyncio.to_thread(self._hashes, found)
-        outcomes.extend(unreadable)
+        stays = {document.source for document in documents}
+        hashes, refusals = await asyncio.to_thread(self._hashes, found)
+        for file, refused in refusals:
+            outcomes.append(_skipped(file, refused, file.source in stays))
+            self._tracker.file_done()
         plan = await asyncio.to_thread(plan_for, found, hashes, documents)
         outcomes.extend(await self._take_leave(plan, prune=prune))
-        stays = {document.source for document in documents}
         async with aclosing(_ahead(self._read(plan, stays))) as items:
             async for item in items:
                 outcomes.append(await self._put(item, stays) if isinstance(item, _Read) else item)
                 self._tracker.file_done()
         return tuple(outcomes)
 
-    def _hashes(self, found: Found) -> tuple[dict[str, str], list[FileOutcome]]:
-        """The hash of each file that may be read, by source, and the rest."""
+    def _hashes(self, found: Found) -> tuple[dict[str, str], list[tuple[FoundFile, Refused]]]:
+        """The hash of each file that may be read, by source, and why the others may not."""
         hashes: dict[str, str] = {}
-        others: list[FileOutcome] = []
+        refusals: list[tuple[FoundFile, Refused]] = []
+        most = self._settings.ingest_file_mb
         for file in found.files:
             try:
-                if file.path.stat().st_size > self._settings.ingest_file_mb * _MEGABYTE:
-                    most = f"{self._settings.ingest_file_mb:g} MB"
-                    raise Refused("limit", f"it is larger than {most}; divide it, or raise INGEST_FILE_MB")
-                hashes[file.source] = file_hash(file.path)
+                if file.path.stat().st_size > most * _MEGABYTE:
+                    reason = f"it is larger than {most:g} MB; divide it, or raise INGEST_FILE_MB"
+                    refusals.append((file, Refused("limit", reason)))
+                else:
+                    hashes[file.source] = file_hash(file.path)
             except OSError as error:
-                others.append(_skipped(file, Refused("unreadable", f"it cannot be opened ({error.strerror})"), False))
-            except Refused as refused:
-                others.append(_skipped(file, refused, False))
-        for _ in others:
-            self._tracker.file_done()
-        return hashes, others
+                refusals.append((file, Refused("unreadable", f"it cannot be opened ({error.strerror})")))
+        return hashes, refusals
 
     async def _take_leave(self, plan: Plan, *, prune: bool) -> list[FileOutcome]:
         """Remove documents that became copies of others, and with `prune` those whose files are gone."""

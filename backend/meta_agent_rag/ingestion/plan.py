@@ -30,7 +30,10 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Steps in the order of the files; documents whose files are gone; those that became copies of others."""
+    """Steps in the order of the files; documents whose files are gone; those that became copies.
+
+    A copy is of a document that the corpus holds already: one still to be read may turn out unreadable.
+    """
 
     steps: tuple[Step, ...]
     gone: tuple[DocumentRecord, ...]
@@ -61,7 +64,8 @@ def plan_for(found: Found, hashes: Mapping[str, str], documents: Sequence[Docume
         else:
             steps.append(Step(file=file, status="added", doc_id=ids.new(file.path, content)))
     taken = {step.doc_id for step in steps}
-    copied = {step.file.source for step in steps if step.same_as is not None}
+    held = {document.source for document in documents if hashes.get(document.source) in {None, document.content_hash}}
+    copied = {step.file.source for step in steps if step.same_as in held}
     return Plan(
         steps=tuple(steps),
         gone=tuple(document for document in lost if found.covers(document.source) and document.id not in taken),

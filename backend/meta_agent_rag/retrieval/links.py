@@ -13,15 +13,14 @@ the number of documents that bear the name. `back link` is that share for the be
 one mentions. A name with many bearers says nothing and is passed over.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from .catalogue import Named
 from .corpus import Corpus
-from .names import mentioned, plain, possible_names, unqualified, words
+from .names import plain, unqualified, words
 from .passage import Found, Passage
 from .stores.words import stop_words
 from .vectors import FloatVector
@@ -56,32 +55,32 @@ class Neighbourhood:
     passages: Mapping[str, Passage]
 
 
-async def linked(query: str, vector: FloatVector, found: Sequence[Found], corpus: Corpus) -> list[Found]:
+def linked(query: str, vector: FloatVector, found: Sequence[Found], corpus: Corpus) -> list[Found]:
     """The candidates for `query`, best first: those `found` and those that links lead to.
 
     `vector` is the query's. `via` names the passage whose mention of it led to a
     result that the question itself does not name. `score` is the
-    sum above, in 0..6; `dense` and `lexical` are there for every candidate.
+    sum above, in 0..6; every candidate has its cosine.
     """
-    around = await asyncio.to_thread(neighbourhood, query, found, corpus)
-    candidates = await _completed(query, vector, found, around, corpus)
-    return await asyncio.to_thread(ranked, query, candidates, around)
+    around = neighbourhood(query, found, corpus)
+    return ranked(query, _completed(vector, found, around, corpus), around)
 
 
 def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbourhood:
     """Follow the names in the question, then those in its anchors and in the best passages found."""
     catalogue = corpus.catalogue
-    named = _few(catalogue.named(list(possible_names(query))))
-    anchors = dict.fromkeys(one.passage_id for name in mentioned(query, named) for one in _first(named[name]))
+    names = catalogue.names()
+    named = _few(catalogue.named(names.mentioned(query)))
+    anchors = dict.fromkeys(one.passage_id for ones in named.values() for one in _first(ones))
     known = {one.passage.id: one.passage for one in found}
     known.update(catalogue.passages([id_ for id_ in anchors if id_ not in known]))
     seeds = list(dict.fromkeys([*(id_ for id_ in anchors if id_ in known), *(one.passage.id for one in found[:SEEDS])]))
-    texts = {id_: known[id_].text for id_ in seeds}
-    named = _few(catalogue.named(list(dict.fromkeys(name for text in texts.values() for name in possible_names(text)))))
+    mentions = {id_: names.mentioned(known[id_].text) for id_ in seeds}
+    named = _few(catalogue.named(list(dict.fromkeys(name for found_ in mentions.values() for name in found_))))
     links: dict[Link, None] = {}
     targets: set[str] = set()
-    for id_, text in texts.items():
-        for name in mentioned(text, named):
+    for id_, mentioned in mentions.items():
+        for name in (name for name in mentioned if name in named):
             bearers = len({one.doc_id for one in named[name]})
             for one in _first(named[name]):
                 if one.passage_id != id_ and (len(targets) < MOST_LINKED or one.passage_id in targets):
@@ -97,16 +96,17 @@ def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> li
     sources: dict[str, list[Link]] = {}
     for link in around.links:
         sources.setdefault(link.target, []).append(link)
-    mentions = _Mentions(around.passages.values())
+    titles = [(id_, bare) for id_, one in around.passages.items() if (bare := unqualified(one.title))]
     scored = []
     for one in candidates:
-        id_ = one.passage.id
+        id_, text = one.passage.id, one.passage.text
         link_score, via = 0.0, None
         for link in sources.get(id_, ()):
             rise = ((link.source in around.anchors) + coverage.of(link.source, id_)) / link.bearers
             if via is None or rise > link_score:
                 link_score, via = rise, link.source
-        back = max((coverage.of(other, id_) for other in mentions.within(one.passage)), default=0.0)
+        named = [other for other, title in titles if title in text and other != id_ and plain(title) in plain(text)]
+        back = max((coverage.of(other, id_) for other in named), default=0.0)
         if id_ in around.anchors:
             via = None
         direct = max(0.0, one.dense or 0.0) + (one.lexical or 0.0) / best + (id_ in around.anchors)
@@ -116,64 +116,45 @@ def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> li
 
 
 class _Coverage:
-    """Which of the question's content words each passage has; function words count where there are no others."""
+    """Which of the question's content words a passage has; function words count where there are no others."""
 
     def __init__(self, query: str, passages: Mapping[str, Passage]) -> None:
         every = dict.fromkeys(words(query))
         content = [word for word in every if word not in stop_words()] or list(every)
         self._bits = [(f" {word} ", 1 << place) for place, word in enumerate(content)]
-        self._covered = {id_: self._within(passage) for id_, passage in passages.items()}
+        self._passages = passages
+        self._covered: dict[str, int] = {}
 
     def of(self, left: str, right: str) -> float:
         """The share of the question's words that the two passages cover together."""
-        return (self._covered[left] | self._covered[right]).bit_count() / max(1, len(self._bits))
+        return (self._within(left) | self._within(right)).bit_count() / max(1, len(self._bits))
 
-    def _within(self, passage: Passage) -> int:
-        text = plain(passage.title) + plain(passage.text)
-        return sum(bit for word, bit in self._bits if word in text)
-
-
-class _Mentions:
-    """Which of some passages are mentioned, by their titles, in another."""
-
-    def __init__(self, passages: Iterable[Passage]) -> None:
-        names = ((passage.id, plain(unqualified(passage.title))) for passage in passages)
-        self._names = [(id_, name) for id_, name in names if name.strip()]
-
-    def within(self, passage: Passage) -> list[str]:
-        text = plain(passage.text)
-        return [id_ for id_, name in self._names if name in text and id_ != passage.id]
+    def _within(self, id_: str) -> int:
+        if id_ not in self._covered:
+            passage = self._passages[id_]
+            text = plain(passage.title) + plain(passage.text)
+            self._covered[id_] = sum(bit for word, bit in self._bits if word in text)
+        return self._covered[id_]
 
 
-async def _completed(
-    query: str, vector: FloatVector, found: Sequence[Found], around: Neighbourhood, corpus: Corpus
+def _completed(
+    vector: FloatVector, found: Sequence[Found], around: Neighbourhood, corpus: Corpus
 ) -> list[Found]:
-    """Everything found and everything that links lead to, with the scores of both sides, in any order."""
+    """Everything found, and everything that links lead to, with the cosine of each.
+
+    Cosines come from the catalogue, which is quicker than a second search. What the lexical side did not
+    return is beyond its pool and counts there as nothing.
+    """
     known = {one.passage.id: one for one in found}
-    new = [id_ for id_ in (*around.anchors, *(link.target for link in around.links)) if id_ not in known]
-    no_dense = sorted({*new, *(id_ for id_, one in known.items() if one.dense is None)})
-    no_lexical = sorted({*new, *(id_ for id_, one in known.items() if one.lexical is None)})
-    (passages, cosines), lexical = await asyncio.gather(
-        asyncio.to_thread(_cosines, corpus, vector, no_dense),
-        corpus.lexical.search(query, len(no_lexical), among=no_lexical),
-    )
-    scores = {one.passage.id: one.lexical for one in lexical}
-    everything = {**{id_: one.passage for id_, one in known.items()}, **passages}
+    targets = dict.fromkeys([*sorted(around.anchors), *(link.target for link in around.links)])
+    new = [id_ for id_ in targets if id_ not in known]
+    candidates = [*found, *(Found(passage=one, score=0.0) for one in corpus.catalogue.passages(new).values())]
+    lacking = [one.passage.id for one in candidates if one.dense is None]
+    cosines = {id_: round(float(row @ vector), 5) for id_, row in corpus.catalogue.vectors(lacking).items()}
     return [
-        Found(
-            passage=passage,
-            score=0.0,
-            dense=cosines.get(id_, known[id_].dense if id_ in known else None),
-            lexical=scores.get(id_, known[id_].lexical if id_ in known else None),
-        )
-        for id_, passage in everything.items()
+        Found(passage=one.passage, score=0.0, dense=cosines.get(one.passage.id, one.dense), lexical=one.lexical)
+        for one in candidates
     ]
-
-
-def _cosines(corpus: Corpus, vector: FloatVector, ids: Sequence[str]) -> tuple[dict[str, Passage], dict[str, float]]:
-    """These passages and their cosines, from the catalogue: quicker than a second search."""
-    vectors = corpus.catalogue.vectors(ids)
-    return corpus.catalogue.passages(ids), {id_: round(float(row @ vector), 5) for id_, row in vectors.items()}
 
 
 def _few(named: Mapping[str, list[Named]]) -> dict[str, list[Named]]:

@@ -3,14 +3,16 @@
 import html
 import re
 import unicodedata
-from collections.abc import Container
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 LONGEST_NAME = 8
 """Words; a longer title is found by its words, not by its name."""
 
-_WORD = re.compile(r"[^\W_]+")
+_NO_WORD = {code: " " for code in range(128) if not chr(code).isalnum()}
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+_MARK = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 
 
@@ -27,7 +29,7 @@ def words(text: str) -> list[str]:
     >>> words("Béla Bartók &amp; Sons")
     ['bela', 'bartok', 'and', 'sons']
     """
-    return _WORD.findall(_folded(text))
+    return _spaced(_folded(text)).split()
 
 
 @lru_cache(maxsize=8192)
@@ -52,43 +54,52 @@ def unqualified(title: str) -> str:
     return _QUALIFIER.sub("", title)
 
 
-def possible_names(text: str) -> dict[str, None]:
-    """Every run of words in a text that could be a name, in the order of the text."""
-    found, capitals = _capitalised(text)
-    names: dict[str, None] = {}
-    for start in capitals:
-        name = found[start]
-        names[name] = None
-        for word in found[start + 1 : start + LONGEST_NAME]:
-            name = f"{name} {word}"
-            names[name] = None
-    return names
+class Names:
+    """All names of a corpus, as hashes in memory: which of them a text mentions.
 
+    An entry may be wrong (two strings of one hash), so whoever uses a hit looks it up.
+    """
 
-def mentioned(text: str, names: Container[str]) -> list[str]:
-    """Those of `names` that occur in a text, in its order; of overlapping ones the first and longest."""
-    found, capitals = _capitalised(text)
-    hits: dict[str, None] = {}
-    after = 0
-    for start in capitals:
-        if start < after:
-            continue
-        for end in range(min(start + LONGEST_NAME, len(found)), start, -1):
-            if (name := " ".join(found[start:end])) in names:
+    def __init__(self, keys: Iterable[str]) -> None:
+        whole, beginnings = set(), set()
+        for key in keys:
+            whole.add(hash(key))
+            if (second := key.find(" ")) > 0:
+                third = key.find(" ", second + 1)
+                beginnings.add(hash(key if third < 0 else key[:third]))
+        self._whole, self._beginnings = frozenset(whole), frozenset(beginnings)
+
+    def mentioned(self, text: str) -> tuple[str, ...]:
+        """The names that occur in a text, each once, in its order; of overlapping ones the first and longest."""
+        folded, starts = _starts(text)
+        hits: dict[str, None] = {}
+        after = 0
+        for start in starts:
+            if start >= after and (name := self._longest(folded, start)):
                 hits[name] = None
-                after = end
-                break
-    return list(hits)
+                after = start + name.count(" ") + 1
+        return tuple(hits)
+
+    def _longest(self, folded: Sequence[str], start: int) -> str:
+        run = folded[start]
+        longest = run if hash(run) in self._whole else ""
+        following = folded[start + 1 : start + LONGEST_NAME]
+        if not following or hash(f"{run} {following[0]}") not in self._beginnings:
+            return longest
+        for word in following:
+            run = f"{run} {word}"
+            if hash(run) in self._whole:
+                longest = run
+        return longest
 
 
-@lru_cache(maxsize=2048)
-def _capitalised(text: str) -> tuple[list[str], list[int]]:
+def _starts(text: str) -> tuple[list[str], Sequence[int]]:
     """The words of a text, and where a name can begin: at a capital letter or digit, or anywhere if there is none."""
-    found, folded = _WORD.findall(_unescaped(text)), words(text)
+    found, folded = _spaced(_unescaped(text)).split(), words(text)
     if len(found) != len(folded):  # a letter falls apart when it is folded, as the half in "2½" does
         folded = [_key(word) for word in found]
     capitals = [place for place, word in enumerate(found) if not word[0].islower()]
-    return folded, capitals or list(range(len(found)))
+    return folded, capitals or range(len(found))
 
 
 def _key(title: str) -> str:
@@ -103,4 +114,11 @@ def _folded(text: str) -> str:
     text = _unescaped(text)
     if text.isascii():
         return text.lower()
-    return "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn").lower()
+    return _MARK.sub("", unicodedata.normalize("NFKD", text)).lower()
+
+
+def _spaced(text: str) -> str:
+    """The text with blanks for all that is no letter or digit. In two steps, for speed: most of a text is ASCII."""
+    if not text.isascii():
+        text = _FOREIGN.sub(lambda char: char[0] if char[0].isalnum() else " ", text)
+    return text.translate(_NO_WORD)

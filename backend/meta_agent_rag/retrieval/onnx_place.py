@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -62,8 +62,9 @@ class ExportPlace:
         home = self.path.parent
         home.mkdir(parents=True, exist_ok=True)
         for left in home.glob(f".{self.path.name}.*"):
-            if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
+            with suppress(OSError):  # another process may just have finished its own
+                if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
+                    shutil.rmtree(left, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=home))
         try:
             yield folder

@@ -24,7 +24,7 @@ def _recognises(file: File) -> bool:
 def _parse(file: File) -> Document:
     from markdown_it import MarkdownIt
 
-    front, body, notes = _front_matter(clean(file.text or ""))
+    front, body, notes = _front_matter(clean(file.text or "").lstrip())
     reader = MarkdownIt("commonmark", {"maxNesting": _MOST_NESTED}).enable("table")
     tokens = reader.parse(body)
     title = _name(front.get("title")) or _first_heading(tokens) or file.stem
@@ -43,11 +43,14 @@ def _front_matter(text: str) -> tuple[Mapping[str, object], str, tuple[str, ...]
     import yaml
     from frontmatter.default_handlers import YAMLHandler
 
+    handler = YAMLHandler()
+    if not handler.detect(text):  # `parse` alone would also take a rule further down for its beginning
+        return {}, text, ()
     try:
-        front, body = frontmatter.parse(text, handler=YAMLHandler())
+        front, body = frontmatter.parse(text, handler=handler)
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):  # a date such as 2020-13-45 is a ValueError
         return {}, text, ("its front matter is not valid YAML and was taken as text",)
-    return (front, body, ()) if isinstance(front, dict) else ({}, text, ())
+    return (front, body, ()) if front else ({}, text, ())  # words between two rules are YAML as well
 
 
 def _name(value: object) -> str:

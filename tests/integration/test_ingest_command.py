@@ -1,0 +1,157 @@
+"""`marag ingest` and `marag corpora`, as a user meets them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from meta_agent_rag.cli.main import app
+from tests.files import pdf, rows
+
+
+def marag(*words: str, input: str | None = None) -> Result:
+    """Run `marag` in this process, with the encoder that needs no model."""
+    return CliRunner().invoke(app, [*words], env={"ENCODER": "hash-64"}, input=input)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder with three good files."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.pdf").write_bytes(pdf([["Lava is molten rock."], ["Basalt is cold lava."]], title="[Lava]"))
+    (folder / "b.md").write_text("# Clouds\n\nClouds are many small droplets.\n")
+    (folder / "c.jsonl").write_bytes(rows({"id": "fog", "title": "Fog", "text": "Fog is a low cloud."}))
+    return folder
+
+
+def test_ingest_says_what_became_of_each_file(docs: Path) -> None:
+    result = marag("ingest", str(docs), "--corpus", "notes")
+    assert result.exit_code == 0, result.output
+    assert "a.pdf (1 passages)" in result.stdout
+    assert "notes: 3 added; 3 passages encoded in " in result.stdout
+    (docs / "broken.pdf").write_bytes(b"MZ" + bytes(500))
+    (docs / "empty.txt").write_bytes(b"")
+    (docs / "copy.md").write_bytes((docs / "b.md").read_bytes())
+    result = marag("ingest", str(docs), "--corpus", "notes")
+    assert result.exit_code == 1
+    assert "broken.pdf: its content is of no kind that is read here" in result.stdout
+    assert "empty.txt: it has 0 bytes" in result.stdout
+    assert "copy.md: it has the same content as" in result.stdout
+    assert "notes: 3 unchanged, 3 skipped; 0 passages encoded" in result.stdout
+
+
+def test_ingest_for_machines(docs: Path) -> None:
+    result = marag("ingest", str(docs), "--corpus", "notes", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert (report["corpus"], report["failed"], report["encoded"]) == ("notes", False, 3)
+    assert report["counts"]["added"] == 3
+    assert [Path(file["source"]).name for file in report["files"]] == ["a.pdf", "b.md", "c.jsonl"]
+    (docs / "b.md").unlink()
+    gone = json.loads(marag("ingest", str(docs), "--corpus", "notes", "--json").stdout)
+    assert gone["counts"]["gone"] == 1
+    pruned = json.loads(marag("ingest", str(docs), "--corpus", "notes", "--prune", "--json").stdout)
+    assert (pruned["counts"]["pruned"], pruned["counts"]["unchanged"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nope", "--corpus", "notes"], "no file or folder 'nope'"),
+        (["docs", "--corpus", "No Name"], "is no corpus name"),
+        (["docs", "--corpus", "sample"], "choose another name"),
+        (["docs", "--corpus", "notes", "--set", "CHUNK_OVERLAP=512"], "lower it"),
+        (["docs", "--corpus", "notes", "--set", "CHUNKER=words"], "characters, sentence"),
+        (["docs", "--corpus", "notes", "--set", "INGEST_MEMORY_MB=1"], "raise it"),
+    ],
+)
+def test_what_cannot_be_gets_one_sentence(docs: Path, words: list[str], said: str) -> None:
+    result = marag("ingest", *words)
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.output
+
+
+def test_another_chunker_is_refused_with_the_command_that_rebuilds(docs: Path) -> None:
+    assert marag("ingest", str(docs), "--corpus", "notes").exit_code == 0
+    refused = marag("ingest", str(docs), "--corpus", "notes", "--set", "CHUNKER=sentence")
+    assert refused.exit_code == 2
+    assert "marag ingest PATH... --corpus notes --rebuild" in refused.stderr
+    rebuilt = marag("ingest", str(docs), "--corpus", "notes", "--set", "CHUNKER=sentence", "--rebuild")
+    assert rebuilt.exit_code == 0, rebuilt.output
+    assert "sentence-512" in marag("corpora", "list").stdout
+
+
+def test_corpora_are_listed_and_shown(docs: Path) -> None:
+    assert "There are no corpora yet" in marag("corpora", "list").stdout
+    marag("ingest", str(docs), "--corpus", "notes")
+    listed = marag("corpora", "list").stdout
+    assert listed.startswith("notes: 3 documents, 3 passages; hash-64 (64 dimensions), characters-512-64; ")
+    shown = marag("corpora", "show", "notes").stdout
+    assert "[Lava] (pdf, 2 pages, 1 passages, " in shown
+    assert "Clouds (markdown, 1 passages, " in shown
+    assert "checksum " in shown
+    (row,) = json.loads(marag("corpora", "list", "--json").stdout)
+    assert (row["name"], row["documents"], row["passages"]) == ("notes", 3, 3)
+    whole = json.loads(marag("corpora", "show", "notes", "--json").stdout)
+    assert [document["title"] for document in whole["documents"]] == ["[Lava]", "Clouds", "c"]
+    assert whole["chunker"] == "characters-512-64"
+    unknown = marag("corpora", "show", "nope")
+    assert unknown.exit_code == 2
+    assert "'nope'" in unknown.stderr
+
+
+def test_a_corpus_is_dropped_only_on_a_word(docs: Path) -> None:
+    marag("ingest", str(docs), "--corpus", "notes")
+    refused = marag("corpora", "drop", "notes")
+    assert refused.exit_code == 2
+    assert "give --yes" in refused.stderr
+    assert "notes" in marag("corpora", "list").stdout
+    dropped = marag("corpora", "drop", "notes", "--yes")
+    assert dropped.stdout == "Removed 'notes' with 3 passages.\n"
+    assert marag("corpora", "drop", "notes", "--yes").exit_code == 2
+    assert (docs / "a.pdf").exists()
+
+
+def test_drop_touches_nothing_foreign(tmp_path: Path) -> None:
+    foreign = tmp_path / "data" / "corpora" / "mine"
+    foreign.mkdir(parents=True)
+    (foreign / "thesis.txt").write_text("years of work")
+    assert marag("corpora", "drop", "mine", "--yes").exit_code == 2
+    assert (foreign / "thesis.txt").exists()
+
+
+def test_copy_knows_its_places_and_needs_addresses(docs: Path) -> None:
+    marag("ingest", str(docs), "--corpus", "notes")
+    unknown = marag("corpora", "copy", "notes", "--to", "moon")
+    assert unknown.exit_code == 2
+    assert "embedded, servers" in unknown.stderr
+    assert marag("corpora", "copy", "notes", "--to", "embedded").exit_code == 2, "it is there already"
+    assert marag("corpora", "copy", "notes", "--to", "servers").exit_code == 2, "no server is set"
+
+
+def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
+    (docs / "long.jsonl").write_bytes(
+        rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(10_000)))
+    )
+    command = [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", str(docs), "--corpus", "notes"]
+    command += ["--set", "ENCODER=hash-64"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    catalogue = docs.parent / "data" / "corpora" / "notes"
+    while not catalogue.exists() and running.poll() is None:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 130, said
+    assert said == "Stopped. What was finished is kept; the same command goes on from there.\n"
+    again = marag("ingest", str(docs), "--corpus", "notes", "--json")
+    assert again.exit_code == 0, again.output
+    assert json.loads(marag("corpora", "list", "--json").stdout)[0]["passages"] == 10_003

@@ -1,0 +1,293 @@
+"""Files into a corpus, over the real embedded stores."""
+
+import asyncio
+import gzip
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.errors import CorpusError, InputError, SettingsError
+from meta_agent_rag.ingestion.pipeline import ingest
+from meta_agent_rag.ingestion.report import FileOutcome, IngestProgress, IngestReport
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus import list_corpora, open_corpus, read_documents
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.manifest import Manifest
+from meta_agent_rag.retrieval.vectors import FloatMatrix
+from meta_agent_rag.settings import Settings
+from tests.files import pdf, rows, word
+
+
+class CountingEncoder(HashEncoder):
+    """Remembers how many passages it encoded; waits for `gate` where one is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.gate: threading.Event | None = None
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        if self.gate is not None:
+            self.gate.wait(30)
+        self.texts.extend(texts)
+        return super().encode_passages(texts)
+
+
+class Bench:
+    """A folder of files and a corpus made of it."""
+
+    def __init__(self, root: Path) -> None:
+        self.docs = root / "docs"
+        self.docs.mkdir()
+        self.settings = Settings.load(encoder="hash-64")
+        self.encoder = CountingEncoder()
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.docs / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    async def ingest(
+        self, *paths: Path, prune: bool = False, rebuild: bool = False, settings: Settings | None = None
+    ) -> IngestReport:
+        return await ingest(
+            settings or self.settings, paths or (self.docs,), "notes", encoder=AsyncEncoder(self.encoder), prune=prune,
+            rebuild=rebuild,
+        )  # fmt: skip
+
+    def documents(self) -> dict[str, int]:
+        """Passages of each document, by the name of its file."""
+        found = read_documents(self.settings.marag_data_dir, "notes")
+        return {Path(document.source).name: document.passages for document in found}
+
+    def manifest(self) -> Manifest:
+        return list_corpora(self.settings.marag_data_dir)[0]
+
+    async def search(self, words: str) -> list[str]:
+        """Texts of the passages that hold these words."""
+        async with open_corpus(self.settings, "notes", self.encoder.name, self.encoder.dimension) as corpus:
+            return [found.passage.text for found in await corpus.lexical.search(words, 5)]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def fates(report: IngestReport) -> dict[str, str]:
+    return {Path(outcome.source).name: outcome.status for outcome in report.outcomes}
+
+
+def outcome(report: IngestReport, name: str) -> FileOutcome:
+    return next(found for found in report.outcomes if Path(found.source).name == name)
+
+
+async def test_every_format_is_read_and_found(bench: Bench) -> None:
+    bench.write("a.pdf", pdf([["Lava is molten rock."], ["Basalt is cold lava."]], title="Lava"))
+    bench.write("b.docx", word(title="Rivers"))
+    bench.write("c/d.html", "<title>Snow</title><h1>Flakes</h1><p>Snowflakes are hexagonal.</p>")
+    bench.write("e.md", "---\ntitle: Wind\naliases: [Breeze]\n---\nWind is moving air.")
+    bench.write("f.txt", "Clouds are droplets.")
+    bench.write("g.jsonl.gz", gzip.compress(rows({"id": "fog-1", "title": "Fog", "text": "Fog is a low cloud."})))
+    report = await bench.ingest()
+    assert not report.failed
+    assert set(fates(report).values()) == {"added"}
+    documents = {Path(found.source).name: found for found in read_documents(bench.settings.marag_data_dir, "notes")}
+    assert {name: (found.title, found.kind, found.pages, found.aliases) for name, found in documents.items()} == {
+        "a.pdf": ("Lava", "pdf", 2, ()),
+        "b.docx": ("Rivers", "docx", None, ()),
+        "d.html": ("Snow", "html", None, ()),
+        "e.md": ("Wind", "markdown", None, ("Breeze",)),
+        "f.txt": ("f", "text", None, ()),
+        "g.jsonl.gz": ("g", "passages", None, ()),
+    }
+    async with open_corpus(bench.settings, "notes", bench.encoder.name, bench.encoder.dimension) as corpus:
+        (fog, *_) = await corpus.lexical.search("low cloud fog", 5)
+        (lava, *_) = await corpus.lexical.search("molten", 5)
+    assert fog.passage.id == "fog-1"
+    assert lava.passage.doc_id == documents["a.pdf"].id
+    assert (lava.passage.start_page, lava.passage.span) == (1, (0, 42))
+
+
+async def test_a_second_run_encodes_nothing(bench: Bench) -> None:
+    bench.write("a.txt", "Lava is molten rock.")
+    bench.write("b.txt", "Clouds are droplets.")
+    await bench.ingest()
+    before, encoded = bench.manifest(), len(bench.encoder.texts)
+    report = await bench.ingest()
+    assert set(fates(report).values()) == {"unchanged"}
+    assert (report.encoded, len(bench.encoder.texts)) == (0, encoded)
+    assert bench.manifest() == before
+
+
+async def test_a_changed_file_replaces_its_own_passages_and_encodes_only_new_ones(bench: Bench) -> None:
+    bench.write("a.md", "# One\n\nLava is molten rock, it is hot.\n\n# Two\n\nClouds are many small droplets.")
+    bench.write("b.txt", "Fog is a low cloud, it is cold.")
+    await bench.ingest()
+    bench.write("a.md", "# Zero\n\nIce is solid water, rather cold.\n\n# Two\n\nClouds are many small droplets.")
+    bench.encoder.texts.clear()
+    report = await bench.ingest()
+    assert fates(report) == {"a.md": "replaced", "b.txt": "unchanged"}
+    assert not await bench.search("lava")
+    assert await bench.search("ice")
+    assert await bench.search("droplets")
+    assert bench.documents() == {"a.md": 2, "b.txt": 1}
+
+
+async def test_broken_files_stop_nobody_and_lose_nothing(bench: Bench) -> None:
+    bench.write("a.pdf", pdf([["Lava is molten rock."]]))
+    bench.write("b.txt", "Clouds are droplets.")
+    await bench.ingest()
+    bench.write("a.pdf", b"%PDF-1.7\ncut off")
+    bench.write("c.pdf", b"MZ" + bytes(1000))
+    bench.write("d.txt", "Fog is a low cloud.")
+    bench.write("e.png", b"\x89PNG\r\n\x1a\n" + bytes(1000))
+    report = await bench.ingest()
+    assert report.failed
+    assert fates(report) == {
+        "a.pdf": "skipped",
+        "b.txt": "unchanged",
+        "c.pdf": "skipped",
+        "d.txt": "added",
+        "e.png": "skipped",
+    }
+    assert outcome(report, "a.pdf").refusal == "unreadable"
+    assert str(outcome(report, "a.pdf").reason).endswith("its earlier version stays")
+    assert [outcome(report, name).broken for name in ("a.pdf", "c.pdf", "e.png")] == [True, True, False]
+    assert await bench.search("lava")
+    assert bench.documents() == {"a.pdf": 1, "b.txt": 1, "d.txt": 1}
+    large = await bench.ingest(settings=Settings.load(encoder="hash-64", ingest_file_mb=0.0001))
+    assert outcome(large, "c.pdf").refusal == "limit"
+    assert len(bench.documents()) == 3
+    assert (await bench.ingest(bench.docs / "e.png")).failed, "given by name, it was meant to be read"
+
+
+async def test_removed_files_go_only_with_prune_and_only_below_the_paths(bench: Bench, tmp_path: Path) -> None:
+    kept, gone = bench.write("a.txt", "Lava is molten rock."), bench.write("sub/b.txt", "Clouds are droplets.")
+    elsewhere = tmp_path / "elsewhere.txt"
+    elsewhere.write_text("Fog is a low cloud.")
+    await bench.ingest(bench.docs, elsewhere)
+    gone.unlink()
+    elsewhere.unlink()
+    assert fates(await bench.ingest()) == {"a.txt": "unchanged", "b.txt": "gone"}
+    assert len(bench.documents()) == 3
+    assert fates(await bench.ingest(prune=True)) == {"a.txt": "unchanged", "b.txt": "pruned"}
+    assert bench.documents() == {"a.txt": 1, "elsewhere.txt": 1}
+    kept.unlink()
+    assert fates(await bench.ingest(prune=True)) == {"a.txt": "pruned"}
+
+
+async def test_copies_are_taken_once_and_moves_are_followed(bench: Bench) -> None:
+    original = bench.write("a.txt", "Lava is molten rock.")
+    bench.write("b.txt", "Lava is molten rock.")
+    report = await bench.ingest()
+    assert fates(report) == {"a.txt": "added", "b.txt": "skipped"}
+    assert outcome(report, "b.txt").reason == f"it has the same content as {str(original)!r}"
+    assert not report.failed
+    original.unlink()
+    assert fates(await bench.ingest(prune=True)) == {"b.txt": "moved"}
+    assert bench.documents() == {"b.txt": 1}
+    assert len(await bench.search("lava")) == 1
+
+
+async def test_a_file_that_became_a_copy_gives_its_passages_up(bench: Bench) -> None:
+    bench.write("a.txt", "Lava is molten rock.")
+    bench.write("b.txt", "Clouds are droplets.")
+    await bench.ingest()
+    bench.write("b.txt", "Lava is molten rock.")
+    assert fates(await bench.ingest()) == {"a.txt": "unchanged", "b.txt": "skipped"}
+    assert bench.documents() == {"a.txt": 1}
+    bench.write("a.txt", "Clouds are droplets.")
+    await bench.ingest()
+    assert bench.documents() == {"a.txt": 1, "b.txt": 1}
+    assert len(await bench.search("lava")) == len(await bench.search("droplets")) == 1
+
+
+async def test_passage_ids_belong_to_one_file(bench: Bench) -> None:
+    bench.write("a.jsonl", rows({"id": "1", "title": "Lava", "text": "Molten rock."}))
+    bench.write("b.jsonl", rows({"id": "2", "text": "Droplets."}, {"id": "1", "text": "Another."}))
+    report = await bench.ingest()
+    assert fates(report) == {"a.jsonl": "added", "b.jsonl": "skipped"}
+    assert "passage id '1'" in str(outcome(report, "b.jsonl").reason)
+    assert report.failed
+    assert bench.documents() == {"a.jsonl": 1}
+
+
+async def test_other_parameters_need_a_rebuild(bench: Bench) -> None:
+    bench.write("a.txt", "Lava is molten rock. " * 20)
+    await bench.ingest()
+    smaller = Settings.load(encoder="hash-64", chunk_characters=128, chunk_overlap=0)
+    with pytest.raises(CorpusError, match="--rebuild"):
+        await bench.ingest(settings=smaller)
+    before = bench.manifest().passages
+    assert fates(await bench.ingest(settings=smaller, rebuild=True)) == {"a.txt": "added"}
+    assert bench.manifest().chunker == "characters-128-0"
+    assert bench.manifest().passages > before
+
+
+async def test_a_rebuild_of_nothing_keeps_the_corpus(bench: Bench) -> None:
+    path = bench.write("a.txt", "Lava is molten rock.")
+    await bench.ingest()
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="None of 1 files could be read"):
+        await bench.ingest(rebuild=True)
+    assert await bench.search("lava")
+
+
+async def test_sentences_are_cut_for_an_encoder_without_tokens(bench: Bench) -> None:
+    bench.write("a.txt", "Lava is molten rock. " * 400)
+    settings = Settings.load(encoder="hash-64", chunker="sentence")
+    await bench.ingest(settings=settings)
+    assert bench.manifest().chunker == "sentence-512"
+    assert 3 < bench.manifest().passages < 8
+
+
+async def test_faults_of_the_caller_are_told_before_anything_is_made(bench: Bench) -> None:
+    with pytest.raises(InputError, match="no files to read"):
+        await bench.ingest()
+    bench.write("a.txt", "Lava.")
+    with pytest.raises(InputError, match="nope"):
+        await bench.ingest(bench.docs / "nope")
+    with pytest.raises(SettingsError, match="CHUNK_OVERLAP"):
+        await bench.ingest(settings=Settings.load(chunk_overlap=512))
+    with pytest.raises(InputError, match="'words'"):
+        await bench.ingest(settings=Settings.load(chunker="words"))
+    with pytest.raises(InputError, match="'sample'"):
+        await ingest(bench.settings, [bench.docs], "sample", encoder=AsyncEncoder(bench.encoder))
+    assert list_corpora(bench.settings.marag_data_dir) == ()
+
+
+async def test_the_data_folder_is_no_document(bench: Bench) -> None:
+    settings = Settings.load(encoder="hash-64", marag_data_dir=bench.docs / "data")
+    bench.write("a.txt", "Lava is molten rock.")
+    assert fates(await bench.ingest(settings=settings)) == {"a.txt": "added"}
+    assert fates(await bench.ingest(settings=settings)) == {"a.txt": "unchanged"}
+
+
+async def test_progress_counts_files_and_passages(bench: Bench) -> None:
+    for number in range(5):
+        bench.write(f"{number}.txt", f"Lava number {number} is molten rock.")
+    seen: list[IngestProgress] = []
+    await ingest(bench.settings, [bench.docs], "notes", encoder=AsyncEncoder(bench.encoder), on_progress=seen.append)
+    assert [progress.files for progress in seen if progress.passages == 0] == [1, 2, 3, 4, 5]
+    assert seen[-1] == IngestProgress(files=5, of_files=5, passages=5, of_passages=5)
+
+
+async def test_an_interrupted_run_goes_on(bench: Bench) -> None:
+    for number in range(4):
+        bench.write(f"{number}.txt", f"Lava number {number} is molten rock.")
+    bench.encoder.gate = threading.Event()
+    task = asyncio.create_task(bench.ingest())
+    await asyncio.sleep(2)
+    task.cancel()
+    bench.encoder.gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    bench.encoder.gate = None
+    report = await bench.ingest()
+    assert not report.failed
+    assert len(bench.documents()) == 4
+    assert len(await bench.search("lava")) == 4

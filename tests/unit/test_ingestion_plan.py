@@ -1,0 +1,77 @@
+"""What is to be done with each file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from meta_agent_rag.ingestion.plan import Plan, plan_for
+from meta_agent_rag.ingestion.sources import Found, FoundFile
+from meta_agent_rag.retrieval.catalogue import DocumentRecord
+
+
+def planned(files: Mapping[str, str], documents: Mapping[str, str], folder: str = "/no/such") -> Plan:
+    """The plan for files with these contents in a folder, over a corpus that holds `documents`."""
+    found = tuple(FoundFile(path=Path(folder, name), source=f"{folder}/{name}", named=False) for name in files)
+    hashes = {f"{folder}/{name}": content * 64 for name, content in files.items()}
+    records = [
+        DocumentRecord(id=f"id-{name}", source=f"{folder}/{name}", title=name, kind="text", content_hash=content * 64)
+        for name, content in documents.items()
+    ]
+    return plan_for(Found(files=found, passed_over=(), folders=(folder,)), hashes, records)
+
+
+def steps(plan: Plan) -> dict[str, tuple[str, str]]:
+    return {step.file.path.name: (step.status, step.doc_id) for step in plan.steps}
+
+
+def test_new_changed_and_unchanged_files() -> None:
+    plan = planned({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9"})
+    assert steps(plan) == {
+        "a": ("unchanged", "id-a"), "b": ("replaced", "id-b"), "c": ("added", "c-333333333333"),
+    }  # fmt: skip
+    assert (plan.gone, plan.copies) == ((), ())
+
+
+def test_the_same_content_is_taken_once() -> None:
+    plan = planned({"a": "1", "b": "1", "c": "1"}, {"b": "1"})
+    assert steps(plan)["b"] == ("unchanged", "id-b")
+    assert [step.same_as for step in plan.steps] == ["/no/such/b", None, "/no/such/b"]
+    assert [step.same_as for step in planned({"a": "1", "b": "1"}, {}).steps] == [None, "/no/such/a"]
+
+
+def test_a_file_that_became_a_copy_gives_its_document_up() -> None:
+    plan = planned({"a": "1", "b": "1"}, {"a": "1", "b": "2"})
+    assert [step.same_as for step in plan.steps] == [None, "/no/such/a"]
+    assert [document.id for document in plan.copies] == ["id-b"]
+    unread = planned({"a": "1", "b": "1"}, {"b": "2"})
+    assert [step.same_as for step in unread.steps] == [None, "/no/such/a"]
+    assert unread.copies == (), "not before the other is in the corpus"
+
+
+def test_files_that_swapped_their_contents_are_both_replaced() -> None:
+    plan = planned({"a": "2", "b": "1"}, {"a": "1", "b": "2"})
+    assert steps(plan) == {"a": ("replaced", "id-a"), "b": ("replaced", "id-b")}
+    assert plan.copies == ()
+
+
+def test_a_moved_file_keeps_its_document() -> None:
+    plan = planned({"new": "1"}, {"old": "1", "other": "2"})
+    assert steps(plan) == {"new": ("moved", "id-old")}
+    assert [document.id for document in plan.gone] == ["id-other"]
+
+
+def test_what_lies_elsewhere_is_neither_gone_nor_moved(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("x")
+    elsewhere = DocumentRecord(id="e", source="/else/x", title="", kind="text", content_hash="2" * 64)
+    there = DocumentRecord(id="k", source=f"{tmp_path}/kept", title="", kind="text", content_hash="1" * 64)
+    file = FoundFile(path=Path("/no/such/a"), source="/no/such/a", named=False)
+    found = Found(files=(file,), passed_over=(), folders=("/no/such",))
+    plan = plan_for(found, {"/no/such/a": "1" * 64}, [elsewhere, there])
+    assert plan.gone == ()
+    assert plan.steps[0].same_as == f"{tmp_path}/kept"
+
+
+def test_a_file_without_a_hash_has_no_step_and_an_id_is_given_once() -> None:
+    found = tuple(FoundFile(path=Path("/x", name), source=f"/x/{name}", named=False) for name in ("a.txt", "b.txt"))
+    taken = DocumentRecord(id="a-111111111111", source="/else/a", title="", kind="text", content_hash="9" * 64)
+    plan = plan_for(Found(files=found, passed_over=(), folders=()), {"/x/a.txt": "1" * 64}, [taken])
+    assert [(step.file.source, step.doc_id) for step in plan.steps] == [("/x/a.txt", "a-111111111111-2")]

@@ -1,0 +1,88 @@
+"""Which files are found, and what is passed over."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.ingestion.sources import Found, file_hash, find_files, is_gone, source_name
+
+REASONS = {
+    "out.txt": "it is a link that leads out of the folder",
+    "outside": "it is a link that leads out of the folder",
+    "nowhere.txt": "it is a link that leads nowhere",
+    "circle": "it is a link to a folder that is read anyway",
+    "pipe": "it is no regular file",
+}
+
+
+def names(found: Found) -> list[str]:
+    return [Path(file.source).name for file in found.files]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with all that one may meet."""
+    root = tmp_path / "docs"
+    (root / "b" / "deep").mkdir(parents=True)
+    (root / ".hidden").mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for file in (root / "z.txt", root / "a.txt", root / "b" / "deep" / "c.txt", elsewhere / "secret.txt"):
+        file.write_text(file.name)
+    for file in (root / ".env", root / ".hidden" / "x.txt"):
+        file.write_text("hidden")
+    (root / "out.txt").symlink_to(elsewhere / "secret.txt")
+    (root / "outside").symlink_to(elsewhere)
+    (root / "nowhere.txt").symlink_to(root / "not-there")
+    (root / "b" / "circle").symlink_to(root)
+    (root / "within.txt").symlink_to(root / "b" / "deep" / "c.txt")
+    os.mkfifo(root / "pipe")
+    return root
+
+
+def test_a_folder_is_walked_in_order_without_what_is_hidden_or_leads_out(folder: Path) -> None:
+    found = find_files([folder])
+    assert names(found) == ["a.txt", "c.txt", "z.txt"]
+    assert {Path(item.source).name: item.reason for item in found.passed_over} == REASONS
+    broken = {Path(item.source).name for item in found.passed_over if item.broken}
+    assert broken == {"out.txt", "outside", "nowhere.txt"}
+    assert found.covers(str(folder / "b" / "deep" / "c.txt"))
+    assert not found.covers(str(folder) + "-other/c.txt")
+
+
+def test_a_path_given_by_name_is_taken_and_each_file_once(folder: Path) -> None:
+    assert names(find_files([folder / ".hidden", folder / ".env"])) == ["x.txt", ".env"]
+    assert names(find_files([folder / "out.txt"])) == ["secret.txt"]
+    assert names(find_files([folder / "a.txt", folder, folder / "b"])) == ["a.txt", "c.txt", "z.txt"]
+    assert find_files([folder / "a.txt"]).files[0].named
+
+
+def test_one_folder_can_be_left_out(folder: Path) -> None:
+    assert names(find_files([folder], without=folder / "b")) == ["a.txt", "z.txt"]
+
+
+def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no file or folder '.*nope'"):
+        find_files([tmp_path / "nope"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_of_any_bytes_survive(tmp_path: Path) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/a\xffb \n.txt")
+    Path(odd).write_text("words")
+    (file,) = find_files([tmp_path]).files
+    assert file.source == f"{tmp_path}/a\\xffb \n.txt"
+    file.source.encode("utf-8")
+    assert file_hash(file.path) == file_hash(Path(odd))
+
+
+def test_gone_means_certainly_gone(tmp_path: Path) -> None:
+    (tmp_path / "here").write_text("x")
+    assert not is_gone(str(tmp_path / "here"))
+    assert is_gone(str(tmp_path / "there"))
+    assert is_gone(str(tmp_path / "here" / "below"))
+    assert not is_gone("a\0b")
+    assert source_name(tmp_path) == str(tmp_path)

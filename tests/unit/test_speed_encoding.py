@@ -1,0 +1,41 @@
+"""The measurement of encoders runs, without a model: figures are not judged here."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def measured(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "benchmarks.speed", "encoding", "--encoder", "hash-64", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_it_measures_both_runtimes_on_a_corpus(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "corpus.jsonl.gz", "wt", encoding="utf-8") as lines:
+        for number in range(70):
+            lines.write(json.dumps({"id": str(number), "title": f"T{number}", "text": "words " * number}) + "\n")
+    done = measured("--corpus-dir", str(tmp_path), "--n", "66", "--queries", "4", "--starts", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert (figures["encoder"], figures["passages"], figures["queries"], figures["starts"]) == ("hash-64", 66, 4, 1)
+    for runtime in ("torch", "onnx"):
+        assert figures[runtime]["passages_per_s"] > 0
+        assert figures[runtime]["query_ms"] > 0
+        assert figures[runtime]["ready_s"] >= figures[runtime]["ready_cpu_s"] * 0.5
+        assert figures[runtime]["imported"] == []
+    assert figures["largest_distance"] < 1e-6
+    assert {"query_ratio", "passages_ratio", "first_use_s"} <= set(figures)
+
+
+def test_people_read_it_line_by_line_on_the_sample() -> None:
+    done = measured("--n", "8", "--queries", "2", "--starts", "1")
+    assert done.returncode == 0, done.stderr
+    assert "imports no torch" in done.stdout
+
+
+def test_a_folder_without_a_corpus_is_named(tmp_path: Path) -> None:
+    done = measured("--corpus-dir", str(tmp_path))
+    assert done.returncode == 2
+    assert "holds neither corpus.jsonl" in done.stderr
