@@ -17,9 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["elasticsearch_url"]
 
 
+@pytest.fixture(scope="session")
+def exported_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Encoders exported once for all tests, as they are once for all runs of a user."""
+    return tmp_path_factory.mktemp("encoders")
+
+
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, exported_encoders: Path) -> None:
     """Unset every setting, work in an empty folder, keep data in it; child processes import what tests do."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "encoders").symlink_to(exported_encoders)
     for name in list(os.environ):
         if name.lower() in Settings.model_fields:
             monkeypatch.delenv(name)

@@ -161,7 +161,7 @@ class Settings(BaseSettings):
         64, description="Characters that a passage shares with the one before; less than CHUNK_CHARACTERS."
     )
     ingest_file_mb: PositiveFloat = Field(64.0, description="Largest file that is read, in MB.")
-    ingest_seconds: PositiveFloat = Field(60.0, description="Longest time for reading one file, in seconds.")
+    ingest_seconds: PositiveFloat = Field(120.0, description="Longest time for reading one file, in seconds.")
     ingest_memory_mb: PositiveInt = Field(1024, description="Memory for reading one file, in MB.")
 
     # -- places

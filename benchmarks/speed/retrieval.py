@@ -20,7 +20,7 @@ import numpy as np
 import typer
 
 from benchmarks.ranking import ranking_scores
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.command import Assignments, Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.editing import ensure_corpus
@@ -59,7 +59,7 @@ def retrieval(
     encoder: Annotated[str, typer.Option(help="Encoder of passages and queries.")] = "all-MiniLM-L6-v2",
     rows: Annotated[str | None, typer.Option(help="Queries A-B by position, counted from 1; default: all.")] = None,
     repeats: Annotated[int, typer.Option(help="Measurements of indexing speed on each side.")] = 3,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting, as NAME=VALUE.")] = None,
+    set_: Assignments = None,
     json_: Json = False,
 ) -> None:
     """Recall, rank and time of every switch, and indexing beside the bare encoder."""
@@ -72,9 +72,8 @@ def retrieval(
     for name, scores in result["ablation"].items():
         figures = "  ".join(f"{key} {scores[key]:5.1f}" for key in ("recall@2", "recall@5", "recall@10", "recall@20"))
         say(f"{name:<18} {figures}  all@10 {scores['all@10']:5.1f}  p50 {scores['p50_ms']:.1f} ms")
-    say(
-        f"indexing {result['index_passages_per_s']:.1f} passages/s, {result['index_over_encoder']:.2f} of the bare encoder"
-    )
+    share = f"{result['index_over_encoder']:.2f} of the bare encoder, median of {repeats}"
+    say(f"indexing {result['index_passages_per_s']:.1f} passages/s ({share}); {result['bytes_on_disk']:,} bytes")
 
 
 def read_judged(folder: Path) -> Judged:
@@ -218,7 +217,7 @@ def _rows(judged: Judged, rows: str | None) -> Judged:
 
 
 def _jsonl(file: Path) -> Iterator[dict[str, Any]]:
-    opened = gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8")
-    with opened as lines:
-        for line in lines:
+    text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    for line in text.decode("utf-8").split("\n"):
+        if line.strip():
             yield json.loads(line)

@@ -262,6 +262,11 @@ def test_html_is_read_in_the_encoding_that_it_declares() -> None:
     assert read("a.html", page.format("utf-8").encode("utf-16")).text == "Привет, мир и реки"
 
 
+def test_comments_before_the_markup_cost_no_time() -> None:
+    assert read("a.txt", b"<!-- note -->\n" * 500 + b"Plain words.").kind == "text"
+    assert read("a.txt", b"<!-- note -->\n" * 500 + b"<html><body>Words.</body></html>").kind == "html"
+
+
 def test_html_may_be_nested_deeply() -> None:
     assert read("a.html", b"<div>" * 20_000 + b"end" + b"</div>" * 20_000).text == "end"
 

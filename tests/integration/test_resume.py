@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.run_folder import RunFolder
-from meta_agent_rag.errors import CorpusError, InputError, StorageError
+from meta_agent_rag.errors import InputError, StorageError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import read_ledger
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server

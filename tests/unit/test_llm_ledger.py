@@ -145,7 +145,7 @@ def test_a_ledger_without_a_file_writes_none(tmp_path: Path) -> None:
     ledger = Ledger()
     ledger.add(row())
     ledger.close()
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert ledger.totals().calls == 1
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus import list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.editing import edit_corpus
+from meta_agent_rag.retrieval.encoder import Encoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.vectors import FloatMatrix
@@ -43,6 +45,25 @@ def pages(id_: str, *texts: str) -> list[Passage]:
 
 def at(folder: Path) -> Settings:
     return Settings.load(marag_data_dir=folder)
+
+
+async def put(
+    folder: Path,
+    encoder: Encoder,
+    id_: str,
+    passages: list[Passage],
+    *,
+    fails: bool = False,
+    publishes: bool = False,
+    **options: Any,
+) -> None:
+    """One document in an edit of its own, which fails at its end on demand."""
+    async with edit_corpus(at(folder), "c", AsyncEncoder(encoder), **{"chunker": "x", **options}) as editor:
+        await editor.put(document(id_), passages)
+        if publishes:
+            await editor.publish()
+        if fails:
+            raise KeyError
 
 
 async def texts(folder: Path, query: str) -> set[str]:
@@ -90,8 +111,7 @@ async def test_an_interrupted_edit_goes_on_without_encoding_twice(tmp_path: Path
 
     many = pages("a", *(f"n{number}" for number in range(1500)))
     with pytest.raises(asyncio.CancelledError):
-        async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="x", on_progress=stop) as editor:
-            await editor.put(document("a"), many)
+        await put(tmp_path, encoder, "a", many, on_progress=stop)
     assert len(encoder.seen) == 512
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="x") as editor:
         await editor.put(document("a"), many)
@@ -101,9 +121,7 @@ async def test_an_interrupted_edit_goes_on_without_encoding_twice(tmp_path: Path
 
 async def test_what_was_staged_and_is_not_asked_for_again_is_forgotten(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
-        async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
-            await editor.put(document("gone"), pages("gone", "one"))
-            raise KeyError
+        await put(tmp_path, HashEncoder(), "gone", pages("gone", "one"), fails=True)
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         await editor.put(document("b"), pages("gone", "one"))
     assert [one.id for one in read_documents(tmp_path, "c")] == ["b"]
@@ -117,10 +135,9 @@ async def test_another_encoder_or_chunker_needs_a_rebuild(tmp_path: Path) -> Non
             async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker=chunker):
                 pass
     with pytest.raises(KeyError):
-        async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="y", rebuild=True) as editor:
-            await editor.put(document("b"), pages("b", "one"))
-            await editor.publish()
-            raise KeyError
+        await put(
+            tmp_path, HashEncoder(), "b", pages("b", "one"), fails=True, publishes=True, chunker="y", rebuild=True
+        )
     assert await texts(tmp_path, "one") == {"one of a"}, "the earlier corpus stays until the new one is whole"
     encoder = Counting()
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="y", rebuild=True) as editor:
@@ -138,6 +155,7 @@ from meta_agent_rag.retrieval import catalogue
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.editing import edit_corpus
+from meta_agent_rag.retrieval.encoder import Encoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
@@ -158,7 +176,8 @@ async def main():
     async with edit_corpus(settings, "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         for id_ in ("a", "b"):
             passages = [Passage(id=f"{id_}-{t}", doc_id=id_, title=id_, text=f"{t} of {id_}") for t in ("two", "new")]
-            await editor.put(DocumentRecord(id=id_, source=f"/{id_}", title=id_, kind="text", content_hash="2"), passages)
+            record = DocumentRecord(id=id_, source=f"/{id_}", title=id_, kind="text", content_hash="2")
+            await editor.put(record, passages)
 asyncio.run(main())
 """
 

@@ -13,7 +13,7 @@ from meta_agent_rag.retrieval.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus import Corpus, open_corpus
 from meta_agent_rag.retrieval.editing import edit_corpus
 from meta_agent_rag.retrieval.hashing import HashEncoder
-from meta_agent_rag.retrieval.hybrid import HybridRetriever
+from meta_agent_rag.retrieval.hybrid import HybridRetriever, confidence
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.settings import Settings
 
@@ -58,7 +58,7 @@ async def test_the_passage_that_the_first_one_names_comes_second(corpus: Corpus)
     assert all(one.via is None for one in without.found)
 
 
-async def test_every_candidate_has_the_scores_of_both_sides(corpus: Corpus) -> None:
+async def test_every_candidate_has_its_cosine(corpus: Corpus) -> None:
     found = (await retriever(corpus).retrieve([QUESTION], k=20)).found
     assert all(one.dense is not None for one in found)
     unlinked = {
@@ -66,8 +66,8 @@ async def test_every_candidate_has_the_scores_of_both_sides(corpus: Corpus) -> N
     }
     for one in found:
         other = unlinked[one.passage.id]
-        assert one.dense == pytest.approx(other.dense, abs=2e-5)
-        assert one.lexical == other.lexical
+        assert one.dense == pytest.approx(other.dense, abs=2e-4)
+        assert one.lexical in {None, other.lexical}
 
 
 async def test_an_alias_of_a_document_is_a_name_too(corpus: Corpus) -> None:
@@ -78,7 +78,7 @@ async def test_an_alias_of_a_document_is_a_name_too(corpus: Corpus) -> None:
 
 
 async def test_a_name_with_many_bearers_leads_nowhere(corpus: Corpus) -> None:
-    ids = {id_ for id_ in (await retriever(corpus).retrieve(["Tell me about Sorvik"], k=50)).pool_ids}
+    ids = (await retriever(corpus).retrieve(["Tell me about Sorvik"], k=50)).pool_ids
     assert not any(id_.startswith("twin") for id_ in ids)
 
 
@@ -117,14 +117,12 @@ async def test_under_the_blend_a_floor_keeps_the_irrelevant_out(corpus: Corpus) 
     assert "unable to find relevant content" in nothing.dropped[0].reason
     assert len(nothing.dropped) == 2
     open_ = await replace(blended, blend_floor=0.0).retrieve(["Ilse Brandvold"], k=2)
-    assert [one.passage.id for one in open_.found][0] == "director" or open_.found
+    assert open_.found[0].passage.id == "director"
 
 
 async def test_a_link_from_something_relevant_passes_the_floor(corpus: Corpus) -> None:
     best = (await retriever(corpus, fusion="blend", blend_floor=0.0).retrieve([QUESTION], k=5)).found
     scores = {one.passage.id: one for one in best}
-    from meta_agent_rag.retrieval.hybrid import confidence
-
     floor = (confidence(scores["film"]) + confidence(scores["director"])) / 2
     assert confidence(scores["director"]) < floor
     found = (await retriever(corpus, fusion="blend", blend_floor=floor).retrieve([QUESTION], k=5)).found

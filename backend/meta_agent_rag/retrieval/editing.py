@@ -119,7 +119,10 @@ async def edit_corpus(
     with another encoder or chunker (and not `rebuild`), is in use elsewhere, or is not of our making.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
-    async with folder.locked(), _editor(settings, folder, encoder, chunker, rebuild, on_progress) as editor:
+    async with (
+        folder.locked(),
+        _editor(settings, folder, encoder, chunker=chunker, rebuild=rebuild, on_progress=on_progress) as editor,
+    ):
         yield editor
 
 
@@ -152,7 +155,9 @@ async def ensure_corpus(
                 "or chunker; replace it expressly, or choose another name."
             )
         whole = DocumentRecord(id=name, source=name, title=name, kind="passages", content_hash=checksum)
-        async with _editor(settings, folder, encoder, UNCHUNKED, not same, on_progress) as editor:
+        async with _editor(
+            settings, folder, encoder, chunker=UNCHUNKED, rebuild=not same, on_progress=on_progress
+        ) as editor:
             await editor.remove([document.id for document in editor.documents() if document.id != name])
             await editor.put(whole, passages)
         manifest = await asyncio.to_thread(folder.existing)
@@ -183,6 +188,7 @@ async def _editor(
     settings: Settings,
     folder: CorpusFolder,
     encoder: AsyncEncoder,
+    *,
     chunker: str,
     rebuild: bool,
     on_progress: Progress | None,

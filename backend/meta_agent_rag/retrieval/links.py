@@ -137,9 +137,7 @@ class _Coverage:
         return self._covered[id_]
 
 
-def _completed(
-    vector: FloatVector, found: Sequence[Found], around: Neighbourhood, corpus: Corpus
-) -> list[Found]:
+def _completed(vector: FloatVector, found: Sequence[Found], around: Neighbourhood, corpus: Corpus) -> list[Found]:
     """Everything found, and everything that links lead to, with the cosine of each.
 
     Cosines come from the catalogue, which is quicker than a second search. What the lexical side did not

@@ -13,8 +13,7 @@ from ..settings import Settings
 from . import catalogue as catalogues
 from .catalogue import Catalogue
 from .manifest import Manifest
-from .stores import DenseBackend, DenseStore, LexicalBackend, LexicalStore, discover_stores
-from .stores import ownership
+from .stores import DenseBackend, DenseStore, LexicalBackend, LexicalStore, discover_stores, ownership
 from .stores.protocols import StorePlace
 
 _LOG = logging.getLogger(__name__)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".html", ".htm", ".xhtml")
 _BEGINNING = re.compile(
-    r"(?:\s|\ufeff|<\?xml[^>]{0,200}>|<!--.{0,2000}?-->)*<(?:!doctype\s+html|html|head|body)[\s>]", re.I | re.S
+    # Possessive and atomic: many comments in a row must not be tried in all combinations.
+    r"(?:\s|\ufeff|<\?xml[^>]{0,200}>|(?><!--.*?-->))*+<(?:!doctype\s+html|html|head|body)[\s>]",
+    re.I | re.S,
 )
 _DECLARED = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.I)
 _HEAD_BYTES = 4096
