@@ -134,9 +134,10 @@ async def _encoder_called(settings: Settings, subject: str, name: str) -> Findin
 
 async def _stores(settings: Settings) -> Finding:
     from .retrieval.corpus import list_corpora
-    from .retrieval.locations import chosen_stores
+    from .retrieval.locations import chosen_stores, reach
 
     stores = chosen_stores(settings)
+    await reach(settings)
     found = await asyncio.to_thread(list_corpora, settings.marag_data_dir)
     corpora = ", ".join(f"{manifest.name} ({manifest.passages} passages)" for manifest in found)
     return Finding(

@@ -59,7 +59,9 @@ async def test_builds_and_opens(tmp_path: Path) -> None:
     async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
         assert corpus.manifest == manifest
         vector = (await ENCODER.queries([passages(1000)[7].searchable()]))[0]
-        assert "p7" in [one.passage.id for one in await corpus.dense.search(vector, 20) if one.dense == pytest.approx(1.0, abs=2e-4)]
+        assert "p7" in [
+            one.passage.id for one in await corpus.dense.search(vector, 20) if one.dense == pytest.approx(1.0, abs=2e-4)
+        ]
         assert len(await corpus.lexical.search("fact", 2000)) == 1000
 
 
@@ -172,6 +174,17 @@ async def test_another_format_is_refused(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace('"format_version": 2', '"format_version": 3'))
     with pytest.raises(CorpusError, match=r"format 3.*marag corpora drop facts"):
         await first_title(tmp_path, "facts", "fact")
+
+
+async def test_an_earlier_format_is_replaced_where_that_is_asked_for(tmp_path: Path) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
+    file = tmp_path / "corpora" / "facts" / "manifest.json"
+    file.write_text(file.read_text().replace('"format_version": 2', '"format_version": 1'))
+    (file.parent / "catalogue.sqlite").unlink()
+    with pytest.raises(CorpusError, match="built from other passages"):
+        await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
+    assert (await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, replace=True)).passages == 3
+    assert await first_title(tmp_path, "facts", "fact 1") == "Title 1"
 
 
 async def test_an_unknown_store_is_named(tmp_path: Path) -> None:

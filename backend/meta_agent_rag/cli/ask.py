@@ -8,6 +8,7 @@ from .command import Assignments, Debug, Json, console, plain, print_json, repor
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer
+    from ..retrieval.passage import Passage
 
 
 def register(app: typer.Typer) -> None:
@@ -37,6 +38,7 @@ def ask(
         print_json(_as_json(result))
         return
     if trace:
+        _show_evidence(result)
         _show_rounds(result)
     _show_answer(result)
 
@@ -55,7 +57,7 @@ def _show_answer(result: "Answer") -> None:
     packed = result.rounds[result.chosen].packing.packed_ids
     passages = {found.passage.id: found.passage for found in result.evidence}
     for number, identity in enumerate(packed, start=1):
-        screen.print(f"  [dim]{plain(f'[{number}]')} {plain(passages[identity].title or identity)}[/]")
+        screen.print(f"  [dim]{plain(f'[{number}]')} {plain(_place(passages[identity]))}[/]")
     rounds = len(result.rounds)
     totals = result.totals
     cost = "cost unknown" if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
@@ -63,6 +65,34 @@ def _show_answer(result: "Answer") -> None:
         f"[dim]{rounds} round{'s' if rounds > 1 else ''}, stopped: {result.stop_reason}; {totals.calls} calls, "
         f"{totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}[/]"
     )
+
+
+def _place(passage: "Passage") -> str:
+    """Where a passage stands: title, section, pages."""
+    pages = None
+    if passage.start_page is not None:
+        many = passage.end_page not in {None, passage.start_page}
+        pages = f"pp. {passage.start_page}-{passage.end_page}" if many else f"p. {passage.start_page}"
+    section = passage.section if passage.section != passage.title else None
+    return ", ".join(part for part in (passage.title or passage.id, section, pages) if part)
+
+
+def _show_evidence(result: "Answer") -> None:
+    """What was found, by which scores and along which link; and what was dropped, and why."""
+    screen = console()
+    screen.print("[bold]Evidence[/]")
+    titles = {found.passage.id: found.passage.title or found.passage.id for found in result.evidence}
+    for found in result.evidence:
+        scores = [
+            f"{name} {value:.2f}"
+            for name, value in (("cosine", found.dense), ("BM25", found.lexical))
+            if value is not None
+        ]
+        link = [] if found.via is None else [f"mentioned in {titles.get(found.via, found.via)}"]
+        details = "; ".join([*scores, *link])
+        screen.print(f"  {plain(_place(found.passage))} [dim]{plain(details)}[/]")
+    for dropped in result.dropped:
+        screen.print(f"  [yellow]dropped[/] {plain(dropped.passage_id)}: {plain(dropped.reason)}")
 
 
 def _show_rounds(result: "Answer") -> None:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ..retrieval.catalogue import DocumentRecord
     from ..retrieval.manifest import Manifest
 
-_PLACES = ("servers", "embedded")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The corpus.")]
 
 
@@ -101,12 +100,9 @@ def copy(
     """Move a corpus's indexes to servers or back, and compare what is there at the end. Nothing is encoded again."""
     from dataclasses import asdict
 
-    from ..errors import UnknownNameError
     from ..retrieval.moving import copy_corpus
     from ..settings import Settings
 
-    if to not in _PLACES:
-        raise UnknownNameError("place", to, list(_PLACES))
     report = run(copy_corpus(Settings.load(set_ or ()), name, to))
     if json_:
         print_json(asdict(report))

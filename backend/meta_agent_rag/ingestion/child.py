@@ -81,7 +81,7 @@ def read_file(request: Request, job: Job, chunking: Chunking) -> Iterator[dict[s
 
 def _passages(document: Document, doc_id: str, chunking: Chunking) -> Iterator[Passage]:
     for row in document.rows:
-        yield Passage(id=row.id, doc_id=doc_id, title=row.title, text=row.text)
+        yield Passage(id=row.id, doc_id=row.id, title=row.title, text=row.text)  # each is a document of its own
     if document.blocks:
         yield from chunking.cut(document, doc_id)
 

@@ -17,9 +17,9 @@ from ..settings import Settings
 from . import catalogue as catalogues
 from .catalogue import Catalogue, DocumentRecord
 from .corpus_folder import CorpusFolder, corpus_folder
-from .editing import finish_interrupted
+from .editing import BEING_EDITED, finish_interrupted
 from .locations import dropped_stores, on_servers, opened
-from .manifest import FILE_NAME, Manifest, read_manifest, require_format, write_manifest
+from .manifest import FILE_NAME, FORMAT_VERSION, Manifest, read_manifest, require_format, write_manifest
 from .stores import DenseStore, LexicalStore
 
 __all__ = ["Corpus", "Manifest", "drop_corpus", "list_corpora", "open_corpus", "read_documents"]
@@ -64,10 +64,22 @@ def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
     manifests = []
     for file in files:
         try:
-            manifests.append(read_manifest(file.parent))
+            manifests.append(_counted(file.parent, read_manifest(file.parent)))
         except CorpusError:
             continue
     return tuple(manifests)
+
+
+def _counted(folder: Path, manifest: Manifest) -> Manifest:
+    """The manifest with the counts of now, where an edit goes on or was cut short."""
+    if manifest.checksum != BEING_EDITED or manifest.format_version != FORMAT_VERSION:
+        return manifest
+    catalogue = Catalogue(folder / catalogues.FILE_NAME, manifest.dimension)
+    try:
+        documents, passages = catalogue.counts()
+    finally:
+        catalogue.close()
+    return manifest.model_copy(update={"documents": documents, "passages": passages})
 
 
 def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:

@@ -18,7 +18,7 @@ from .passage import Passage
 __all__ = ["CorpusEditor", "Progress", "edit_corpus", "ensure_corpus", "finish_interrupted"]
 
 UNCHUNKED = "none"
-_BEING_EDITED = ""
+BEING_EDITED = ""
 """A manifest's checksum while an edit goes on, and after it was cut short."""
 _SORTED_TOGETHER = 4096
 _ENCODED_TOGETHER = 512
@@ -33,12 +33,7 @@ class CorpusEditor:
     that was put is published when the context ends without an error.
     """
 
-    def __init__(
-        self,
-        indexed: Indexed,
-        encoder: AsyncEncoder,
-        on_progress: Progress | None,
-    ) -> None:
+    def __init__(self, indexed: Indexed, encoder: AsyncEncoder, on_progress: Progress | None) -> None:
         self._indexed = indexed
         self._catalogue = indexed.catalogue
         self._encoder = encoder
@@ -177,8 +172,9 @@ async def publish(indexed: Indexed, documents: Sequence[str]) -> None:
 
 async def finish_interrupted(manifest: Manifest, indexed: Indexed) -> Manifest:
     """Complete an edit that was cut short; returns the manifest as it ought to be. Call it under the lock."""
-    await publish(indexed, await asyncio.to_thread(indexed.catalogue.interrupted))
-    if manifest.checksum != _BEING_EDITED:
+    interrupted = await asyncio.to_thread(indexed.catalogue.interrupted)
+    await publish(indexed, interrupted)
+    if not interrupted and manifest.checksum != BEING_EDITED:
         return manifest
     return await asyncio.to_thread(_counted, manifest, indexed.catalogue)
 
@@ -206,7 +202,7 @@ async def _editor(
         _require_built_alike(existing, fresh)
         path, manifest = folder.path, existing
     async with opened(settings, path, manifest) as indexed:
-        await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": _BEING_EDITED}))
+        await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
         await publish(indexed, await asyncio.to_thread(indexed.catalogue.interrupted))
         await asyncio.to_thread(indexed.catalogue.begin)
         editor = CorpusEditor(indexed, encoder, on_progress)

@@ -79,7 +79,7 @@ class HybridRetriever:
         )
         ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)
         if self.links:
-            ranked = await asyncio.to_thread(linked, query, vector, ranked, self.corpus)
+            ranked = linked(query, vector, ranked, self.corpus)
         return ranked if self.reranker is None else await self._reranked(self.reranker, query, ranked)
 
     async def _reranked(self, reranker: Reranker, query: str, ranked: Sequence[Found]) -> list[Found]:

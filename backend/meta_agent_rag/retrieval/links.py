@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from .catalogue import Named
 from .corpus import Corpus
-from .names import plain, unqualified, words
+from .names import plain, spaced, unqualified, words
 from .passage import Found, Passage
 from .stores.words import stop_words
 from .vectors import FloatVector
@@ -58,9 +58,8 @@ class Neighbourhood:
 def linked(query: str, vector: FloatVector, found: Sequence[Found], corpus: Corpus) -> list[Found]:
     """The candidates for `query`, best first: those `found` and those that links lead to.
 
-    `vector` is the query's. `via` names the passage whose mention of it led to a
-    result that the question itself does not name. `score` is the
-    sum above, in 0..6; every candidate has its cosine.
+    `vector` is the query's. `score` is the sum above, in 0..6, and every candidate has its cosine. `via` is
+    the passage whose mention led to a result, where the question itself does not name it.
     """
     around = neighbourhood(query, found, corpus)
     return ranked(query, _completed(vector, found, around, corpus), around)
@@ -83,7 +82,8 @@ def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbo
         for name in (name for name in mentioned if name in named):
             bearers = len({one.doc_id for one in named[name]})
             for one in _first(named[name]):
-                if one.passage_id != id_ and (len(targets) < MOST_LINKED or one.passage_id in targets):
+                elsewhere = one.doc_id != known[id_].doc_id  # a document that names itself leads nowhere
+                if elsewhere and (len(targets) < MOST_LINKED or one.passage_id in targets):
                     targets.add(one.passage_id)
                     links[Link(id_, one.passage_id, bearers)] = None
     return Neighbourhood(anchors=frozenset(anchors), links=tuple(links), passages={id_: known[id_] for id_ in seeds})
@@ -96,7 +96,7 @@ def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> li
     sources: dict[str, list[Link]] = {}
     for link in around.links:
         sources.setdefault(link.target, []).append(link)
-    titles = [(id_, bare) for id_, one in around.passages.items() if (bare := unqualified(one.title))]
+    titles = [(one, bare) for one in around.passages.values() if (bare := unqualified(one.title))]
     scored = []
     for one in candidates:
         id_, text = one.passage.id, one.passage.text
@@ -105,7 +105,11 @@ def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> li
             rise = ((link.source in around.anchors) + coverage.of(link.source, id_)) / link.bearers
             if via is None or rise > link_score:
                 link_score, via = rise, link.source
-        named = [other for other, title in titles if title in text and other != id_ and plain(title) in plain(text)]
+        named = [
+            other.id
+            for other, title in titles
+            if title in text and other.doc_id != one.passage.doc_id and plain(title) in plain(text)
+        ]
         back = max((coverage.of(other, id_) for other in named), default=0.0)
         if id_ in around.anchors:
             via = None
@@ -132,7 +136,7 @@ class _Coverage:
     def _within(self, id_: str) -> int:
         if id_ not in self._covered:
             passage = self._passages[id_]
-            text = plain(passage.title) + plain(passage.text)
+            text = spaced(passage.searchable())
             self._covered[id_] = sum(bit for word, bit in self._bits if word in text)
         return self._covered[id_]
 

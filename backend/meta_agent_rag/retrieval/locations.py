@@ -86,6 +86,17 @@ async def dropped_stores(settings: Settings, folder: Path, manifest: Manifest) -
     await lexical_backend.drop(lexical_place)
 
 
+async def reach(settings: Settings) -> None:
+    """Ask the servers, if new corpora lie there, about one that does not exist. `CorpusError` if none answers."""
+    stores = chosen_stores(settings)
+    if stores == LOCATIONS["servers"]:
+        nothing = Manifest(
+            name="nothing", encoder="none", dimension=1, chunker="none",
+            dense_store=stores.dense, lexical_store=stores.lexical,
+        )  # fmt: skip
+        await dropped_stores(settings, settings.marag_data_dir / "nothing", nothing)
+
+
 async def fill(
     catalogue: Catalogue,
     dense: DenseStore | None,

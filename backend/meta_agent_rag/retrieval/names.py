@@ -38,6 +38,12 @@ def plain(text: str) -> str:
     return f" {' '.join(words(text))} "
 
 
+@lru_cache(maxsize=8192)
+def spaced(text: str) -> str:
+    """As `plain`, with any number of blanks between words: enough, and quicker, for finding single words."""
+    return f" {_spaced(_folded(text))} "
+
+
 def name_keys(title: str) -> tuple[NameKey, ...]:
     """The keys of a title: as it stands, and without a qualifier in brackets at its end.
 
@@ -95,7 +101,8 @@ class Names:
 
 def _starts(text: str) -> tuple[list[str], Sequence[int]]:
     """The words of a text, and where a name can begin: at a capital letter or digit, or anywhere if there is none."""
-    found, folded = _spaced(_unescaped(text)).split(), words(text)
+    found = _spaced(_unescaped(text)).split()
+    folded = _folded(" ".join(found)).split()
     if len(found) != len(folded):  # a letter falls apart when it is folded, as the half in "2½" does
         folded = [_key(word) for word in found]
     capitals = [place for place, word in enumerate(found) if not word[0].islower()]

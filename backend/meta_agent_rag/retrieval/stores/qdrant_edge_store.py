@@ -132,7 +132,8 @@ class QdrantEdgeStore:
             return []
 
         async def search(hidden: Hidden | None) -> list[Row]:
-            return await asyncio.to_thread(self._search, vector.tolist(), k, self._points.filter(hidden, among))
+            # In place: the library holds the interpreter's lock, so that a thread would only add its own cost.
+            return self._search(vector.tolist(), k, self._points.filter(hidden, among))
 
         rows = await self._versions.reading(search)
         return [Found(passage=from_record(row.record), score=row.score, dense=row.score) for row in rows]

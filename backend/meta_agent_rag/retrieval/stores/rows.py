@@ -100,9 +100,9 @@ class _Asking:
         self.best: list[Row] = []
 
     def take(self, fetched: Sequence[Row]) -> None:
-        rows = [row._replace(score=round(row.score, _DECIMALS)) for row in fetched]
-        ordered = sorted(rows, key=lambda row: (-row.score, row.passage_id))
-        self.best = ordered[: self.k]
-        if len(rows) < self.limit or self.limit >= _MOST_ROWS or ordered[-1].score < ordered[self.k - 1].score:
+        # Tuples that sort by themselves: this runs for every search.
+        ordered = sorted((-round(score, _DECIMALS), passage_id, record) for score, passage_id, record in fetched)
+        self.best = [Row(-score, passage_id, record) for score, passage_id, record in ordered[: self.k]]
+        if len(ordered) < self.limit or self.limit >= _MOST_ROWS or ordered[-1][0] > ordered[self.k - 1][0]:
             self.done = True
         self.limit *= 4

@@ -1,0 +1,92 @@
+"""A corpus moves to servers and back: compared at the end, and never lost on the way."""
+
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.errors import CorpusError, UnknownNameError
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus import drop_corpus, list_corpora, open_corpus
+from meta_agent_rag.retrieval.editing import edit_corpus, ensure_corpus
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import HybridRetriever
+from meta_agent_rag.retrieval.moving import copy_corpus
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.settings import Settings
+
+ENCODER = AsyncEncoder(HashEncoder())
+PASSAGES = [
+    Passage(id=f"p{number}", doc_id=f"p{number}", title=f"Lighthouse {number}", text=f"Keeper number {number} slept.")
+    for number in range(30)
+]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, elasticsearch_url: str) -> Settings:
+    """The `qdrant-client` in its local mode takes a path for a URL."""
+    return Settings.load(
+        marag_data_dir=tmp_path / "data", qdrant_url=str(tmp_path / "qdrant"), elasticsearch_url=elasticsearch_url
+    )
+
+
+def embedded(settings: Settings) -> Settings:
+    return settings.model_copy(update={"qdrant_url": None, "elasticsearch_url": None})
+
+
+async def found(settings: Settings, query: str) -> list[str]:
+    async with open_corpus(settings, "lights", "hash-64", 64) as corpus:
+        retriever = HybridRetriever(corpus=corpus, encoder=ENCODER)
+        return [one.passage.id for one in (await retriever.retrieve([query], k=3)).found]
+
+
+async def test_there_and_back(settings: Settings) -> None:
+    await ensure_corpus(embedded(settings), "lights", PASSAGES, ENCODER)
+    before = await found(settings, "Who slept at Lighthouse 7?")
+    steps: list[tuple[int, int]] = []
+    report = await copy_corpus(settings, "lights", "servers", lambda *step: steps.append(step))
+    assert steps[-1] == (30, 30)
+    assert report.passages == report.dense_passages == report.lexical_passages == 30
+    assert report.checksum == report.dense_checksum == report.lexical_checksum
+    (manifest,) = list_corpora(settings.marag_data_dir)
+    assert (manifest.dense_store, manifest.lexical_store) == ("qdrant", "elasticsearch")
+    home = settings.marag_data_dir / "corpora" / "lights"
+    assert sorted(path.name for path in home.iterdir()) == ["catalogue.sqlite", "manifest.json"]
+    assert await found(settings, "Who slept at Lighthouse 7?") == before
+    with pytest.raises(CorpusError, match="'servers' already"):
+        await copy_corpus(settings, "lights", "servers")
+    with pytest.raises(CorpusError, match=r"lie on servers.*marag corpora copy lights --to embedded"):
+        await found(embedded(settings), "x")
+
+    # Documents come and go there as they do here.
+    async with edit_corpus(settings, "lights", ENCODER, chunker="none") as editor:
+        record = DocumentRecord(id="new", source="/new", title="New", kind="text", content_hash="1")
+        await editor.put(record, [Passage(id="new", doc_id="new", title="Beacon", text="A beacon named Zaffre.")])
+    assert (await found(settings, "Zaffre beacon"))[0] == "new"
+
+    # Back, even where the servers cannot be reached any more: the catalogue has everything.
+    back = await copy_corpus(embedded(settings), "lights", "embedded")
+    assert back.dense_passages == back.lexical_passages == 31
+    assert (await found(embedded(settings), "Zaffre beacon"))[0] == "new"
+
+
+async def test_a_corpus_is_built_on_servers_where_both_are_set(settings: Settings) -> None:
+    manifest = await ensure_corpus(settings, "lights", PASSAGES, ENCODER)
+    assert manifest.lexical_store == "elasticsearch"
+    async with open_corpus(settings, "lights", "hash-64", 64) as corpus:
+        assert len(await corpus.lexical.search("keeper", 50)) == 30
+    await drop_corpus(settings, "lights")
+    assert list_corpora(settings.marag_data_dir) == ()
+
+
+async def test_a_server_that_cannot_be_reached_leaves_the_corpus_where_it_was(settings: Settings) -> None:
+    away = settings.model_copy(update={"elasticsearch_url": "http://127.0.0.1:9"})
+    await ensure_corpus(embedded(settings), "lights", PASSAGES, ENCODER)
+    before = await found(settings, "Lighthouse 3")
+    with pytest.raises(CorpusError, match=r"127\.0\.0\.1:9"):
+        await copy_corpus(away, "lights", "servers")
+    assert await found(settings, "Lighthouse 3") == before
+    with pytest.raises(UnknownNameError, match="embedded, servers"):
+        await copy_corpus(settings, "lights", "moon")
+    with pytest.raises(CorpusError, match="no corpus 'none'"):
+        await copy_corpus(settings, "none", "servers")
