@@ -66,7 +66,7 @@ async def test_every_candidate_has_its_cosine(corpus: Corpus) -> None:
     }
     for one in found:
         other = unlinked[one.passage.id]
-        assert one.dense == pytest.approx(other.dense, abs=2e-4)
+        assert one.dense == pytest.approx(other.dense, abs=2e-5)
         assert one.lexical in {None, other.lexical}
 
 

@@ -173,7 +173,7 @@ def _forget_computing() -> None:
 
 def test_exporting_twice_at_once_leaves_one_whole_export(tmp_path: Path) -> None:
     folder = tiny(tmp_path)
-    torch, place = reference_and_place(folder, tmp_path / "data")
+    torch, place = reference_and_place(folder, tmp_path / "own")
     model = encoders._model(folder)
     with place.building() as first:
         assert export_model(model, torch, place) is None
@@ -185,7 +185,7 @@ def test_exporting_twice_at_once_leaves_one_whole_export(tmp_path: Path) -> None
 
 def test_what_a_kill_leaves_is_no_export(tmp_path: Path) -> None:
     folder = tiny(tmp_path)
-    torch, place = reference_and_place(folder, tmp_path / "data")
+    torch, place = reference_and_place(folder, tmp_path / "own")
     program = (
         "import os, sys; from pathlib import Path;"
         "from meta_agent_rag.retrieval.onnx_place import export_place;"
@@ -195,7 +195,7 @@ def test_what_a_kill_leaves_is_no_export(tmp_path: Path) -> None:
         "(folder / 'encoder.json').write_text('{}');"
         "os._exit(9)"
     )
-    subprocess.run([sys.executable, "-c", program, str(folder), str(tmp_path / "data")], check=False)
+    subprocess.run([sys.executable, "-c", program, str(folder), str(tmp_path / "own")], check=False)
     (left,) = place.path.parent.iterdir()
     assert not place.ready
     os.utime(left, (0, 0))
