@@ -58,7 +58,7 @@ def retrieval(
     corpus_dir: Annotated[Path, typer.Option(help="Folder with corpus.jsonl[.gz], queries.jsonl and qrels.tsv.")],
     encoder: Annotated[str, typer.Option(help="Encoder of passages and queries.")] = "all-MiniLM-L6-v2",
     rows: Annotated[str | None, typer.Option(help="Queries A-B by position, counted from 1; default: all.")] = None,
-    repeats: Annotated[int, typer.Option(help="Measurements of indexing speed on each side.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Measurements of indexing speed on each side.")] = 3,
     set_: Assignments = None,
     json_: Json = False,
 ) -> None:
@@ -84,21 +84,39 @@ def read_judged(folder: Path) -> Judged:
         raise InputError(
             f"{str(folder)!r} lacks {', '.join(missing) or 'corpus.jsonl'}; give a folder laid out as BEIR does."
         )
+    try:
+        judged = _judged(folder, corpus)
+    except (KeyError, TypeError, ValueError, OSError, EOFError) as error:
+        raise InputError(
+            f"{str(folder)!r} is not laid out as BEIR does ({type(error).__name__}: {error}); see docs/retrieval.md."
+        ) from error
+    lost = frozenset[str]().union(*judged.relevant) - {passage.id for passage in judged.passages}
+    if not judged.queries or lost:
+        what = f"judges passages that its corpus lacks, as {min(lost)!r}" if lost else "has no query with a judgement"
+        raise InputError(f"{str(folder)!r} {what}; mend {'qrels.tsv' if lost else 'queries.jsonl or qrels.tsv'}.")
+    return judged
+
+
+def _judged(folder: Path, corpus: Path) -> Judged:
     passages = tuple(
-        Passage(id=row["id"], doc_id=row["id"], title=row["title"], text=row["text"]) for row in _jsonl(corpus)
+        Passage(id=_id(row), doc_id=_id(row), title=row.get("title", ""), text=row["text"]) for row in _jsonl(corpus)
     )
     wanted: dict[str, set[str]] = {}
     for line in (folder / "qrels.tsv").read_text("utf-8").splitlines()[1:]:
         query, passage, grade = line.split("\t")
         if int(grade) > 0:
             wanted.setdefault(query, set()).add(passage)
-    asked = [row for row in _jsonl(folder / "queries.jsonl") if row["_id"] in wanted]
+    asked = [row for row in _jsonl(folder / "queries.jsonl") if _id(row) in wanted]
     return Judged(
         name=folder.name,
         passages=passages,
         queries=tuple(row["text"] for row in asked),
-        relevant=tuple(frozenset(wanted[row["_id"]]) for row in asked),
+        relevant=tuple(frozenset(wanted[_id(row)]) for row in asked),
     )
+
+
+def _id(row: dict[str, Any]) -> str:
+    return str(row["_id"] if "_id" in row else row["id"])
 
 
 async def _measure(settings: Settings, judged: Judged, repeats: int) -> dict[str, Any]:

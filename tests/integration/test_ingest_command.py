@@ -155,3 +155,27 @@ def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
     again = marag("ingest", str(docs), "--corpus", "notes", "--json")
     assert again.exit_code == 0, again.output
     assert json.loads(marag("corpora", "list", "--json").stdout)[0]["passages"] == 10_003
+
+
+def test_an_empty_path_is_not_this_folder(docs: Path) -> None:
+    result = marag("ingest", "", "--corpus", "notes")
+    assert result.exit_code == 2
+    assert "One PATH is empty" in result.output
+
+
+def test_a_name_cannot_steer_the_terminal(docs: Path) -> None:
+    (docs / "e\x1b[31mred.txt").write_text("A text whose file name would colour the terminal.")
+    result = marag("ingest", str(docs), "--corpus", "notes")
+    assert "\x1b" not in result.output
+    assert r"e\x1b[31mred.txt" in result.output
+    assert "\x1b" not in marag("corpora", "show", "notes").output
+
+
+def test_a_fault_of_the_system_is_one_sentence(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = docs.parent / "file"
+    home.write_text("in the way")
+    monkeypatch.setenv("MARAG_DATA_DIR", str(home))
+    result = marag("ingest", str(docs), "--corpus", "notes")
+    assert result.exit_code in {1, 2}
+    assert "Traceback" not in result.output
+    assert len(result.output.strip().splitlines()) == 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import CorpusError, UnknownNameError
+from meta_agent_rag.errors import CorpusError, SettingsError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus import drop_corpus, list_corpora, open_corpus
@@ -90,3 +90,10 @@ async def test_a_server_that_cannot_be_reached_leaves_the_corpus_where_it_was(se
         await copy_corpus(settings, "lights", "moon")
     with pytest.raises(CorpusError, match="no corpus 'none'"):
         await copy_corpus(settings, "none", "servers")
+
+
+async def test_without_addresses_it_says_what_to_set(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    await ensure_corpus(embedded(settings), "lights", PASSAGES, ENCODER)
+    with pytest.raises(SettingsError, match="Set QDRANT_URL and ELASTICSEARCH_URL to copy the corpus 'lights' there"):
+        await copy_corpus(embedded(settings), "lights", "servers")
+    assert caplog.text == ""

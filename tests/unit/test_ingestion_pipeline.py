@@ -14,6 +14,7 @@ from meta_agent_rag.ingestion.report import FileOutcome, IngestProgress, IngestR
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus import list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.manifest import Manifest
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
@@ -291,3 +292,60 @@ async def test_an_interrupted_run_goes_on(bench: Bench) -> None:
     assert not report.failed
     assert len(bench.documents()) == 4
     assert len(await bench.search("lava")) == 4
+
+
+async def test_links_lead_from_document_to_document_and_row_to_row(bench: Bench) -> None:
+    bench.write(
+        "places.jsonl",
+        '{"id": "mill", "title": "Corran Mill", "text": "Corran Mill was designed by Edda Voss in 1871."}\n'
+        '{"id": "voss", "title": "Edda Voss", "text": "She was born beside the Tarn Water and kept bees."}\n'
+        '{"id": "noise", "title": "Mill", "text": "A mill grinds grain; its designer was born long ago."}\n',
+    )
+    bench.write(
+        "tarn.md", "---\ntitle: River notes\naliases: [Tarn Water]\n---\nIt freezes over every single winter.\n"
+    )
+    await bench.ingest()
+    async with open_corpus(bench.settings, "notes", "hash-64", 64) as corpus:
+        retriever = HybridRetriever(corpus=corpus, encoder=AsyncEncoder(HashEncoder()), pool=2)
+        found = (await retriever.retrieve(["Where was the designer of Corran Mill born?"], k=4)).found
+        linked = {one.passage.id: one.via for one in found}
+        assert [one.passage.id for one in found[:2]] == ["mill", "voss"]
+        assert linked["voss"] == "mill"
+        (by_alias,) = (await retriever.retrieve(["Tarn Water"], k=1)).found
+        assert by_alias.passage.title == "River notes"
+
+
+async def test_a_copy_of_a_broken_file_is_as_broken(bench: Bench) -> None:
+    for name in ("a.pdf", "b.pdf"):
+        bench.write(name, b"%PDF-1.7 nothing of the kind")
+    bench.write("good.txt", "A text that can be read without any trouble.")
+    report = await bench.ingest()
+    broken = [outcome for outcome in report.outcomes if outcome.broken]
+    assert [Path(outcome.source).name for outcome in broken] == ["a.pdf", "b.pdf"]
+    assert broken[0].reason == broken[1].reason
+
+
+async def test_a_file_that_became_a_folder_and_a_folder_that_is_gone_are_pruned(bench: Bench) -> None:
+    first, deep = (
+        bench.write("first.txt", "The first text is about rivers."),
+        bench.write("s/deep.txt", "The other, lakes."),
+    )
+    await bench.ingest()
+    first.unlink()
+    bench.write("first.txt/inner.txt", "In its place there is a folder now.")
+    deep.unlink()
+    deep.parent.rmdir()
+    with pytest.raises(InputError, match="no file or folder"):
+        await bench.ingest(deep.parent)
+    assert [outcome.status for outcome in (await bench.ingest(deep.parent, prune=True)).outcomes] == ["pruned"]
+    await bench.ingest(prune=True)
+    documents = read_documents(bench.settings.marag_data_dir, "notes")
+    assert [Path(document.source).name for document in documents] == ["inner.txt"]
+
+
+async def test_many_aliases_cost_little(bench: Bench) -> None:
+    names = "".join(f"  - Alias number {number}\n" for number in range(3000))
+    bench.write("many.md", f"---\ntitle: Many\naliases:\n{names}---\nA text with more names than anybody needs.\n")
+    await bench.ingest()
+    (document,) = read_documents(bench.settings.marag_data_dir, "notes")
+    assert len(document.aliases) == 50

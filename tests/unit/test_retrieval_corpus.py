@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import CorpusError, InputError, SettingsError
+from meta_agent_rag.errors import CorpusError, InputError, SettingsError, StorageError
 from meta_agent_rag.retrieval import corpus_folder as folders
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import drop_corpus, list_corpora, open_corpus
-from meta_agent_rag.retrieval.editing import ensure_corpus
+from meta_agent_rag.retrieval.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus import drop_corpus, list_corpora, open_corpus, read_documents
+from meta_agent_rag.retrieval.editing import edit_corpus, ensure_corpus
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.manifest import passages_checksum
 from meta_agent_rag.retrieval.passage import Passage
@@ -284,3 +285,55 @@ async def test_one_server_alone_is_refused(alone: str, tmp_path: Path) -> None:
     settings = Settings.load(marag_data_dir=tmp_path, **{alone: "http://127.0.0.1:9"})
     with pytest.raises(SettingsError, match="set both, or neither"):
         await ensure_corpus(settings, "facts", passages(), ENCODER)
+
+
+async def test_a_lost_catalogue_is_an_error_and_a_rebuild_forgets_what_it_held(tmp_path: Path) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
+    catalogue = tmp_path / "corpora" / "facts" / "catalogue.sqlite"
+    catalogue.unlink()
+    for attempt in (
+        first_title(tmp_path, "facts", "fact"),
+        ensure_corpus(at(tmp_path), "facts", passages(2, "tale"), ENCODER, replace=True),
+    ):
+        with pytest.raises(CorpusError, match=r"lost its catalogue.*--rebuild"):
+            await attempt
+    with pytest.raises(CorpusError, match="lost its catalogue"):
+        read_documents(tmp_path, "facts")
+    assert not catalogue.exists(), "looking makes none"
+    async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none", rebuild=True) as editor:
+        record = DocumentRecord(id="d", source="/d", title="d", kind="text", content_hash="1")
+        await editor.put(record, passages(1, "tale"))
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
+        assert len(await corpus.lexical.search("fact tale", 9)) == 1
+
+
+async def test_what_came_to_nothing_leaves_no_corpus(tmp_path: Path) -> None:
+    servers = Settings.load(
+        marag_data_dir=tmp_path, qdrant_url="http://127.0.0.1:9", elasticsearch_url="http://127.0.0.1:9"
+    )
+    with pytest.raises(CorpusError, match=r"127\.0\.0\.1:9"):
+        await ensure_corpus(servers, "facts", passages(), ENCODER)
+    assert visible(tmp_path) == []
+    async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none"):
+        pass
+    assert visible(tmp_path) == []
+
+
+async def test_a_disk_without_room_is_refused_before_it_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
+    full = shutil.disk_usage(tmp_path)._replace(free=5_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
+    with pytest.raises(StorageError, match=r"5 MB free.*set MARAG_DATA_DIR"):
+        await first_title(tmp_path, "facts", "fact")
+    with pytest.raises(StorageError, match="5 MB free"):
+        await ensure_corpus(at(tmp_path), "others", passages(), ENCODER)
+    monkeypatch.undo()
+    assert await first_title(tmp_path, "facts", "fact 1") == "Title 1"
+    assert visible(tmp_path) == ["facts"]
+
+
+async def test_the_sample_corpus_is_not_to_be_ingested(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="when it is first asked"):
+        await drop_corpus(at(tmp_path), "sample")

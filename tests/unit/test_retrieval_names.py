@@ -30,6 +30,9 @@ def test_equal_names(left: str, right: str) -> None:
         ("(film)", [("film", True)]),
         ("", []),
         ("?!", []),
+        ("It", []),
+        ("The (band)", [("the band", True)]),
+        ("The Who", [("the who", True)]),
     ],
 )
 def test_keys_of_a_title(title: str, keys: list[tuple[str, bool]]) -> None:
@@ -66,7 +69,7 @@ def test_any_text_is_harmless(text: str, title: str) -> None:
     assert all(f" {name} " in plain(text) for name in found)
 
 
-@given(st.lists(st.text("abcdeXYZ0129é", min_size=1, max_size=6), min_size=1, max_size=LONGEST_NAME))
+@given(st.lists(st.text("bzXYZ0129é", min_size=1, max_size=6), min_size=1, max_size=LONGEST_NAME))
 def test_a_title_is_found_where_it_is_written_in_capitals(name: list[str]) -> None:
     title = " ".join(name)
     assert mentioned(f"then: {title.upper()}, so", name_keys(title)[0].key) == [name_keys(title)[0].key]

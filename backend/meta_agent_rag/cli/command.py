@@ -33,6 +33,13 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
                 raise
             complain(str(error))
             raise typer.Exit(error.exit_code) from None
+        except OSError as error:
+            if kwargs.get("debug"):
+                raise
+            where = f" {error.filename!r}" if error.filename else ""
+            remedy = "free space or mend permissions there, then run the same command again"
+            complain(f"The system refuses{where}: {error.strerror or error}; {remedy}.")
+            raise typer.Exit(2) from None
         except KeyboardInterrupt:
             complain("Stopped.")
             raise typer.Exit(130) from None
@@ -78,7 +85,7 @@ def console() -> Any:
 
 
 def plain(text: object) -> str:
-    """Text of unknown origin, so that Rich prints its brackets as they are."""
+    """Text of unknown origin, so that a terminal prints it as it is: no markup, no control characters."""
     from rich.markup import escape
 
-    return escape(str(text))
+    return escape("".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in str(text)))

@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, and folders with all below them.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, and folders with all below them.")],
     corpus: Annotated[str, typer.Option(help="The corpus to add to; it is made if there is none.")],
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove documents whose files are gone from the folders given as PATH.")
@@ -44,11 +44,14 @@ def ingest(
     What the content of a file is decides how it is read, not its name. Unchanged files are left alone,
     changed ones replace their own passages. Exit code 1: a file was broken and skipped, the others are in.
     """
+    from ..errors import InputError
     from ..settings import Settings
 
+    if "" in paths:
+        raise InputError("One PATH is empty; name a file or folder, `.` for this one.")
     settings = Settings.load(set_ or ())
     try:
-        report = run(_ingest(settings, paths, corpus, prune, rebuild, not json_))
+        report = run(_ingest(settings, [Path(path) for path in paths], corpus, prune, rebuild, not json_))
     except KeyboardInterrupt:
         complain("Stopped. What was finished is kept; the same command goes on from there.")
         raise typer.Exit(_STOPPED) from None

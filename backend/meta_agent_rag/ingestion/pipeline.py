@@ -54,9 +54,10 @@ async def ingest(
     chunking = prepared(options)
     if corpus == SAMPLE:
         raise InputError(f"{SAMPLE!r} is the corpus that comes with the package; choose another name.")
-    found = await asyncio.to_thread(find_files, paths, without=settings.marag_data_dir)
+    found = await asyncio.to_thread(find_files, paths, without=settings.marag_data_dir, gone_too=prune)
     if not found.files and not prune:
-        raise InputError(f"There are no files to read in {', '.join(map(repr, map(str, paths)))}; name others.")
+        passed = "".join(f" ({one.source!r}: {one.reason})" for one in found.passed_over[:1])
+        raise InputError(f"There are no files to read in {', '.join(map(repr, map(str, paths)))}{passed}; name others.")
     tracker = _Tracker(of_files=len(found.files), on_progress=on_progress)
     job = Job(
         seconds=settings.ingest_seconds,
@@ -177,8 +178,11 @@ class _Ingestion:
         ]
 
     async def _read(self, plan: Plan, stays: set[str]) -> AsyncGenerator[_Read | FileOutcome, None]:
+        refusals: dict[str, Refused] = {}
         for step in plan.steps:
-            if step.same_as is not None:
+            if step.same_as in refusals:
+                yield _skipped(step.file, refusals[step.same_as], step.file.source in stays)
+            elif step.same_as is not None:
                 yield FileOutcome(
                     source=step.file.source, status="skipped", reason=f"it has the same content as {step.same_as!r}"
                 )
@@ -188,6 +192,7 @@ class _Ingestion:
                 try:
                     yield _Read(step=step, reading=await self._reader.read(step.file.path, step.doc_id))
                 except Refused as refused:
+                    refusals[step.file.source] = refused
                     yield _skipped(step.file, refused, step.file.source in stays)
 
     async def _put(self, read: _Read, stays: set[str]) -> FileOutcome:

@@ -40,15 +40,15 @@ class Found:
 
     def covers(self, source: str) -> bool:
         """Does a source lie in one of the given folders?"""
-        return any(source.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
+        return any(source == folder or source.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
 
 
-def find_files(paths: Sequence[Path], *, without: Path | None = None) -> Found:
+def find_files(paths: Sequence[Path], *, without: Path | None = None, gone_too: bool = False) -> Found:
     """All files that `paths` are or hold, folders with all that is below them, in the order of names.
 
     Hidden files and folders are left out, unless they are given by name, and so is the folder `without`.
     No link leads out of the folder it was found in, or round in circles. Raises `InputError` for a path
-    that is not there.
+    that is not there, but with `gone_too`, which has it count as an empty folder.
     """
     files: dict[str, FoundFile] = {}
     passed_over: dict[str, PassedOver] = {}
@@ -56,6 +56,9 @@ def find_files(paths: Sequence[Path], *, without: Path | None = None) -> Found:
     left_out = None if without is None else os.path.realpath(without)
     for path in paths:
         real = Path(os.path.realpath(path))
+        if not real.exists() and gone_too:
+            folders.append(source_name(real))
+            continue
         if not real.exists():
             raise InputError(f"There is no file or folder {source_name(path)!r}; check the path.")
         if real.is_dir():
@@ -85,12 +88,11 @@ def file_hash(path: Path) -> str:
 def is_gone(source: str) -> bool:
     """Is a source certainly not there any more? A folder that cannot be looked into is no proof."""
     try:
-        os.lstat(source)
+        return not stat.S_ISREG(os.stat(source).st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return True
     except (OSError, ValueError):
         return False
-    return False
 
 
 def _below(root: Path, left_out: str | None) -> Iterator[FoundFile | PassedOver]:

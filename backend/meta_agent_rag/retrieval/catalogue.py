@@ -9,6 +9,7 @@ that exist are not computed again) or completed (`publishing` says which), and n
 import hashlib
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from .stores.rows import from_record, to_record
 from .vectors import FloatMatrix
 
 FILE_NAME = "catalogue.sqlite"
+NAMED_PASSAGES = 20
+"""Passages of one document that a mention of its name brings in, its first ones."""
 _VARIABLES = 500
 _SCHEMA = """
 CREATE TABLE documents (
@@ -112,6 +115,14 @@ class Catalogue:
             "SELECT (SELECT COUNT(*) FROM documents), (SELECT COUNT(*) FROM passages)"
         )
         return documents, passages
+
+    def is_empty(self) -> bool:
+        """Is nothing published and nothing staged?"""
+        ((held,),) = self._rows(
+            "SELECT EXISTS (SELECT 1 FROM documents) OR EXISTS (SELECT 1 FROM incoming_passages) "
+            "OR EXISTS (SELECT 1 FROM incoming_documents WHERE publishing)"
+        )
+        return not held
 
     def checksum(self) -> str:
         """That of `manifest.passages_checksum` over all published passages."""
@@ -286,10 +297,14 @@ class Catalogue:
     def _insert(self, change: Change, owners: dict[str, str], aliases: dict[str, tuple[str, ...]]) -> None:
         passages: list[tuple[object, ...]] = []
         names: list[tuple[object, ...]] = []
+        named: Counter[str] = Counter()
         for passage, vector in zip(change.passages, change.vectors, strict=True):
             record, owner = to_record(passage), owners[passage.id]
             digest = hashlib.sha256(record.encode()).digest()
             passages.append((passage.id, owner, record, digest, vector.tobytes()))
+            named[passage.doc_id] += 1
+            if named[passage.doc_id] > NAMED_PASSAGES:
+                continue
             for name in (passage.title, *aliases.get(owner, ())):
                 names.extend((key.key, passage.id, passage.doc_id, key.whole) for key in name_keys(name))
         self._many("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", passages)

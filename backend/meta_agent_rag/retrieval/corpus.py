@@ -18,8 +18,9 @@ from . import catalogue as catalogues
 from .catalogue import Catalogue, DocumentRecord
 from .corpus_folder import CorpusFolder, corpus_folder
 from .editing import BEING_EDITED, finish_interrupted
-from .locations import dropped_stores, on_servers, opened
+from .locations import dropped_stores, on_servers, opened, require_catalogue
 from .manifest import FILE_NAME, FORMAT_VERSION, Manifest, read_manifest, require_format, write_manifest
+from .sample import SAMPLE
 from .stores import DenseStore, LexicalStore
 
 __all__ = ["Corpus", "Manifest", "drop_corpus", "list_corpora", "open_corpus", "read_documents"]
@@ -72,9 +73,10 @@ def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
 
 def _counted(folder: Path, manifest: Manifest) -> Manifest:
     """The manifest with the counts of now, where an edit goes on or was cut short."""
-    if manifest.checksum != BEING_EDITED or manifest.format_version != FORMAT_VERSION:
+    file = folder / catalogues.FILE_NAME
+    if manifest.checksum != BEING_EDITED or manifest.format_version != FORMAT_VERSION or not file.is_file():
         return manifest
-    catalogue = Catalogue(folder / catalogues.FILE_NAME, manifest.dimension)
+    catalogue = Catalogue(file, manifest.dimension)
     try:
         documents, passages = catalogue.counts()
     finally:
@@ -88,6 +90,7 @@ def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:
     if not (folder.path.exists() or folder.path.is_symlink()):
         raise CorpusError(_missing(folder))
     manifest = require_format(read_manifest(folder.path))
+    require_catalogue(folder.path, manifest)
     catalogue = Catalogue(folder.path / catalogues.FILE_NAME, manifest.dimension)
     try:
         return catalogue.documents()
@@ -145,6 +148,8 @@ def _require_encoder(manifest: Manifest, encoder_name: str, dimension: int) -> N
 
 
 def _missing(folder: CorpusFolder) -> str:
+    if folder.name == SAMPLE:
+        return f"The corpus {SAMPLE!r} is not there yet; it is built when it is first asked."
     known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.home.parent)) or "none yet"
     return (
         f"There is no corpus {folder.name!r} (there are: {known}); "

@@ -62,7 +62,7 @@ class CorpusFolder:
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             connection.close()
-            busy = f"The corpus {self.name!r} is in use or being built elsewhere; close it there first. ({error})"
+            busy = f"The corpus {self.name!r} is in use or being built elsewhere; close it there first."
             raise CorpusError(busy) from error
         return connection
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,7 +12,7 @@ from ..settings import Settings
 from .batching import AsyncEncoder
 from .catalogue import Catalogue, DocumentRecord
 from .corpus_folder import CorpusFolder, corpus_folder
-from .locations import Indexed, chosen_stores, dropped_stores, on_servers, opened
+from .locations import Indexed, chosen_stores, dropped_stores, on_servers, opened, require_room
 from .manifest import FORMAT_VERSION, Manifest, passages_checksum, write_manifest
 from .passage import Passage
 
@@ -33,11 +34,18 @@ class CorpusEditor:
     that was put is published when the context ends without an error.
     """
 
-    def __init__(self, indexed: Indexed, encoder: AsyncEncoder, on_progress: Progress | None) -> None:
+    def __init__(
+        self,
+        indexed: Indexed,
+        encoder: AsyncEncoder,
+        on_progress: Progress | None,
+        require_room: Callable[[int], None],
+    ) -> None:
         self._indexed = indexed
         self._catalogue = indexed.catalogue
         self._encoder = encoder
         self._on_progress = on_progress
+        self._require_room = require_room
         self._encoded = 0
         self._wanted = 0
         self._unpublished = 0
@@ -69,7 +77,8 @@ class CorpusEditor:
                 await asyncio.to_thread(self._catalogue.stage, document, (), removal=True)
 
     async def publish(self) -> None:
-        """Encode what lacks a vector, and make all that was put visible."""
+        """Encode what lacks a vector, and make all that was put visible. `StorageError` where the disk is too full."""
+        self._require_room(self._unpublished)
         while waiting := await asyncio.to_thread(self._catalogue.unencoded, _SORTED_TOGETHER):
             await self._encode(waiting)
         await publish(self._indexed, await asyncio.to_thread(self._catalogue.complete))
@@ -201,21 +210,35 @@ async def _editor(
     else:
         _require_built_alike(existing, fresh)
         path, manifest = folder.path, existing
-    async with opened(settings, path, manifest) as indexed:
-        await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
-        await publish(indexed, await asyncio.to_thread(indexed.catalogue.interrupted))
-        await asyncio.to_thread(indexed.catalogue.begin)
-        editor = CorpusEditor(indexed, encoder, on_progress)
-        try:
-            yield editor
-            await editor.publish()
-            await asyncio.to_thread(indexed.catalogue.forget_stale)
-        finally:
-            write_manifest(path, _counted(manifest, indexed.catalogue))
-    if replacing:
-        if existing is not None and on_servers(existing):
+    held = existing is not None
+    try:
+        async with opened(settings, path, manifest) as indexed:
+            await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
+            await publish(indexed, await asyncio.to_thread(indexed.catalogue.interrupted))
+            await asyncio.to_thread(indexed.catalogue.begin)
+            editor = CorpusEditor(indexed, encoder, on_progress, partial(require_room, settings, manifest))
+            try:
+                yield editor
+                await editor.publish()
+                await asyncio.to_thread(indexed.catalogue.forget_stale)
+            finally:
+                held = held or not indexed.catalogue.is_empty()
+                write_manifest(path, _counted(manifest, indexed.catalogue))
+    finally:
+        if not held:  # nothing came of it: leave no empty corpus behind
+            await _forsaken(settings, folder, manifest)
+    if existing is not None and replacing:
+        if on_servers(existing):
             await dropped_stores(settings, folder.path, existing)
         await asyncio.to_thread(folder.install)
+
+
+async def _forsaken(settings: Settings, folder: CorpusFolder, manifest: Manifest) -> None:
+    """Remove what was made for a corpus that holds nothing; servers that do not answer hold nothing of it either."""
+    if on_servers(manifest):
+        with suppress(CorpusError):
+            await dropped_stores(settings, folder.path, manifest)
+    await asyncio.to_thread(folder.drop)
 
 
 async def _rebuilding(settings: Settings, folder: CorpusFolder, fresh: Manifest) -> tuple[Path, Manifest]:
@@ -253,10 +276,11 @@ def _built_alike(left: Manifest, right: Manifest) -> bool:
 
 def _require_built_alike(existing: Manifest, fresh: Manifest) -> None:
     if not _built_alike(existing, fresh):
-        was = f"the encoder {existing.encoder!r} and the chunker {existing.chunker!r}"
+        was = f"the encoder {existing.encoder!r} ({existing.dimension} dimensions) and the chunker {existing.chunker!r}"
         if existing.format_version != FORMAT_VERSION:
             was = f"format {existing.format_version}, {was}"
         raise CorpusError(
-            f"The corpus {existing.name!r} was built with {was}, not with {fresh.encoder!r} and {fresh.chunker!r}; "
+            f"The corpus {existing.name!r} was built with {was}, not with {fresh.encoder!r} "
+            f"({fresh.dimension}) and {fresh.chunker!r}; "
             f"set those again, or rebuild it: `marag ingest PATH... --corpus {existing.name} --rebuild`."
         )

@@ -195,6 +195,7 @@ def _computing(name: str, folder: Path, data_dir: Path) -> Encoder:
             place.discard()
     if place.refusal() is not None:
         return reference
+    _LOG.info("Preparing the encoder %r for onnxruntime, once; later starts take a second.", name)
     reason = _exported(reference, place)
     if reason is not None:
         _LOG.warning("Encoder %r stays on torch: it cannot be exported to ONNX (%s).", name, reason)

@@ -13,7 +13,6 @@ the number of documents that bear the name. `back link` is that share for the be
 one mentions. A name with many bearers says nothing and is passed over.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,9 +29,6 @@ SEEDS = 10
 
 MOST_BEARERS = 5
 """Documents of one name; a name with more is passed over."""
-
-MOST_PASSAGES = 20
-"""Passages of one document that a mention of it brings in, its first ones."""
 
 MOST_LINKED = 200
 """Candidates that links bring in for one question."""
@@ -70,7 +66,7 @@ def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbo
     catalogue = corpus.catalogue
     names = catalogue.names()
     named = _few(catalogue.named(names.mentioned(query)))
-    anchors = dict.fromkeys(one.passage_id for ones in named.values() for one in _first(ones))
+    anchors = dict.fromkeys(one.passage_id for ones in named.values() for one in ones)
     known = {one.passage.id: one.passage for one in found}
     known.update(catalogue.passages([id_ for id_ in anchors if id_ not in known]))
     seeds = list(dict.fromkeys([*(id_ for id_ in anchors if id_ in known), *(one.passage.id for one in found[:SEEDS])]))
@@ -81,7 +77,7 @@ def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbo
     for id_, mentioned in mentions.items():
         for name in (name for name in mentioned if name in named):
             bearers = len({one.doc_id for one in named[name]})
-            for one in _first(named[name]):
+            for one in named[name]:
                 elsewhere = one.doc_id != known[id_].doc_id  # a document that names itself leads nowhere
                 if elsewhere and (len(targets) < MOST_LINKED or one.passage_id in targets):
                     targets.add(one.passage_id)
@@ -162,14 +158,3 @@ def _completed(vector: FloatVector, found: Sequence[Found], around: Neighbourhoo
 def _few(named: Mapping[str, list[Named]]) -> dict[str, list[Named]]:
     """Names that few documents bear."""
     return {name: ones for name, ones in named.items() if len({one.doc_id for one in ones}) <= MOST_BEARERS}
-
-
-def _first(ones: Sequence[Named]) -> list[Named]:
-    """The first passages of each document."""
-    taken: Counter[str] = Counter()
-    first = []
-    for one in ones:
-        if taken[one.doc_id] < MOST_PASSAGES:
-            first.append(one)
-        taken[one.doc_id] += 1
-    return first

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import CorpusError, SettingsError, UnknownNameError
+from ..errors import CorpusError, SettingsError, StorageError, UnknownNameError
 from ..settings import Settings
 from . import catalogue as catalogues
 from .catalogue import Catalogue
@@ -18,6 +18,7 @@ from .stores.protocols import StorePlace
 
 _LOG = logging.getLogger(__name__)
 _TOGETHER = 2048
+_SPARE_BYTES = 128_000_000
 
 
 class StoreNames(NamedTuple):
@@ -66,6 +67,8 @@ async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: 
         await asyncio.to_thread(shutil.rmtree, folder / kind, ignore_errors=True)
     dense_backend, lexical_backend = _backends(manifest)
     dense_place, lexical_place = _places(settings, folder, manifest)
+    require_catalogue(folder, manifest)
+    require_room(settings, manifest)
     catalogue = await asyncio.to_thread(Catalogue, folder / catalogues.FILE_NAME, manifest.dimension)
     async with (
         _closing(catalogue),
@@ -76,6 +79,31 @@ async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: 
             _LOG.warning("The corpus %r has lost its %s index: making it again.", manifest.name, " and ".join(lost))
             await fill(catalogue, dense if "dense" in lost else None, lexical if "lexical" in lost else None)
         yield Indexed(catalogue, dense, lexical)
+
+
+def require_catalogue(folder: Path, manifest: Manifest) -> None:
+    """Raise `CorpusError` for a corpus that has passages and has lost its catalogue."""
+    if manifest.passages and not (folder / catalogues.FILE_NAME).is_file():
+        raise CorpusError(
+            f"The corpus {manifest.name!r} has lost its catalogue; build it anew with "
+            f"`marag ingest PATH... --corpus {manifest.name} --rebuild`, or drop it."
+        )
+
+
+def require_room(settings: Settings, manifest: Manifest, passages: int = 0) -> None:
+    """Raise `StorageError` where the disk has no room for an embedded index and so many new passages.
+
+    The dense index writes into mapped memory: on a full disk the system would end the process without a word.
+    """
+    if on_servers(manifest):
+        return
+    needed = _SPARE_BYTES + passages * (3 * 4 * manifest.dimension + 8192)
+    free = shutil.disk_usage(settings.marag_data_dir).free
+    if free < needed:
+        raise StorageError(
+            f"{str(settings.marag_data_dir)!r} has {free / 1e6:.0f} MB free, and the corpus {manifest.name!r} needs "
+            f"{needed / 1e6:.0f} MB to work in; free some, or set MARAG_DATA_DIR to another disk."
+        )
 
 
 async def dropped_stores(settings: Settings, folder: Path, manifest: Manifest) -> None:

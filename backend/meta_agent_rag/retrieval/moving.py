@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from ..errors import CorpusError
+from ..errors import CorpusError, SettingsError
 from ..settings import Settings
 from .corpus import locked_corpus
 from .editing import Progress, finish_interrupted
@@ -40,13 +40,17 @@ async def copy_corpus(settings: Settings, name: str, to: str, on_progress: Progr
     where a server fails; the corpus is then as it was.
     """
     names = stores_at(to)
+    if to == "servers" and not (settings.qdrant_url and settings.elasticsearch_url):
+        raise SettingsError(f"Set QDRANT_URL and ELASTICSEARCH_URL to copy the corpus {name!r} there.")
     async with locked_corpus(settings, name) as (folder, manifest):
         if manifest.dense_store == names.dense:
             raise CorpusError(f"The indexes of the corpus {name!r} are {to!r} already; there is nothing to do.")
         place = {"dense_store": names.dense, "lexical_store": names.lexical, "generation": uuid4().hex[:8]}
         moved = manifest.model_copy(update=place)
+        made = False
         try:
             async with opened(settings, folder.path, moved, mend=False) as indexed:
+                made = True
                 await fill(indexed.catalogue, indexed.dense, indexed.lexical, on_progress)
                 moved = await finish_interrupted(moved, indexed)
                 dense, lexical = await _held(indexed.dense.scan()), await _held(indexed.lexical.scan())
@@ -57,7 +61,8 @@ async def copy_corpus(settings: Settings, name: str, to: str, on_progress: Progr
             )  # fmt: skip
             _require_equal(report)
         except BaseException:
-            await _dropped(settings, folder.path, moved)
+            if made:
+                await _dropped(settings, folder.path, moved)
             raise
         await asyncio.to_thread(write_manifest, folder.path, moved)
         await _dropped(settings, folder.path, manifest)

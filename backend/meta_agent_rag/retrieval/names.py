@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from .stores.words import stop_words
+
 LONGEST_NAME = 8
 """Words; a longer title is found by its words, not by its name."""
 
@@ -47,12 +49,14 @@ def spaced(text: str) -> str:
 def name_keys(title: str) -> tuple[NameKey, ...]:
     """The keys of a title: as it stands, and without a qualifier in brackets at its end.
 
+    A function word alone, such as "It", is no name: every text would mention it.
+
     >>> name_keys("Crash (2004 film)")
     (NameKey(key='crash 2004 film', whole=True), NameKey(key='crash', whole=False))
     """
     whole, bare = _key(title), _key(unqualified(title))
     keys = (NameKey(whole, whole=True), NameKey(bare, whole=False))
-    return tuple(key for key in keys[: 1 if bare == whole else 2] if key.key)
+    return tuple(key for key in keys[: 1 if bare == whole else 2] if key.key and key.key not in stop_words())
 
 
 def unqualified(title: str) -> str:

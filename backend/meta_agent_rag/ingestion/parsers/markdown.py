@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _SUFFIXES = (".md", ".markdown", ".mdown", ".mkd")
 _MOST_NESTED = 100
 
+_MOST_ALIASES = 50
+"""Names beside the title; more are no names."""
+
 
 def _recognises(file: File) -> bool:
     return file.ends_with(_SUFFIXES) and file.text is not None
@@ -32,7 +35,7 @@ def _parse(file: File) -> Document:
         title=title,
         kind="markdown",
         blocks=tuple(_blocks(tokens)),
-        aliases=tuple(_names(front.get("aliases")) + _names(front.get("alias"))),
+        aliases=tuple(_names(front.get("aliases")) + _names(front.get("alias")))[:_MOST_ALIASES],
         notes=notes,
     )
 

@@ -61,7 +61,7 @@ def _mark(folder: Path, store: str) -> dict[str, Any] | None:
         mark = json.loads((folder / FILE_NAME).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise CorpusError(
-            f"{str(folder)!r} is not known as a {store!r} index of this package; move it away, or choose another place."
+            f"{str(folder)!r} is not known as a {store!r} index of this package; move it away, and it is made again."
         ) from error
     if not isinstance(mark, dict) or (mark.get("created_by"), mark.get("store")) != (CREATED_BY, store):
         raise CorpusError(f"{str(folder)!r} belongs to another program or store; choose another place.")

@@ -150,7 +150,9 @@ def _open(folder: Path) -> TantivyStore:
     except ValueError as error:
         if "LockBusy" in str(error):
             raise CorpusError(f"The lexical index {str(folder)!r} is open elsewhere; close it there first.") from error
-        raise CorpusError(f"The lexical index {str(folder)!r} cannot be opened; build it again. ({error})") from error
+        raise CorpusError(
+            f"The lexical index {str(folder)!r} cannot be opened; remove that folder, and it is made again. ({error})"
+        ) from error
     settle(folder, _NAME)
     return store
 
