@@ -1,0 +1,81 @@
+"""`python -m benchmarks.speed retrieval`, over a small corpus with queries and judgements."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from benchmarks.speed.__main__ import app
+
+CORPUS = [
+    {"id": "mill", "title": "Corran Mill", "text": "Corran Mill was designed by Edda Voss in 1871."},
+    {"id": "voss", "title": "Edda Voss", "text": "She came into the world beside the Tarn Water."},
+    *(
+        {"id": f"n{n}", "title": f"Noise {n}", "text": f"A mill, a designer, a place of birth, number {n}."}
+        for n in range(30)
+    ),
+]
+QUERIES = [{"_id": "q1", "text": "Where was the designer of Corran Mill born?"}, {"_id": "q2", "text": "Unjudged?"}]
+QRELS = "query-id\tcorpus-id\tscore\nq1\tmill\t1\nq1\tvoss\t1\nq1\tn3\t0\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Laid out as BEIR does."""
+    home = tmp_path / "judged"
+    home.mkdir()
+    (home / "corpus.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, CORPUS)).encode()))
+    (home / "queries.jsonl").write_text("\n".join(map(json.dumps, QUERIES)))
+    (home / "qrels.tsv").write_text(QRELS)
+    return home
+
+
+def measure(folder: Path, *words: str) -> Result:
+    command = ["retrieval", "--corpus-dir", str(folder), "--encoder", "hash-64", "--repeats", "1", *words]
+    return CliRunner().invoke(app, command)
+
+
+def test_one_object_with_every_figure(folder: Path) -> None:
+    result = measure(folder, "--json")
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    named = {"recall@2", "recall@5", "recall@10", "recall@20", "all@5", "all@10", "ndcg@10", "mrr"}
+    assert named | {"p50_ms", "p95_ms", "index_passages_per_s", "index_over_encoder", "bytes_on_disk"} <= set(figures)
+    assert set(figures["ablation"]) == {"bm25", "dense", "rrf", "rrf+links", "blend", "blend+links"}
+    assert (figures["queries"], figures["passages"], figures["relevant_not_in_corpus"]) == (1, 32, 0)
+    assert figures["recall@2"] == 100.0
+    assert figures["ablation"]["bm25"]["recall@2"] == 50.0
+    assert "rrf+links" in measure(folder).stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("queries.jsonl", '{"text": "no id"}', "laid out as BEIR does"),
+        ("queries.jsonl", "{broken", "laid out as BEIR does"),
+        ("corpus.jsonl.gz", "no gzip", "laid out as BEIR does"),
+        ("qrels.tsv", "heading\nq1\tmill\tmany\n", "laid out as BEIR does"),
+        ("qrels.tsv", "heading\n", "no query with a judgement"),
+    ],
+)
+def test_a_broken_folder_is_one_sentence(folder: Path, file: str, content: str, words: str) -> None:
+    (folder / file).write_text(content)
+    result = measure(folder)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert "Traceback" not in result.output
+
+
+def test_missing_files_and_wrong_rows(folder: Path) -> None:
+    assert "A-B, from 1 to 1" in measure(folder, "--rows", "1-9").output
+    (folder / "qrels.tsv").unlink()
+    assert "lacks qrels.tsv" in measure(folder).output
+
+
+def test_a_judged_passage_that_is_not_there_is_counted(folder: Path) -> None:
+    (folder / "qrels.tsv").write_text(QRELS + "q1\tnowhere\t1\n")
+    figures = json.loads(measure(folder, "--json").stdout)
+    assert figures["relevant_not_in_corpus"] == 1
+    assert figures["recall@20"] == pytest.approx(66.67)
