@@ -6,7 +6,7 @@ import pytest
 
 from meta_agent_rag.errors import CorpusError, SettingsError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus import drop_corpus, list_corpora, open_corpus
 from meta_agent_rag.retrieval.editing import edit_corpus, ensure_corpus
 from meta_agent_rag.retrieval.hashing import HashEncoder
@@ -97,3 +97,20 @@ async def test_without_addresses_it_says_what_to_set(settings: Settings, caplog:
     with pytest.raises(SettingsError, match="Set QDRANT_URL and ELASTICSEARCH_URL to copy the corpus 'lights' there"):
         await copy_corpus(embedded(settings), "lights", "servers")
     assert caplog.text == ""
+
+
+async def test_an_edit_that_was_cut_short_is_completed_wherever_the_corpus_is(settings: Settings) -> None:
+    await ensure_corpus(embedded(settings), "lights", PASSAGES, ENCODER)
+    catalogue = Catalogue(settings.marag_data_dir / "corpora" / "lights" / "catalogue.sqlite", 64)
+    passage = Passage(id="late", doc_id="late", title="Zaffre", text="A beacon named Zaffre, lit at night.")
+    catalogue.stage(DocumentRecord(id="late", source="/late", title="Zaffre", kind="text", content_hash="1"), [passage])
+    catalogue.add_vectors(["late"], await ENCODER.passages([passage.searchable()]))
+    catalogue.publishing(["late"])
+    catalogue.close()
+    away = settings.model_copy(update={"elasticsearch_url": "http://127.0.0.1:9"})
+    with pytest.raises(CorpusError):
+        await copy_corpus(away, "lights", "servers")
+    assert (await copy_corpus(settings, "lights", "servers")).passages == 30
+    assert (await copy_corpus(settings, "lights", "embedded")).passages == 30
+    assert (await found(embedded(settings), "Zaffre beacon"))[0] == "late"
+    assert list_corpora(settings.marag_data_dir)[0].passages == 31

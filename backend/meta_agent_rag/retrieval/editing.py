@@ -16,7 +16,7 @@ from .locations import Indexed, chosen_stores, dropped_stores, on_servers, opene
 from .manifest import FORMAT_VERSION, Manifest, passages_checksum, write_manifest
 from .passage import Passage
 
-__all__ = ["CorpusEditor", "Progress", "edit_corpus", "ensure_corpus", "finish_interrupted"]
+__all__ = ["CorpusEditor", "Progress", "counted", "edit_corpus", "ensure_corpus", "finish_interrupted"]
 
 UNCHUNKED = "none"
 BEING_EDITED = ""
@@ -185,7 +185,7 @@ async def finish_interrupted(manifest: Manifest, indexed: Indexed) -> Manifest:
     await publish(indexed, interrupted)
     if not interrupted and manifest.checksum != BEING_EDITED:
         return manifest
-    return await asyncio.to_thread(_counted, manifest, indexed.catalogue)
+    return await asyncio.to_thread(counted, manifest, indexed.catalogue)
 
 
 @asynccontextmanager
@@ -223,7 +223,7 @@ async def _editor(
                 await asyncio.to_thread(indexed.catalogue.forget_stale)
             finally:
                 held = held or not indexed.catalogue.is_empty()
-                write_manifest(path, _counted(manifest, indexed.catalogue))
+                write_manifest(path, counted(manifest, indexed.catalogue))
     finally:
         if not held:  # nothing came of it: leave no empty corpus behind
             await _forsaken(settings, folder, manifest)
@@ -252,10 +252,11 @@ async def _rebuilding(settings: Settings, folder: CorpusFolder, fresh: Manifest)
     return folder.building, fresh
 
 
-def _counted(manifest: Manifest, catalogue: Catalogue) -> Manifest:
+def counted(manifest: Manifest, catalogue: Catalogue) -> Manifest:
+    """The manifest with what is published now."""
     documents, passages = catalogue.counts()
-    counted = {"documents": documents, "passages": passages, "checksum": catalogue.checksum()}
-    return manifest.model_copy(update=counted)
+    now = {"documents": documents, "passages": passages, "checksum": catalogue.checksum()}
+    return manifest.model_copy(update=now)
 
 
 async def _new(settings: Settings, name: str, encoder: AsyncEncoder, chunker: str) -> Manifest:

@@ -69,7 +69,7 @@ class HybridRetriever:
         )
         ranked = rankings[0] if len(rankings) == 1 else best_of(rankings, self.rrf_k)
         fresh = [found for found in ranked if found.passage.id not in exclude]
-        kept, dropped = await asyncio.to_thread(_best_clean, fresh, k, self._floor())
+        kept, dropped = _best_clean(fresh, k, self._floor())
         return Retrieval(found=kept, dropped=dropped, pool_ids=tuple(found.passage.id for found in ranked))
 
     async def candidates(self, query: str, vector: FloatVector) -> list[Found]:

@@ -10,7 +10,7 @@ from uuid import uuid4
 from ..errors import CorpusError, SettingsError
 from ..settings import Settings
 from .corpus import locked_corpus
-from .editing import Progress, finish_interrupted
+from .editing import Progress, counted
 from .locations import dropped_stores, fill, opened, stores_at
 from .manifest import Manifest, passages_checksum, write_manifest
 from .passage import Passage
@@ -52,7 +52,8 @@ async def copy_corpus(settings: Settings, name: str, to: str, on_progress: Progr
             async with opened(settings, folder.path, moved, mend=False) as indexed:
                 made = True
                 await fill(indexed.catalogue, indexed.dense, indexed.lexical, on_progress)
-                moved = await finish_interrupted(moved, indexed)
+                # An edit that was cut short stays so, and is completed at the next open, here or there.
+                moved = await asyncio.to_thread(counted, moved, indexed.catalogue)
                 dense, lexical = await _held(indexed.dense.scan()), await _held(indexed.lexical.scan())
             report = CopyReport(
                 name=name, to=to, passages=moved.passages, checksum=moved.checksum,
