@@ -20,6 +20,7 @@ from .evidence import open_domain, supplied
 from .methods import Method, Task, named
 from .run_folder import RunFolder
 from .samples import failed_row, sample_row
+from .searching import SuppliedSearch
 
 _AT_ONCE = 8
 _AT_ONCE_EMBEDDED = 2
@@ -61,10 +62,13 @@ class _Run:
 
     async def answer(self, question: Question, method: Method) -> None:
         """Answer one question by one method, and write its row; raises only what stops the run."""
+        evidence = supplied(question, self.config.mode)
         task = Task(
             id=question.id,
             question=question.text,
-            evidence=supplied(question, self.config.mode),
+            name=method.name,
+            search=self.retriever or SuppliedSearch(passages=evidence or (), encoder=self.engine.monitor_encoder),
+            evidence=evidence,
             retriever=self.retriever,
         )
         started = time.perf_counter()

@@ -159,7 +159,7 @@ def benchmark(config: RunConfig, folder: RunFolder | None, output_dir: Path, dis
 
 def _check(config: RunConfig) -> None:
     """Refuse what cannot work before anything is written."""
-    policy(config.settings.monitor_policy)
+    policy(config.settings)
     deficits = discover_deficits(config.settings.deficits_dir)
     if config.without_deficits:
         deficits.without(config.without_deficits)

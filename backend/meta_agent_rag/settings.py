@@ -96,7 +96,11 @@ class Settings(BaseSettings):
         5, description="Remediations at most; the first draft is round 0."
     )
     monitor_policy: str = Field(
-        "paper", description="What turns signals into satisfied or not; `paper` is the cosine alone."
+        "paper",
+        description="What calls a draft satisfying: `paper` is the cosine alone, `calibrated` a fitted file.",
+    )
+    monitor_calibration: Path | None = Field(
+        None, description="The file that MONITOR_POLICY=calibrated reads (`python -m benchmarks.calibrate` writes it)."
     )
     monitor_similarity_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
         0.4, description="Cosine of draft and reference answer at which the monitor is satisfied."
@@ -117,6 +121,10 @@ class Settings(BaseSettings):
     deficits_dir: Path | None = Field(None, description="A folder with deficit files of your own.")
     prompts_dir: Path | None = Field(
         None, description="A folder with prompt files that replace the built-in ones of the same name."
+    )
+
+    self_consistency_samples: Annotated[int, Field(ge=1, le=100)] = Field(
+        5, description="Chains that the benchmark's `self_consistency` draws for a question."
     )
 
     # -- retrieval

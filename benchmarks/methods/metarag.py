@@ -8,7 +8,12 @@ from .method import Method, Task
 async def answer(engine: Engine, task: Task) -> Answer:
     """Run the compiled graph of `build_graph`."""
     return await engine.answer(
-        task.question, evidence=task.evidence, retriever=task.retriever, question_id=task.id, method=METHOD.name
+        task.question,
+        evidence=task.evidence,
+        retriever=task.retriever,
+        question_id=task.id,
+        method=task.name,
+        oracles=task.oracles,
     )
 
 
@@ -17,4 +22,6 @@ METHOD = Method(
     citation="Zhou, Liu, Jin, Nie, Dou: Metacognitive Retrieval-Augmented Large Language Models, WWW 2024, "
     "arXiv:2402.11626; as implemented and extended here",
     answer=answer,
+    quotes=True,
+    loop=True,
 )

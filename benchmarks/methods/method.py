@@ -5,18 +5,26 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.oracles import NO_ORACLES, Oracles
 from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.retrieval.passage import Passage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One question for a method: with `evidence` supplied, or a `retriever` to find it."""
+    """One question for a method, under the name that its calls and row go by.
+
+    `evidence` is what is supplied with the question; without it `retriever` finds it. `search` is what a
+    method that looks for its own evidence uses: the same retriever, or one over the supplied evidence.
+    """
 
     id: str
     question: str
+    name: str
+    search: Retriever
     evidence: tuple[Passage, ...] | None
     retriever: Retriever | None
+    oracles: Oracles = NO_ORACLES
 
 
 Answerer: TypeAlias = Callable[[Engine, Task], Awaitable[Answer]]
@@ -24,8 +32,14 @@ Answerer: TypeAlias = Callable[[Engine, Task], Awaitable[Answer]]
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A method by name, with the paper that it comes from."""
+    """A method by name, with the paper that it comes from.
+
+    `quotes` tells that its drafts quote the evidence, so that supporting facts can be scored. `loop`
+    tells that it runs the graph, so that deficits, oracles and the monitor's settings concern it.
+    """
 
     name: str
     citation: str
     answer: Answerer
+    quotes: bool = False
+    loop: bool = False

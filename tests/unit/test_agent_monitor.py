@@ -130,9 +130,9 @@ async def test_share_of_verbatim_quotes(tmp_path: Path, quotes: Sequence[str], s
 
 async def test_an_unknown_policy_is_refused_before_any_call(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"monitor policy 'gut_feeling'.*paper"):
-        policy("gut_feeling")
+        policy(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"))
     model = ScriptedModel({})
     with pytest.raises(UnknownNameError):
         async with open_engine(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"), transport=model):
             pass
-    assert policy("paper") is paper_policy
+    assert policy(settings_in(tmp_path)) is paper_policy

@@ -3,6 +3,7 @@
 import re
 import sqlite3
 from dataclasses import fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.llm.cache import ResponseCache, request_key
 from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
 
+NOW = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 ENDPOINT = "http://127.0.0.1:1/v1"
 REQUEST = Request(
     stage="write",
@@ -24,7 +26,18 @@ REQUEST = Request(
     json_schema={"type": "object", "properties": {"b": {}, "a": {}}},
     extra_body={"thinking": {"type": "disabled"}},
 )
+
+
+def kept(cache: ResponseCache, key: str) -> Reply | None:
+    found = cache.get(key)
+    assert found is None or found.at == NOW
+    return None if found is None else found.reply
+
+
 OTHER: dict[str, list[Any]] = {
+    "draw": [1, 2],
+    "logprobs": [True],
+    "stop": [("\n",), ("a", "b")],
     "stage": ["rewrite"],
     "model": ["m2", ""],
     "messages": [
@@ -88,29 +101,29 @@ def path(tmp_path: Path) -> Path:
 def test_a_reply_outlives_the_process(path: Path, reply: Reply) -> None:
     cache = ResponseCache(path)
     assert cache.get("k") is None
-    cache.put("k", reply)
+    cache.put("k", reply, NOW)
     cache.close()
     again = ResponseCache(path)
-    assert again.get("k") == reply
+    assert kept(again, "k") == reply
     assert again.get("K") is None
     again.close()
 
 
 def test_the_newest_reply_wins(path: Path) -> None:
     cache = ResponseCache(path)
-    cache.put("k", Reply(text="old", usage=None))
-    cache.put("k", REPLY)
-    assert cache.get("k") == REPLY
+    cache.put("k", Reply(text="old", usage=None), NOW)
+    cache.put("k", REPLY, NOW)
+    assert kept(cache, "k") == REPLY
     cache.close()
 
 
 def test_two_connections_at_once(path: Path) -> None:
     one, other = ResponseCache(path), ResponseCache(path)
     for number in range(20):
-        one.put(f"one{number}", REPLY)
-        other.put(f"other{number}", REPLY)
+        one.put(f"one{number}", REPLY, NOW)
+        other.put(f"other{number}", REPLY, NOW)
     assert all(
-        cache.get(f"{name}{n}") == REPLY for cache in (one, other) for name in ("one", "other") for n in range(20)
+        kept(cache, f"{name}{n}") == REPLY for cache in (one, other) for name in ("one", "other") for n in range(20)
     )
     one.close()
     other.close()
@@ -118,9 +131,9 @@ def test_two_connections_at_once(path: Path) -> None:
 
 def test_a_reply_survives_without_closing(path: Path) -> None:
     cache = ResponseCache(path)
-    cache.put("k", REPLY)
+    cache.put("k", REPLY, NOW)
     reader = ResponseCache(path)
-    assert reader.get("k") == REPLY
+    assert kept(reader, "k") == REPLY
     reader.close()
     cache.close()
 
@@ -150,7 +163,7 @@ def test_a_file_where_its_folder_should_be_is_named(path: Path) -> None:
 def test_damage_within_is_found_when_it_is_read(path: Path) -> None:
     cache = ResponseCache(path)
     for number in range(300):
-        cache.put(f"{number:064}", replace(REPLY, text="x" * 500))
+        cache.put(f"{number:064}", replace(REPLY, text="x" * 500), NOW)
     cache.close()
     whole = bytearray(path.read_bytes())
     whole[3 * 4096 :] = b"Z" * (len(whole) - 3 * 4096)
@@ -168,9 +181,9 @@ def test_a_cache_that_another_process_locks_is_named(path: Path, monkeypatch: py
     other = connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(SettingsError, match="locked"):
-        cache.put("k", REPLY)
+        cache.put("k", REPLY, NOW)
     other.execute("COMMIT")
-    cache.put("k", REPLY)
-    assert cache.get("k") == REPLY
+    cache.put("k", REPLY, NOW)
+    assert kept(cache, "k") == REPLY
     other.close()
     cache.close()

@@ -8,6 +8,7 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage
 from ..settings import Settings
 from .deficits import DeficitRegistry
+from .oracles import NO_ORACLES, Oracles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,8 +16,9 @@ class Context:
     """Dependencies and policies of one question's run.
 
     `evidence` is what the caller supplies; without it `retriever` finds it, and follow-up retrieval is
-    possible only then. `grounded` switches answers from memory off and lets the writer abstain
-    (chat, service); a benchmark wants a best guess. `deadline` is a `time.monotonic` moment.
+    possible only then. `oracles` replace judgements by what a benchmark knows. `grounded` switches
+    answers from memory off and lets the writer abstain (chat, service); a benchmark wants a best guess.
+    `deadline` is a `time.monotonic` moment.
     """
 
     settings: Settings
@@ -25,5 +27,6 @@ class Context:
     deficits: DeficitRegistry
     retriever: Retriever | None = None
     evidence: tuple[Passage, ...] | None = None
+    oracles: Oracles = NO_ORACLES
     grounded: bool = False
     deadline: float | None = None

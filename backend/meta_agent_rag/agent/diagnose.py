@@ -55,7 +55,8 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
     if reference is None:
         reference = await reference_answer(context, state["question"], packed, round_=round_.index)
     signals = await measure(context, round_.draft, reference, packed)
-    satisfied = policy(context.settings.monitor_policy)(signals, context.settings)
+    known = context.oracles.monitor
+    satisfied = policy(context.settings)(signals, context.settings) if known is None else known(round_.draft)
     return replace(round_, reference=reference, signals=signals, satisfied=satisfied)
 
 
@@ -98,6 +99,9 @@ def _stop_reason(state: State, context: Context, round_: Round) -> str | None:
 
 
 async def _evaluated(state: State, context: Context, round_: Round) -> Round:
+    known = context.oracles.critic
+    if known is not None:
+        return replace(round_, diagnosis=await known(round_))
     diagnosis = await evaluate(context, state["question"], round_, _packed(state, context))
     return replace(round_, diagnosis=diagnosis)
 

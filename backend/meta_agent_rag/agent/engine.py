@@ -21,6 +21,7 @@ from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
 from .graph import build_graph
 from .monitor import policy
+from .oracles import NO_ORACLES, Oracles
 from .selection import select
 from .state import NOT_IN_EVIDENCE, Round, State
 
@@ -34,7 +35,7 @@ class Answer:
 
     `text` is the chosen draft's answer with citations `[n]`, where n counts the passages that its
     round packed from 1; `short_answer` the bare fact; `chosen` the index of the round it comes from;
-    `calls` the ledger rows of this question.
+    `calls` the ledger rows of this question; `notes` what a reader must know of how the answer was made.
     """
 
     question: str
@@ -46,6 +47,7 @@ class Answer:
     evidence: tuple[Found, ...]
     dropped: tuple[Dropped, ...]
     calls: tuple[LedgerRow, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def fired(self) -> bool:
@@ -78,6 +80,7 @@ class Engine:
         question_id: str = "",
         method: str = "metarag",
         deadline: float | None = None,
+        oracles: Oracles = NO_ORACLES,
     ) -> Answer:
         """Answer one question over supplied `evidence` or what `retriever` finds.
 
@@ -96,6 +99,7 @@ class Engine:
             deficits=self.deficits,
             retriever=retriever,
             evidence=None if evidence is None else tuple(evidence),
+            oracles=oracles,
             grounded=grounded,
             deadline=deadline,
         )
@@ -131,7 +135,7 @@ async def open_engine(
     without_deficits: Sequence[str] = (),
 ) -> AsyncIterator[Engine]:
     """An engine as settings describe it; what is passed in is used, and left open, instead."""
-    policy(settings.monitor_policy)
+    policy(settings)
     deficits = discover_deficits(settings.deficits_dir)
     if without_deficits:
         deficits = deficits.without(without_deficits)

@@ -30,11 +30,11 @@ def paper_policy(signals: Signals, settings: Settings) -> bool:
 POLICIES: Mapping[str, Policy] = {"paper": paper_policy}
 
 
-def policy(name: str) -> Policy:
-    """The monitor policy of that name; raises `UnknownNameError`."""
-    if name not in POLICIES:
-        raise UnknownNameError("monitor policy", name, list(POLICIES))
-    return POLICIES[name]
+def policy(settings: Settings) -> Policy:
+    """The policy that MONITOR_POLICY names; raises `UnknownNameError`."""
+    if settings.monitor_policy not in POLICIES:
+        raise UnknownNameError("monitor policy", settings.monitor_policy, list(POLICIES))
+    return POLICIES[settings.monitor_policy]
 
 
 async def reference_answer(context: Context, question: str, packed: Packed, *, round_: int) -> Reference:

@@ -3,16 +3,29 @@
 import hashlib
 import json
 import sqlite3
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from ..errors import SettingsError
 from .exchange import Reply, Request, Usage
+
+_OPTIONAL = ("draw", "logprobs", "stop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A reply that was kept, and when it was given: its price is that hour's. `at` is `None` in old caches."""
+
+    reply: Reply
+    at: datetime | None
 
 
 def request_key(endpoint: str, request: Request) -> str:
     """SHA-256 over endpoint, model, parameters and messages: equal keys are equal calls."""
     fields = {**vars(request), "messages": [[message.role, message.content] for message in request.messages]}
+    fields = {name: value for name, value in fields.items() if value or name not in _OPTIONAL}
     whole = json.dumps({"endpoint": endpoint, **fields}, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -35,18 +48,18 @@ class ResponseCache:
         except (OSError, sqlite3.DatabaseError) as error:
             raise _unusable(path, error) from None
 
-    def get(self, key: str) -> Reply | None:
+    def get(self, key: str) -> Kept | None:
         """The reply that was kept for a request, or `None`."""
         row = self._execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         kept = json.loads(row[0])
-        usage = Usage(**kept["usage"]) if kept["usage"] is not None else None
-        return Reply(text=kept["text"], usage=usage, finish_reason=kept["finish_reason"])
+        at = kept.pop("at", None)
+        return Kept(reply=reply_from(kept), at=datetime.fromisoformat(at) if at else None)
 
-    def put(self, key: str, reply: Reply) -> None:
-        """Keep a reply; the newest wins."""
-        kept = json.dumps(asdict(reply), ensure_ascii=False)
+    def put(self, key: str, reply: Reply, at: datetime) -> None:
+        """Keep a reply that was given at a time; the newest wins."""
+        kept = json.dumps({**asdict(reply), "at": at.isoformat()}, ensure_ascii=False)
         self._execute("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", (key, kept))
 
     def close(self) -> None:
@@ -58,6 +71,17 @@ class ResponseCache:
             return self._connection.execute(statement, values)
         except sqlite3.DatabaseError as error:
             raise _unusable(self._path, error) from None
+
+
+def reply_from(kept: dict[str, Any]) -> Reply:
+    """A reply out of what `dataclasses.asdict` made of it, once through JSON."""
+    usage, tokens = kept.get("usage"), kept.get("tokens")
+    return Reply(
+        text=kept["text"],
+        usage=None if usage is None else Usage(**usage),
+        finish_reason=kept["finish_reason"],
+        tokens=None if tokens is None else tuple((text, logprob) for text, logprob in tokens),
+    )
 
 
 def _unusable(path: Path, error: Exception) -> SettingsError:

@@ -85,6 +85,12 @@ class ChatTransport:
         }
         if request.temperature is not None:
             body["temperature"] = request.temperature
+        if request.draw and self._choice.provider.seeds:
+            body["seed"] = request.draw
+        if request.logprobs:
+            body["logprobs"] = True
+        if request.stop:
+            body["stop"] = list(request.stop)
         if request.json_schema is not None:
             body["response_format"] = self._response_format(request.json_schema)
         return body
@@ -100,12 +106,19 @@ def _reply(completion: object, where: str) -> Reply:
         choice: Mapping[str, Any] = completion["choices"][0]  # type: ignore[index]  # checked by this very try
         text = choice["message"].get("content") or ""
         usage = read_usage(completion.get("usage"))  # type: ignore[attr-defined]
+        tokens = _tokens(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError):
         raise RefusedError(
             f"{where} sent a reply that is no chat completion; check the address (LLM_BASE_URL)."
         ) from None
     text = str(text).encode("utf-8", "replace").decode()  # half a surrogate pair can be neither kept nor sent again
-    return Reply(text=text, usage=usage, finish_reason=choice.get("finish_reason"))
+    return Reply(text=text, usage=usage, finish_reason=choice.get("finish_reason"), tokens=tokens)
+
+
+def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
+    """Tokens with their log-probabilities, where the server sent them."""
+    content = reported.get("content") if isinstance(reported, Mapping) else None
+    return tuple((str(token["token"]), float(token["logprob"])) for token in content) if content else None
 
 
 def read_usage(reported: Mapping[str, Any] | None) -> Usage | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -21,7 +21,7 @@ from ..prompts import prompt
 from ..settings import Settings, Tier
 from .budget import Budget
 from .cache import ResponseCache, request_key
-from .exchange import Message, Reply, Request, Transport
+from .exchange import Message, Reply, Request, Sampling, Transport
 from .ledger import Ledger, LedgerRow, usage_fields
 from .providers import EMBEDDED, Choice, providers
 from .structured import MalformedReplyError, parse_reply, without_thinking
@@ -30,6 +30,8 @@ from .tiers import Stage, check_stage_tiers, stage
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 _CUT = "length"
+_PLAIN = Sampling()
+_DRAWS_A_RUN = 1000
 _TASK_AND_REPLY_TOKENS = 1800
 _BYTES_PER_TOKEN = 2  # fewer than any tokenizer takes over prose, so that a reservation is never too small
 
@@ -39,9 +41,22 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class Tape(Protocol):
+    """Keeps every call, or plays an earlier run's back in place of the model."""
+
+    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply] | None:
+        """The recorded row and reply of a call; `None` where nothing is played. Raises what was raised then."""
+
+    def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
+        """One call that was made, or served by the cache."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LanguageModel:
-    """A provider with its cache, budget and ledger; `session` opens the door for one question."""
+    """A provider with its cache, budget and ledger; `session` opens the door for one question.
+
+    `draw` numbers repetitions of a whole run, so that the cache does not answer one with another's replies.
+    """
 
     settings: Settings
     choice: Choice
@@ -50,6 +65,8 @@ class LanguageModel:
     budget: Budget = field(default_factory=Budget)
     cache: ResponseCache | None = None
     clock: Callable[[], datetime] = utc_now
+    tape: Tape | None = None
+    draw: int = 0
     _gates: dict[Tier, asyncio.Semaphore] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -98,16 +115,34 @@ class ModelSession:
 
     @overload
     async def ainvoke(
-        self, stage_name: str, messages: Sequence[Message], schema: None = None, *, round_: int = 0
+        self,
+        stage_name: str,
+        messages: Sequence[Message],
+        schema: None = None,
+        *,
+        round_: int = 0,
+        sampling: Sampling = _PLAIN,
     ) -> str: ...
 
     @overload
     async def ainvoke(
-        self, stage_name: str, messages: Sequence[Message], schema: type[Parsed], *, round_: int = 0
+        self,
+        stage_name: str,
+        messages: Sequence[Message],
+        schema: type[Parsed],
+        *,
+        round_: int = 0,
+        sampling: Sampling = _PLAIN,
     ) -> Parsed: ...
 
     async def ainvoke(
-        self, stage_name: str, messages: Sequence[Message], schema: type[Parsed] | None = None, *, round_: int = 0
+        self,
+        stage_name: str,
+        messages: Sequence[Message],
+        schema: type[Parsed] | None = None,
+        *,
+        round_: int = 0,
+        sampling: Sampling = _PLAIN,
     ) -> Parsed | str:
         """Ask the tier that serves a stage; with a schema, the reply is a validated value of it.
 
@@ -115,14 +150,15 @@ class ModelSession:
         """
         served_by = stage(stage_name, self.owner.settings)
         wanted = _json_schema(schema) if schema is not None else None
-        reply = await self._call(served_by, tuple(messages), wanted, round_=round_, attempt=0)
+        call = self._prepare(served_by, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
+        reply = await self._call(call)
         if schema is None:
             return without_thinking(reply.text)
         try:
             return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT)
         except MalformedReplyError as fault:
             again = (*messages, *_asked_again(reply, fault))
-        reply = await self._call(served_by, again, wanted, round_=round_, attempt=1)
+        reply = await self._call(self._prepare(served_by, again, wanted, round_=round_, attempt=1, sampling=sampling))
         try:
             return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT)
         except MalformedReplyError as fault:
@@ -131,22 +167,28 @@ class ModelSession:
                 f"and sent something else, twice ({fault}); use a model that follows JSON mode."
             ) from None
 
-    async def _call(
-        self,
-        served_by: Stage,
-        messages: tuple[Message, ...],
-        wanted: Mapping[str, Any] | None,
-        *,
-        round_: int,
-        attempt: int,
+    async def areply(
+        self, stage_name: str, messages: Sequence[Message], *, round_: int = 0, sampling: Sampling = _PLAIN
     ) -> Reply:
-        call = self._prepare(served_by, messages, wanted, round_=round_, attempt=attempt)
-        kept = self.owner.cache.get(call.key) if self.owner.cache is not None else None
+        """Ask for free text; the reply as it came, with the tokens' log-probabilities where they were asked for."""
+        served_by = stage(stage_name, self.owner.settings)
+        return await self._call(
+            self._prepare(served_by, tuple(messages), None, round_=round_, attempt=0, sampling=sampling)
+        )
+
+    async def _call(self, call: _Call) -> Reply:
+        owner = self.owner
+        if owner.tape is not None and (played := owner.tape.play(call.row, call.request)) is not None:
+            row, reply = played
+            self._add(row, call.request, reply)
+            return reply
+        kept = owner.cache.get(call.key) if owner.cache is not None else None
         if kept is not None:
-            self._record(call, kept, cached=True)
-            return kept
-        async with self._turn(served_by.tier):
-            return await self._serve(call, tier=served_by.tier)
+            row = replace(call.row, at=kept.at or call.row.at)
+            self._record(replace(call, row=row), kept.reply, cached=True)
+            return kept.reply
+        async with self._turn(call.row.tier):
+            return await self._serve(call, tier=call.row.tier)
 
     @asynccontextmanager
     async def _turn(self, tier: Tier) -> AsyncIterator[None]:
@@ -170,6 +212,7 @@ class ModelSession:
         *,
         round_: int,
         attempt: int,
+        sampling: Sampling,
     ) -> _Call:
         settings, choice, tier = self.owner.settings, self.owner.choice, served_by.tier
         thinking = settings.flash_thinking if tier == "flash" else settings.pro_thinking
@@ -178,9 +221,12 @@ class ModelSession:
             model=choice.models[tier],
             messages=messages,
             max_tokens=served_by.max_tokens,
-            temperature=None if thinking else settings.writer_temperature,
+            temperature=None if thinking else _first_given(sampling.temperature, settings.writer_temperature),
             json_schema=wanted,
             extra_body=choice.provider.thinking_on if thinking else choice.provider.thinking_off,
+            draw=self.owner.draw * _DRAWS_A_RUN + sampling.draw,
+            logprobs=sampling.logprobs,
+            stop=sampling.stop,
         )
         key = request_key(self.owner.transport.endpoint, request)
         row = LedgerRow(
@@ -207,6 +253,7 @@ class ModelSession:
             raise
         started = time.perf_counter()
         outcome: Reply | None = None
+        fault: BaseException | None = None
         error: str | None = "cancelled"
         unbilled = False
         try:
@@ -214,26 +261,28 @@ class ModelSession:
                 outcome = await owner.transport.complete(call.request)
             error = None
         except TimeoutError:
-            error = "timeout"
-            raise self._late(seconds) from None
-        except MetaRagError as fault:
-            error, unbilled = type(fault).__name__, not isinstance(fault, UnreachableError)
+            error, fault = "timeout", self._late(seconds)
+            raise fault from None
+        except MetaRagError as raised:
+            error, fault, unbilled = type(raised).__name__, raised, not isinstance(raised, UnreachableError)
             raise
-        except Exception as fault:
-            error = type(fault).__name__
+        except Exception as raised:
+            error, fault = type(raised).__name__, raised
             raise
         finally:
             # where the bill is not known, all that it could have cost counts as paid, in a resumed run too
             held = None if unbilled or owner.budget.limit_usd is None else reserved
             seconds_taken = round(time.perf_counter() - started, 4)
             row = replace(call.row, latency_s=seconds_taken, error=error, paid_usd=held)
-            row = self._record(replace(call, row=row), outcome)
+            row = self._record(replace(call, row=row), outcome, fault=fault)
             owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd)
         if owner.cache is not None:
-            owner.cache.put(call.key, outcome)
+            owner.cache.put(call.key, outcome, call.row.at)
         return outcome
 
-    def _record(self, call: _Call, reply: Reply | None, *, cached: bool = False) -> LedgerRow:
+    def _record(
+        self, call: _Call, reply: Reply | None, *, cached: bool = False, fault: BaseException | None = None
+    ) -> LedgerRow:
         row = call.row
         if reply is not None:
             cost = self._cost(reply, call)
@@ -246,9 +295,14 @@ class ModelSession:
                 peak=cost.peak if cost else False,
                 **usage_fields(reply.usage),
             )
+        self._add(row, call.request, reply or fault or asyncio.CancelledError())
+        return row
+
+    def _add(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         self.rows.append(row)
         self.owner.ledger.add(row)
-        return row
+        if self.owner.tape is not None:
+            self.owner.tape.keep(row, request, outcome)
 
     def _cost(self, reply: Reply, call: _Call) -> Any:
         if reply.usage is None:
@@ -293,6 +347,10 @@ def priced_model(owner: LanguageModel, tier: Tier) -> tuple[str, str | None]:
         at = owner.clock()
         return wanted, next((prices for prices in lists if prices and million_token_prices(wanted, prices, at)), None)
     return owner.choice.models[tier], provider.prices
+
+
+def _first_given(own: float | None, otherwise: float) -> float:
+    return otherwise if own is None else own
 
 
 def _asked_again(reply: Reply, fault: MalformedReplyError) -> tuple[Message, Message]:

@@ -16,6 +16,21 @@ class Message:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """What a caller may ask for beyond its stage.
+
+    `temperature` replaces the setting's; `draw` numbers independent samples of one prompt, which are
+    kept apart in the cache; `logprobs` asks for each token's log-probability, where the endpoint gives
+    it; the reply ends before any of `stop`.
+    """
+
+    temperature: float | None = None
+    draw: int = 0
+    logprobs: bool = False
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """One call, complete: all of it is in the cache key."""
 
@@ -26,6 +41,9 @@ class Request:
     temperature: float | None
     json_schema: Mapping[str, Any] | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
+    draw: int = 0
+    logprobs: bool = False
+    stop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +63,15 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A model's reply. `usage` is `None` where the server did not report it."""
+    """A model's reply. `usage` and `tokens` are `None` where the server did not report them.
+
+    `tokens` are (text, log-probability) in the order of the reply, where the request asked for them.
+    """
 
     text: str
     usage: Usage | None
     finish_reason: str | None = None
+    tokens: tuple[tuple[str, float], ...] | None = None
 
 
 class Transport(Protocol):

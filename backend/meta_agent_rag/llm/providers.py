@@ -34,6 +34,7 @@ class Provider(BaseModel):
     concurrency: Mapping[Tier, int]
     context: int
     seconds: int = 180
+    seeds: bool = False
     prices: str | None = None
     source: str | None = None
 
