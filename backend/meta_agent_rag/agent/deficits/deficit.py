@@ -22,6 +22,8 @@ class Deficit:
     - `answer_mode`: what it may draw on: `evidence`, `memory` or `evidence_and_memory`.
     - `retrieves`: look up the critic's suggested queries before it.
     - `examples`: short cases that the critic sees.
+    - `quadrant`: (does memory suffice, does the evidence suffice) in the cases that it is meant for, by which
+      a benchmark judges diagnoses; `None` where these two do not tell.
     - `heuristic`, `priority`: where the critic fails, the deficit of the lowest `priority` whose
       heuristic holds is taken.
     """
@@ -32,6 +34,7 @@ class Deficit:
     answer_mode: AnswerMode
     retrieves: bool
     examples: tuple[str, ...] = ()
+    quadrant: tuple[bool, bool] | None = None
     priority: int = 100
     heuristic: Heuristic = lambda signals: False
 

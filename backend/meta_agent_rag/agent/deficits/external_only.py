@@ -15,6 +15,7 @@ DEFICIT = Deficit(
     answer_mode="evidence",
     retrieves=False,
     examples=("the draft gives a birth year that no passage states, while a passage states another",),
+    quadrant=(False, True),
     priority=20,
     heuristic=_not_from_the_evidence,
 )

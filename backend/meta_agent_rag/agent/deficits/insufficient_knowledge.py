@@ -18,6 +18,7 @@ DEFICIT = Deficit(
         "the evidence names the film's director but says nothing of where she was born",
         "no passage mentions the second of the two persons to compare",
     ),
+    quadrant=(False, False),
     priority=10,
     heuristic=_nothing_to_stand_on,
 )

@@ -15,6 +15,7 @@ DEFICIT = Deficit(
     answer_mode="memory",
     retrieves=False,
     examples=("the question is about a famous person, and every passage is about a namesake",),
+    quadrant=(True, False),
     priority=40,
     heuristic=_evidence_leads_astray,
 )

@@ -21,6 +21,7 @@ DEFICIT = Deficit(
         "both dates are quoted, and the later one is called the earlier",
         "the draft answers with the entity of the first hop and stops there",
     ),
+    quadrant=(True, True),
     priority=30,
     heuristic=_facts_are_there,
 )
