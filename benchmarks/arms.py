@@ -15,7 +15,15 @@ from meta_agent_rag.settings import Settings
 from .methods import Method
 
 ORACLES = ("monitor", "diagnosis", "retrieval")
-_FIXED = ("llm_provider", "llm_base_url", "embedded_model_path", "embedded_context_tokens", "marag_data_dir", "encoder")
+_FIXED = (
+    "llm_provider",
+    "llm_base_url",
+    "embedded_model_path",
+    "embedded_context_tokens",
+    "marag_data_dir",
+    "encoder",
+    "reranker",
+)
 """Settings that choose a server, a file or a corpus: another value of them is another run."""
 
 

@@ -1,10 +1,15 @@
-"""What a run is: everything that must be the same for two runs to be one experiment."""
+"""What a run is, and how it is conducted."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from meta_agent_rag.settings import Settings
+
+from .arms import Arm, arms
+from .methods import named
+from .recording import Player, Recorder
 
 Mode = Literal["gold", "supporting", "open_domain"]
 MODES: tuple[Mode, ...] = ("gold", "supporting", "open_domain")
@@ -12,10 +17,12 @@ MODES: tuple[Mode, ...] = ("gold", "supporting", "open_domain")
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """A benchmark run, as the command line asks for it.
+    """Everything that must be the same for two runs to be one experiment, as the command line asks for it.
 
-    `limit` takes rows by position ("A-B", from 1) in place of a draw of `n`; `concurrency` is the
-    number of questions at once, by default what suits the provider.
+    `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id in place of a draw of `n`; `sweeps`,
+    `ablations`, `oracles` and `repeats` are those of `benchmarks.arms`; `judge` has a model judge the answers too.
+    `concurrency` is the number of questions at once, by default what suits the provider. `model_words` describe
+    the model to a reader; they and `embedded_model` come from the record where a run is replayed.
     """
 
     dataset: str
@@ -27,6 +34,38 @@ class RunConfig:
     data_file: Path | None
     aliases_file: Path | None
     corpus: str | None
-    without_deficits: tuple[str, ...]
     concurrency: int | None
     settings: Settings
+    sample_ids: tuple[str, ...] = ()
+    sweeps: tuple[str, ...] = ()
+    ablations: tuple[str, ...] = ()
+    oracles: tuple[str, ...] = ()
+    repeats: int = 1
+    judge: bool = False
+    model_words: str = ""
+    embedded_model: str | None = None
+
+    @cached_property
+    def arms(self) -> tuple[Arm, ...]:
+        """The rows of the table, in its order."""
+        return arms(
+            named(",".join(self.methods)),
+            sweeps=self.sweeps,
+            ablations=self.ablations,
+            oracles=self.oracles,
+            repeats=self.repeats,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conduct:
+    """How a run is carried out, which changes nothing in its answers.
+
+    `retry_failed` asks questions again that failed before; `fail_on_error` stops at the first failure;
+    a recorder keeps the run, a player takes its calls from a record.
+    """
+
+    retry_failed: bool = False
+    fail_on_error: bool = False
+    recorder: Recorder | None = None
+    player: Player | None = None

@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from meta_agent_rag.retrieval.editing import Progress, ensure_corpus
-from meta_agent_rag.retrieval.hybrid import Retriever
+from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
 from meta_agent_rag.retrieval.opening import open_encoder, open_retriever
 from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.settings import Settings
 
 from .config import RunConfig
 from .datasets import LoadedQuestions, Question
@@ -34,7 +36,7 @@ def unique(passages: Iterable[Passage]) -> tuple[Passage, ...]:
 @asynccontextmanager
 async def open_domain(
     config: RunConfig, loaded: LoadedQuestions, on_progress: Progress | None
-) -> AsyncIterator[Retriever | None]:
+) -> AsyncIterator[HybridRetriever | None]:
     """The retriever of an `open_domain` run, over a corpus of its own; `None` in the other modes.
 
     The corpus pools the whole data file, whatever the sample, and is named by its content: it is
@@ -58,3 +60,17 @@ async def open_domain(
         )
     async with open_retriever(config.settings, name, encoder=encoder) as retriever:
         yield retriever
+
+
+def tuned(retriever: Retriever, settings: Settings) -> Retriever:
+    """The retriever with a row's own retrieval settings; the reranker stays that of the run."""
+    if not isinstance(retriever, HybridRetriever):
+        return retriever
+    return replace(
+        retriever,
+        pool=settings.retrieval_pool,
+        rrf_k=settings.rrf_k,
+        fusion=settings.fusion,
+        blend_floor=settings.blend_floor,
+        links=settings.links,
+    )

@@ -4,25 +4,28 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from meta_agent_rag.agent.deficits import Deficit, discover_deficits
+from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.embedded import embedded_model_file
-from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
+from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.prompts import prompt, prompt_names
+from meta_agent_rag.settings import Settings
 
 from .config import RunConfig
 from .datasets import LoadedQuestions
 
 _ROOT = Path(__file__).parents[1]
+_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
 
 
 def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
     """The contents of `config.json`; secrets are masked."""
     choice = choose_provider(config.settings)
-    embedded = embedded_model_file(config.settings).name if choice.provider.name == EMBEDDED else None
     return {
         "experiment": experiment(config),
         "concurrency": config.concurrency,
@@ -31,7 +34,7 @@ def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
             "name": choice.provider.name,
             "base_url": choice.base_url,
             "models": dict(choice.models),
-            "embedded_model": embedded,
+            "embedded_model": _embedded_model(config, choice.provider.name),
         },
         "deficits": {deficit.name: _digest(deficit) for deficit in discover_deficits(config.settings.deficits_dir)},
         "prompts": {name: prompt(name, config.settings.prompts_dir).digest for name in prompt_names()},
@@ -40,6 +43,13 @@ def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
         "version": version("meta-agent-rag"),
         "python": sys.version.split()[0],
     }
+
+
+def _embedded_model(config: RunConfig, provider: str) -> str | None:
+    if provider != EMBEDDED:
+        return None
+    # a replay may run where the model is not installed
+    return config.embedded_model or embedded_model_file(config.settings).name
 
 
 def _digest(deficit: Deficit) -> str:
@@ -56,12 +66,66 @@ def experiment(config: RunConfig) -> dict[str, Any]:
         "methods": list(config.methods),
         "n": config.n,
         "limit": config.limit,
+        "sample_ids": list(config.sample_ids),
         "seed": config.seed,
         "data_file": None if config.data_file is None else str(config.data_file.resolve()),
         "aliases_file": None if config.aliases_file is None else str(config.aliases_file.resolve()),
         "corpus": config.corpus,
-        "without_deficits": list(config.without_deficits),
+        "sweeps": list(config.sweeps),
+        "ablations": list(config.ablations),
+        "oracles": list(config.oracles),
+        "repeats": config.repeats,
+        "judge": config.judge,
     }
+
+
+def as_begun(config: RunConfig, was: Mapping[str, Any]) -> RunConfig:
+    """The configuration with the experiment of an earlier run, as `experiment` described it."""
+    try:
+        return replace(
+            config,
+            dataset=was["dataset"],
+            mode=was["mode"],
+            methods=tuple(was["methods"]),
+            n=was["n"],
+            limit=was["limit"],
+            sample_ids=tuple(was["sample_ids"]),
+            seed=was["seed"],
+            data_file=config.data_file or (None if was["data_file"] is None else Path(was["data_file"])),
+            aliases_file=config.aliases_file or (None if was["aliases_file"] is None else Path(was["aliases_file"])),
+            corpus=was["corpus"],
+            sweeps=tuple(was["sweeps"]),
+            ablations=tuple(was["ablations"]),
+            oracles=tuple(was["oracles"]),
+            repeats=was["repeats"],
+            judge=was["judge"],
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"The run's configuration lacks {error}: another version began it; start anew.") from None
+
+
+def recorded_run(described: Mapping[str, Any], *, pooled: int, model_words: str) -> dict[str, Any]:
+    """The first line of a record: what `run_config` says, without this machine's folders."""
+    named = {**described["experiment"]}
+    for name in ("data_file", "aliases_file"):
+        named[name] = None if named[name] is None else Path(named[name]).name
+    settings = {name: value for name, value in described["settings"].items() if name not in _OF_THIS_MACHINE}
+    if settings.get("embedded_model_path"):
+        settings["embedded_model_path"] = Path(settings["embedded_model_path"]).name
+    return {**described, "experiment": named, "settings": settings, "pooled": pooled, "model_words": model_words}
+
+
+def recorded_settings(run: Mapping[str, Any]) -> Settings:
+    """The settings of a recorded run; keys are neither recorded nor needed."""
+    given = {
+        name: value
+        for name, value in run["settings"].items()
+        if name in Settings.model_fields and not name.endswith(("_key", "_token"))
+    }
+    provider = run["provider"]["name"]
+    key = providers()[provider].key
+    keys: dict[str, object] = {} if key is None else {key: "replay"}
+    return Settings.load(**{**given, **keys, "llm_provider": provider, "cost_limit_usd": None})
 
 
 def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

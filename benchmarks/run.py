@@ -2,22 +2,30 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from meta_agent_rag.agent.engine import Engine, open_engine
+from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.errors import CostLimitError, MetaRagError
+from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.llm.opening import open_language_model
-from meta_agent_rag.llm.providers import EMBEDDED
-from meta_agent_rag.retrieval.hybrid import Retriever
+from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.encoder import load_encoder
+from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
 
-from .config import RunConfig
+from .arms import Arm, arm_settings
+from .config import Conduct, RunConfig
 from .datasets import LoadedQuestions, Question
-from .evidence import open_domain, supplied
-from .methods import Method, Task, named
+from .evidence import open_domain, supplied, tuned
+from .judge import judged
+from .methods import Task
+from .oracles import oracles_for
+from .recording import Player, TapedEncoder, TapedRetriever
+from .recording.offline import NoModel, NoSearch
 from .run_folder import RunFolder
 from .samples import failed_row, sample_row
 from .searching import SuppliedSearch
@@ -42,6 +50,13 @@ class Display(Protocol):
         """The run is over, or interrupted."""
 
 
+class FailedAnswerError(MetaRagError):
+    """An answer failed, and the run was to stop at the first."""
+
+    exit_code = 1
+    stops_run = True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What a run came to: all rows so far, and the error that stopped it early, if one did."""
@@ -54,86 +69,190 @@ class Outcome:
 @dataclass(kw_only=True)
 class _Run:
     config: RunConfig
+    conduct: Conduct
     folder: RunFolder
     display: Display
-    engine: Engine
+    engines: Mapping[Arm, Engine]
     retriever: Retriever | None
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
-    async def answer(self, question: Question, method: Method) -> None:
-        """Answer one question by one method, and write its row; raises only what stops the run."""
-        evidence = supplied(question, self.config.mode)
-        task = Task(
-            id=question.id,
-            question=question.text,
-            name=method.name,
-            search=self.retriever or SuppliedSearch(passages=evidence or (), encoder=self.engine.monitor_encoder),
-            evidence=evidence,
-            retriever=self.retriever,
-        )
+    async def answer(self, question: Question, arm: Arm) -> None:
+        """Answer one question by one row's method, and write its result; raises only what stops the run."""
         started = time.perf_counter()
         try:
-            answer = await method.answer(self.engine, task)
-            if answer.stop_reason == CostLimitError.stop_reason:
-                # with more money it would have gone on: no finished question, to be asked again
-                raise CostLimitError("The cost limit is reached; raise it to go on.")
+            answer = await self._answered(question, arm)
         except MetaRagError as error:
             if error.stops_run:
                 raise
-            calls = [row for row in self.engine.model.ledger.rows if row.question_id == question.id]
-            spent = total(row for row in calls if row.method == method.name)
-            row = failed_row(question, method.name, error, spent, latency_s=time.perf_counter() - started)
+            calls = [row for row in self.engines[arm].model.ledger.rows if row.question_id == question.id]
+            spent = total(row for row in calls if row.method == arm.name)
+            row = failed_row(question, arm.name, error, spent, latency_s=self._seconds(question, arm, started))
         else:
-            row = sample_row(question, method.name, answer, latency_s=time.perf_counter() - started)
-        self.rows[question.id, method.name] = row
+            row = await self._scored(question, arm, answer, latency_s=self._seconds(question, arm, started))
+        self._keep(row)
+        if self.conduct.fail_on_error and row["error"] is not None:
+            raise FailedAnswerError(f"The answer of {arm.name!r} to {question.id!r} failed with {row['error']}")
+
+    async def _answered(self, question: Question, arm: Arm) -> Answer:
+        engine = self.engines[arm]
+        answer = await arm.method.answer(engine, self._task(question, arm, engine))
+        if answer.stop_reason == CostLimitError.stop_reason:
+            # with more money it would have gone on: no finished question, to be asked again
+            raise CostLimitError("The cost limit is reached; raise it to go on.")
+        return answer
+
+    def _task(self, question: Question, arm: Arm, engine: Engine) -> Task:
+        evidence = supplied(question, "supporting" if "retrieval" in arm.oracles else self.config.mode)
+        retriever = None
+        if evidence is None and self.retriever is not None:
+            retriever = self._taped(tuned(self.retriever, engine.settings), question, arm)
+        search = SuppliedSearch(passages=evidence or (), encoder=engine.monitor_encoder)
+        return Task(
+            id=question.id,
+            question=question.text,
+            name=arm.name,
+            search=retriever or self._taped(search, question, arm),
+            evidence=evidence,
+            retriever=retriever,
+            oracles=oracles_for(arm.oracles, engine, question),
+        )
+
+    def _taped(self, retriever: Retriever, question: Question, arm: Arm) -> Retriever:
+        tape = self.conduct.player or self.conduct.recorder
+        if tape is None:
+            return retriever
+        return TapedRetriever(inner=retriever, tape=tape, question_id=question.id, method=arm.name)
+
+    async def _scored(self, question: Question, arm: Arm, answer: Answer, *, latency_s: float) -> dict[str, Any]:
+        engine = self.engines[arm]
+        row = sample_row(
+            question,
+            arm.name,
+            answer,
+            latency_s=latency_s,
+        )
+        return {**row, "judge": await judged(engine.model, question, answer.short_answer)} if self.config.judge else row
+
+    def _seconds(self, question: Question, arm: Arm, started: float) -> float:
+        if self.conduct.player is not None:
+            return self.conduct.player.seconds(question.id, arm.name)
+        seconds = round(time.perf_counter() - started, 4)
+        if self.conduct.recorder is not None:
+            self.conduct.recorder.answered(question.id, arm.name, seconds)
+        return seconds
+
+    def _keep(self, row: dict[str, Any]) -> None:
+        self.rows[row["id"], row["method"]] = row
         self.folder.add(row)
         self.display.row(row)
 
 
 async def execute(
     config: RunConfig,
+    conduct: Conduct,
     loaded: LoadedQuestions,
+    *,
     questions: Sequence[Question],
     folder: RunFolder,
     display: Display,
 ) -> Outcome:
     """Answer what is not answered yet; finished questions of a resumed run are not asked again."""
-    methods = named(",".join(config.methods))
     before = folder.rows()
-    wanted = [(question, method) for question in questions for method in methods]
-    finished = {key for key, row in before.items() if row["error"] is None}
-    open_ = [(question, method) for question, method in wanted if (question.id, method.name) not in finished]
+    wanted = [(question, arm) for question in questions for arm in config.arms]
+    finished = {key for key, row in before.items() if row["error"] is None or not conduct.retry_failed}
+    open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
     async with AsyncExitStack() as stack:
         stack.enter_context(folder.locked())
         stack.callback(folder.close)
-        model = await stack.enter_async_context(
-            open_language_model(config.settings, ledger_path=folder.calls, paid_usd=folder.paid_usd())
+        model = await stack.enter_async_context(_model(config, conduct, folder))
+        engines = await _engines(config, conduct, model, stack)
+        retriever = await stack.enter_async_context(_retriever(config, conduct, loaded, display))
+        run = _Run(
+            config=config,
+            conduct=conduct,
+            folder=folder,
+            display=display,
+            engines=engines,
+            retriever=retriever,
+            rows=before,
         )
-        engine = await stack.enter_async_context(
-            open_engine(config.settings, model=model, without_deficits=config.without_deficits)
-        )
-        retriever = await stack.enter_async_context(open_domain(config, loaded, display.corpus))
-        run = _Run(config=config, folder=folder, display=display, engine=engine, retriever=retriever, rows=before)
         display.start(len(wanted), [before[key] for key in before if key in finished])
         stack.callback(display.stop)
-        stopped_by = await _all(run, open_, _at_once(config, engine))
-        kept = tuple(run.rows[key] for key in ((q.id, m.name) for q, m in wanted) if key in run.rows)
-        return Outcome(rows=kept, stopped_by=stopped_by, deficits=engine.deficits.names)
+        stopped_by = await _all(run, open_, _at_once(config, model))
+        kept = tuple(run.rows[key] for key in ((q.id, arm.name) for q, arm in wanted) if key in run.rows)
+        deficits = dict.fromkeys(name for engine in engines.values() for name in engine.deficits.names)
+        return Outcome(rows=kept, stopped_by=stopped_by, deficits=tuple(sorted(deficits)))
 
 
-def _at_once(config: RunConfig, engine: Engine) -> int:
+@asynccontextmanager
+async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> AsyncIterator[LanguageModel]:
+    """The model behind every row, or, for a replay, none."""
+    player = conduct.player
+    transport = None if player is None else NoModel(endpoint=player.run["endpoint"])
+    async with open_language_model(
+        config.settings, ledger_path=folder.calls, paid_usd=folder.paid_usd(), transport=transport
+    ) as model:
+        if conduct.recorder is not None:
+            conduct.recorder.lines[0]["run"]["endpoint"] = model.transport.endpoint
+        yield replace(model, tape=player or conduct.recorder)
+
+
+async def _engines(
+    config: RunConfig, conduct: Conduct, model: LanguageModel, stack: AsyncExitStack
+) -> dict[Arm, Engine]:
+    """An engine for every row, over one model, one ledger, one budget and, for each name, one encoder."""
+    encoders: dict[str, AsyncEncoder] = {}
+    engines: dict[Arm, Engine] = {}
+    for arm in config.arms:
+        settings = arm_settings(arm, config.settings)
+        if settings.monitor_encoder not in encoders:
+            encoders[settings.monitor_encoder] = _encoder(settings.monitor_encoder, config, conduct)
+        own = replace(model, settings=settings, choice=choose_provider(settings), draw=arm.repeat - 1)
+        engines[arm] = await stack.enter_async_context(
+            open_engine(
+                settings,
+                model=own,
+                monitor_encoder=encoders[settings.monitor_encoder],
+                without_deficits=arm.without_deficits,
+            )
+        )
+    return engines
+
+
+def _encoder(name: str, config: RunConfig, conduct: Conduct) -> AsyncEncoder:
+    if conduct.player is not None:
+        return AsyncEncoder(TapedEncoder(name=name, tape=conduct.player))
+    encoder = load_encoder(config.settings, name).encoder
+    if conduct.recorder is None:
+        return AsyncEncoder(encoder)
+    return AsyncEncoder(TapedEncoder(name=encoder.name, tape=conduct.recorder, inner=encoder))
+
+
+@asynccontextmanager
+async def _retriever(
+    config: RunConfig, conduct: Conduct, loaded: LoadedQuestions, display: Display
+) -> AsyncIterator[HybridRetriever | NoSearch | None]:
+    """The retriever of an `open_domain` run; a replay needs no corpus."""
+    if isinstance(conduct.player, Player):
+        yield NoSearch() if config.mode == "open_domain" else None
+        return
+    async with open_domain(config, loaded, display.corpus) as retriever:
+        yield retriever
+
+
+def _at_once(config: RunConfig, model: LanguageModel) -> int:
     if config.concurrency is not None:
         return config.concurrency
-    return _AT_ONCE_EMBEDDED if engine.model.choice.provider.name == EMBEDDED else _AT_ONCE
+    return _AT_ONCE_EMBEDDED if model.choice.provider.name == EMBEDDED else _AT_ONCE
 
 
-async def _all(run: _Run, tasks: Sequence[tuple[Question, Method]], at_once: int) -> MetaRagError | None:
+async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -> MetaRagError | None:
     """Work through the tasks; an error that stops the run ends what is under way, and is returned."""
     waiting = iter(tasks)
 
     async def work() -> None:
-        for question, method in waiting:
-            await run.answer(question, method)
+        for question, arm in waiting:
+            await run.answer(question, arm)
 
     stopped_by: MetaRagError | None = None
     try:

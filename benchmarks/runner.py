@@ -1,105 +1,204 @@
 """Runs methods over a data set and writes a run folder: `python -m benchmarks.runner --help`."""
 
-import json
-import signal
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.monitor import policy
-from meta_agent_rag.cli.command import Assignments, Debug, complain, reporting, run, say
-from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
+from meta_agent_rag.cli.command import reporting
+from meta_agent_rag.errors import InputError, UnknownNameError
 from meta_agent_rag.settings import Settings
 
-from .config import MODES, Mode, RunConfig
-from .datasets import LoadedQuestions, Question, by_position, draw, load_questions
-from .display import DisplayName, Silent, display
+from .benchmarking import DEFAULT_N, Plan, benchmark, planned, replayed, resumed
+from .config import MODES, Conduct, Mode, RunConfig
+from .estimate import estimated
 from .methods import named
-from .provenance import changed_settings, run_config
-from .report import markdown, protocol, show
-from .run import Outcome, execute
-from .run_folder import REPORT, SUMMARY, RunFolder
-from .samples import official_predictions
-from .summary import summarise
+from .provenance import experiment
+from .recording import Player, Recorder
+from .run_folder import RunFolder
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-_DEFAULT_N = 50
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+_WHAT, _ROWS, _RUN, _RECORD, _LOOK = (
+    "What is asked",
+    "Which rows the table has",
+    "How the run goes",
+    "Record and replay",
+    "Settings and output",
+)
 
 
-@app.command()
+def _option(panel: str, *names: str, metavar: str | None = None, help: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+    return option
+
+
+@app.command(
+    epilog="Examples:  python -m benchmarks.runner --dataset sample --mode open_domain --n 5   |   "
+    "--dataset hotpotqa --mode gold --n 100 --method metarag,standard_rag --cost-limit 2   |   "
+    "--method metarag --sweep MAX_METACOGNITIVE_ROUNDS=0,1,2   |   --replay benchmarks/recorded/sample.jsonl.gz"
+)
 @reporting
 def main(
-    dataset: Annotated[str, typer.Option(help="hotpotqa, 2wikimultihopqa, musique or sample.")] = "sample",
+    context: typer.Context,
+    dataset: Annotated[str, _option(_WHAT, help="hotpotqa, 2wikimultihopqa, musique or sample.")] = "sample",
     mode: Annotated[
         str,
-        typer.Option(
+        _option(
+            _WHAT,
             help="gold: the context that comes with a question; supporting: only its supporting paragraphs; "
-            "open_domain: retrieval over the pooled paragraphs of the data file."
+            "open_domain: retrieval over the pooled paragraphs of the data file.",
         ),
     ] = "gold",
-    n: Annotated[int | None, typer.Option("--n", help=f"Questions to draw (default {_DEFAULT_N}).")] = None,
-    limit: Annotated[str | None, typer.Option(metavar="A-B", help="Rows by position instead of a draw.")] = None,
-    method: Annotated[str, typer.Option(help="Methods, separated by commas, or `all`.")] = "metarag",
-    data_file: Annotated[Path | None, typer.Option(help="The official JSON or JSONL instead of the hub.")] = None,
-    aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None,
-    corpus: Annotated[str | None, typer.Option(help="An ingested corpus for open_domain.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw and of the intervals.")] = 42,
-    concurrency: Annotated[
-        int | None, typer.Option(help="Questions at once (default 8, with the embedded model 2).")
+    n: Annotated[int | None, _option(_WHAT, "--n", help=f"Questions to draw (default {DEFAULT_N}).")] = None,
+    limit: Annotated[str | None, _option(_WHAT, metavar="A-B", help="Rows by position instead of a draw.")] = None,
+    sample_id: Annotated[
+        list[str] | None, _option(_WHAT, metavar="ID", help="These questions instead of a draw; give it once for each.")
     ] = None,
-    cost_limit: Annotated[float | None, typer.Option(help="Stop before the run costs more than this, in USD.")] = None,
-    convergence_threshold: Annotated[
-        float | None, typer.Option(help="Jaccard similarity at which the loop has converged.")
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the draw and of the intervals.", rich_help_panel=_WHAT)
+    ] = 42,
+    protocol: Annotated[
+        str | None,
+        _option(
+            _WHAT, metavar="NAME", help="Data set, mode, questions and seed of benchmarks/protocols.yaml, in one word."
+        ),
     ] = None,
-    cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Use the response cache.")] = True,
+    data_file: Annotated[
+        Path | None, _option(_WHAT, metavar="FILE", help="The official JSON or JSONL instead of the hub.")
+    ] = None,
+    aliases: Annotated[Path | None, _option(_WHAT, metavar="FILE", help="2WikiMultiHopQA's id_aliases.json.")] = None,
+    corpus: Annotated[str | None, _option(_WHAT, metavar="NAME", help="An ingested corpus for open_domain.")] = None,
+    method: Annotated[
+        str, _option(_ROWS, help="Methods, separated by commas, or `all`: see docs/benchmarks.md.")
+    ] = "metarag",
+    sweep: Annotated[
+        list[str] | None,
+        _option(_ROWS, metavar="SETTING=V1,V2", help="A row for each value; several sweeps give all combinations."),
+    ] = None,
     without_deficit: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Leave a deficit out, as the paper's ablations do.")
+        list[str] | None,
+        _option(
+            _ROWS, metavar="NAME", help="A row without this deficit (several at once: A,B), beside the whole method."
+        ),
     ] = None,
-    output_dir: Annotated[Path, typer.Option(help="Where run folders go.")] = Path("RESULTS"),
+    oracle: Annotated[
+        str | None,
+        _option(
+            _ROWS,
+            metavar="STAGES",
+            help="monitor, diagnosis, retrieval, by commas: a row with each stage replaced by what the data set knows.",
+        ),
+    ] = None,
+    repeat: Annotated[int, _option(_ROWS, metavar="K", help="Run everything K times, to see the spread.")] = 1,
+    judge: Annotated[
+        bool, _option(_ROWS, "--judge", help="Have a model judge the answers too, beside EM and F1.")
+    ] = False,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Take up an interrupted run, with its own data and methods.")
+        str | None, _option(_RUN, metavar="RUN", help="Take up an interrupted run, with its own data and methods.")
     ] = None,
+    retry_failed: Annotated[
+        bool, _option(_RUN, "--retry-failed", help="With --resume: ask failed questions again.")
+    ] = False,
+    fail_on_error: Annotated[
+        bool, _option(_RUN, "--fail-on-error", help="Stop at the first failed answer; --resume goes on.")
+    ] = False,
+    cost_limit: Annotated[
+        float | None, _option(_RUN, metavar="USD", help="Stop before the run costs more than this; --resume goes on.")
+    ] = None,
+    dry_run: Annotated[
+        bool, _option(_RUN, "--dry-run", help="Say what the run would take, by an earlier run, and ask nothing.")
+    ] = False,
+    probe: Annotated[
+        int | None, _option(_RUN, metavar="K", help="With --dry-run: ask K questions first, and go by them.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, _option(_RUN, help="Questions at once (default 8, with the embedded model 2).")
+    ] = None,
+    cache: Annotated[
+        bool, _option(_RUN, "--cache/--no-cache", help="Answer repeated calls from the response cache.")
+    ] = True,
+    record: Annotated[
+        Path | None,
+        _option(_RECORD, metavar="FILE", help="Write every call, search and vector to FILE (.jsonl or .jsonl.gz)."),
+    ] = None,
+    replay: Annotated[
+        Path | None, _option(_RECORD, metavar="FILE", help="Repeat a recorded run without a key, a model or a call.")
+    ] = None,
+    convergence_threshold: Annotated[
+        float | None, _option(_LOOK, help="Jaccard similarity at which the loop has converged.")
+    ] = None,
+    output_dir: Annotated[Path, _option(_LOOK, metavar="DIR", help="Where run folders go.")] = Path("RESULTS"),
     display_: Annotated[
-        Literal["rich", "plain", "json", "none"], typer.Option("--display", help="How the run shows itself.")
+        Literal["rich", "plain", "json", "none"], _option(_LOOK, "--display", help="How the run shows itself.")
     ] = "rich",
-    set_: Assignments = None,
-    debug: Debug = False,
+    set_: Annotated[
+        list[str] | None,
+        _option(_LOOK, "--set", metavar="NAME=VALUE", help="Any setting of `marag config show`."),
+    ] = None,
+    debug: Annotated[bool, _option(_LOOK, "--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Answer questions of a data set by one or more methods, and score them.
+    """Answer questions of a data set by one or more methods, score them, and write a report.
 
-    Results go to a run folder that survives interruption: resume it with --resume RUN.
+    Without a key an embedded model of 135M parameters answers: everything runs, and the answers are poor.
+
+    Results go to a folder below `--output-dir`: report.md for people, summary.json and tables/ for machines, a row an
+    answer in samples.jsonl. A run survives interruption: take it up with `--resume`.
     """
-    assignments = list(set_ or ())
-    if convergence_threshold is not None:
-        assignments.append(f"CONVERGENCE_THRESHOLD={convergence_threshold}")
-    if cost_limit is not None:
-        assignments.append(f"COST_LIMIT_USD={cost_limit}")
-    if not cache:
-        assignments.append("RESPONSE_CACHE=false")
+    given = {name for name in context.params if (by := context.get_parameter_source(name)) and by.name != "DEFAULT"}
+    assignments = [
+        *(set_ or ()),
+        *([] if convergence_threshold is None else [f"CONVERGENCE_THRESHOLD={convergence_threshold}"]),
+        *([] if cost_limit is None else [f"COST_LIMIT_USD={cost_limit}"]),
+        *([] if cache else ["RESPONSE_CACHE=false"]),
+    ]
     config = RunConfig(
         dataset=dataset,
         mode=_mode(mode),
         methods=tuple(chosen.name for chosen in named(method)),
         n=n,
         limit=limit,
+        sample_ids=tuple(sample_id or ()),
         seed=seed,
         data_file=data_file,
         aliases_file=aliases,
         corpus=corpus,
-        without_deficits=tuple(without_deficit or ()),
         concurrency=concurrency,
         settings=Settings.load(assignments),
+        sweeps=tuple(sweep or ()),
+        ablations=tuple(without_deficit or ()),
+        oracles=() if oracle is None else tuple(name.strip() for name in oracle.split(",") if name.strip()),
+        repeats=repeat,
+        judge=judge,
     )
-    folder = None
-    if resume is not None:
-        folder = RunFolder.resume(resume, output_dir)
-        config = resumed(config, folder)
-    benchmark(config, folder, output_dir, display_)
+    if protocol is not None:
+        config = _by_protocol(config, protocol, given)
+    _check_together(given)
+    conduct = Conduct(
+        retry_failed=retry_failed,
+        fail_on_error=fail_on_error,
+        recorder=None if record is None else Recorder(path=_record_path(record)),
+        player=None if replay is None else Player.read(replay),
+    )
+    if dry_run:
+        estimated(planned(config), output_dir, probe=probe, display_name=display_)
+        return
+    folder, plan = _plan(config, conduct, resume, output_dir, given)
+    benchmark(plan, conduct, folder, output_dir, display_)
+
+
+def _plan(
+    config: RunConfig, conduct: Conduct, resume: str | None, output_dir: Path, given: set[str]
+) -> tuple[RunFolder | None, Plan]:
+    if conduct.player is not None:
+        _require_as_begun(config, conduct.player.run["experiment"], given)
+        return None, replayed(config, conduct.player)
+    if resume is None:
+        return None, planned(config)
+    folder = RunFolder.resume(resume, output_dir)
+    _require_as_begun(config, folder.config()["experiment"], given)
+    return folder, planned(resumed(config, folder))
 
 
 def _mode(name: str) -> Mode:
@@ -109,122 +208,64 @@ def _mode(name: str) -> Mode:
     raise UnknownNameError("mode", name, list(MODES))
 
 
-def resumed(config: RunConfig, folder: RunFolder) -> RunConfig:
-    """The configuration of an earlier run with today's limits; settings that shape answers must be the same."""
-    before = folder.config()
-    was = before["experiment"]
-    changed = changed_settings(before["settings"], config.settings.model_dump(mode="json"))
-    if changed:
-        raise InputError(
-            f"The run {folder.path.name!r} was started with other values of {', '.join(changed).upper()}; "
-            "resume it with those, or start a new run."
-        )
-    return replace(
-        config,
-        dataset=was["dataset"],
-        mode=was["mode"],
-        methods=tuple(was["methods"]),
-        n=was["n"],
-        limit=was["limit"],
-        seed=was["seed"],
-        data_file=None if was["data_file"] is None else Path(was["data_file"]),
-        aliases_file=None if was["aliases_file"] is None else Path(was["aliases_file"]),
-        corpus=was["corpus"],
-        without_deficits=tuple(was["without_deficits"]),
-    )
+_OF_THE_EXPERIMENT = {
+    **{name: name for name in ("dataset", "mode", "n", "limit", "seed", "corpus", "judge")},
+    "sample_id": "sample_ids",
+    "method": "methods",
+    "sweep": "sweeps",
+    "without_deficit": "ablations",
+    "oracle": "oracles",
+    "repeat": "repeats",
+}
+"""Flags, and what they are called in a run's `config.json`."""
+_EXCLUDE: dict[str, tuple[str, ...]] = {
+    "replay": ("resume", "record", "dry_run", "set_", "cost_limit", "convergence_threshold", "data_file", "aliases"),
+    "resume": ("record", "dry_run", "protocol"),
+    "dry_run": ("record",),
+}
+_NEEDS = {"retry_failed": "resume", "probe": "dry_run"}
 
 
-def benchmark(config: RunConfig, folder: RunFolder | None, output_dir: Path, display_name: DisplayName) -> Path:
-    """Run, or go on with, a benchmark; returns its folder. Raises what stopped it, once all is saved."""
-    _check(config)
-    loaded = load_questions(config.dataset, data_file=config.data_file, aliases_file=config.aliases_file)
-    questions = _questions(config, loaded)
-    described = run_config(config, loaded)
-    if folder is None:
-        now = datetime.now(UTC)
-        folder = RunFolder.create(output_dir, at=now, dataset=config.dataset, mode=config.mode, config=described)
-    else:
-        folder.require_same(described)
-    shown = display(display_name)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # ends as cleanly as Ctrl+C
-    try:
-        outcome = run(execute(config, loaded, questions, folder, shown))
-    except KeyboardInterrupt:
-        shown.stop()
-        complain(f"Stopped. Go on with: --resume {folder.path}")
-        raise typer.Exit(130) from None
-    _conclude(config, loaded, questions, folder, outcome, shown, display_name)
-    return folder.path
+def _require_as_begun(config: RunConfig, was: Mapping[str, Any], given: set[str]) -> None:
+    """Refuse a flag that says otherwise than the run that is taken up: it could only be ignored."""
+    asked = experiment(config)
+    for flag, name in _OF_THE_EXPERIMENT.items():
+        if flag in given and asked[name] != was.get(name):
+            raise InputError(
+                f"{_flag(flag)} says {asked[name]!r}, and that run has {was.get(name)!r}; leave {_flag(flag)} out."
+            )
 
 
-def _check(config: RunConfig) -> None:
-    """Refuse what cannot work before anything is written."""
-    policy(config.settings)
-    deficits = discover_deficits(config.settings.deficits_dir)
-    if config.without_deficits:
-        deficits.without(config.without_deficits)
-    if config.concurrency is not None and config.concurrency < 1:
-        raise InputError(f"--concurrency {config.concurrency} answers nothing; give 1 or more.")
-    if config.n is not None and config.limit is not None:
-        raise InputError("--n and --limit exclude each other; give one of them.")
-    if config.corpus is not None and config.mode != "open_domain":
-        raise InputError(f"--corpus is for --mode open_domain, and the mode is {config.mode!r}.")
+def _check_together(given: set[str]) -> None:
+    """Refuse flags that contradict each other: one that is ignored would mislead."""
+    for flag, excluded in _EXCLUDE.items():
+        clash = [name for name in excluded if flag in given and name in given]
+        if clash:
+            raise InputError(f"{_flag(flag)} and {_flag(clash[0])} exclude each other; leave one of them out.")
+    for flag, needed in _NEEDS.items():
+        if flag in given and needed not in given:
+            raise InputError(f"{_flag(flag)} goes with {_flag(needed)}; add it, or leave {_flag(flag)} out.")
 
 
-def _questions(config: RunConfig, loaded: LoadedQuestions) -> Sequence[Question]:
-    if config.limit is not None:
-        return by_position(loaded.questions, config.limit)
-    return draw(loaded.questions, _DEFAULT_N if config.n is None else config.n, config.seed)
+def _flag(name: str) -> str:
+    return f"--{name.strip('_').replace('_', '-')}"
 
 
-def _conclude(
-    config: RunConfig,
-    loaded: LoadedQuestions,
-    questions: Sequence[Question],
-    folder: RunFolder,
-    outcome: Outcome,
-    shown: Silent,
-    display_name: DisplayName,
-) -> None:
-    """Write what there is, show it, and say what went wrong."""
-    summary = summarise(
-        outcome.rows,
-        dataset=config.dataset,
-        mode=config.mode,
-        methods=config.methods,
-        n=len(questions),
-        seed=config.seed,
-        deficits=outcome.deficits,
-    )
-    ours = protocol(config, n=len(questions), pooled=len(loaded.questions))
-    folder.write_json(SUMMARY, summary)
-    folder.write_text(REPORT, markdown(config, summary, outcome.rows, ours))
-    for number, name in enumerate(config.methods):
-        rows = [row for row in outcome.rows if row["method"] == name]
-        folder.write_json("predictions.json" if number == 0 else f"predictions-{name}.json", official_predictions(rows))
-    if display_name == "json":
-        say(json.dumps({"run": str(folder.path), "summary": summary}, ensure_ascii=False))
-    elif display_name != "none":
-        show(config, summary, ours)
-        say(f"Run folder: {folder.path}")
-    _complain(config, questions, folder, outcome)
+def _record_path(path: Path) -> Path:
+    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+        raise InputError(f"--record {str(path)!r} is to end in .jsonl or .jsonl.gz; name such a file.")
+    return path
 
 
-def _complain(config: RunConfig, questions: Sequence[Question], folder: RunFolder, outcome: Outcome) -> None:
-    failed = [row for row in outcome.rows if row["error"] is not None]
-    wanted = len(questions) * len(config.methods)
-    if outcome.stopped_by is not None:
-        answered = len(outcome.rows) - len(failed)
-        complain(f"Stopped after {answered} of {wanted} answers. Go on with: --resume {folder.path}")
-        raise outcome.stopped_by
-    if failed and len(failed) == wanted:
-        raise AllFailedError(f"Every question failed, the first with {failed[0]['error']}")
-    if failed:
-        complain(f"{len(failed)} of {wanted} answers failed; {folder.path / REPORT} lists them.")
+def _by_protocol(config: RunConfig, name: str, given: set[str]) -> RunConfig:
+    """What a named protocol pins, in place of the flags for it."""
+    clash = [flag for flag in ("dataset", "mode", "n", "limit", "sample_id", "seed") if flag in given]
+    if clash:
+        raise InputError(f"--protocol {name} says what is asked; leave {_flag(clash[0])} out.")
+    from .protocols import protocol_named
 
-
-class AllFailedError(MetaRagError):
-    """No question of a run could be answered."""
+    pinned = protocol_named(name)
+    return replace(config, dataset=pinned.dataset, mode=_mode(pinned.mode), n=pinned.n, seed=pinned.seed)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,16 @@
 from .dataset import Dataset
 from .question import Paragraph, Question
 from .registry import LoadedQuestions, discover, load_questions
-from .sampling import by_position, draw
+from .sampling import by_id, by_position, draw
 
-__all__ = ["Dataset", "LoadedQuestions", "Paragraph", "Question", "by_position", "discover", "draw", "load_questions"]
+__all__ = [
+    "Dataset",
+    "LoadedQuestions",
+    "Paragraph",
+    "Question",
+    "by_id",
+    "by_position",
+    "discover",
+    "draw",
+    "load_questions",
+]

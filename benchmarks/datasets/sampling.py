@@ -43,5 +43,14 @@ def by_position(questions: Sequence[Question], positions: str) -> tuple[Question
     return tuple(questions[first - 1 : last])
 
 
+def by_id(questions: Sequence[Question], ids: Sequence[str]) -> tuple[Question, ...]:
+    """Take the questions with these ids, in file order. Raises `InputError` that names the first unknown one."""
+    known = {question.id for question in questions}
+    for id_ in ids:
+        if id_ not in known:
+            raise InputError(f"There is no question {id_!r} among the {len(known)} of the file; check --sample-id.")
+    return tuple(question for question in questions if question.id in set(ids))
+
+
 def _rank(identity: str, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}\0{identity}".encode()).digest()

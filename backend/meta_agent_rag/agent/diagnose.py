@@ -99,10 +99,10 @@ def _stop_reason(state: State, context: Context, round_: Round) -> str | None:
 
 
 async def _evaluated(state: State, context: Context, round_: Round) -> Round:
-    known = context.oracles.critic
-    if known is not None:
-        return replace(round_, diagnosis=await known(round_))
     diagnosis = await evaluate(context, state["question"], round_, _packed(state, context))
+    known = context.oracles.diagnosis
+    if known is not None:
+        diagnosis = replace(diagnosis, deficit=await known(round_))
     return replace(round_, diagnosis=diagnosis)
 
 

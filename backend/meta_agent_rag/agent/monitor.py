@@ -8,6 +8,7 @@ from ..grounding.abstention import is_abstention
 from ..grounding.normalise import normalised
 from ..grounding.quotes import verbatim_share
 from ..settings import Settings
+from .calibration import calibration_in_force, is_satisfied
 from .context import Context
 from .messages import messages
 from .packing import Packed
@@ -27,14 +28,29 @@ def paper_policy(signals: Signals, settings: Settings) -> bool:
     return signals.similarity >= settings.monitor_similarity_threshold
 
 
-POLICIES: Mapping[str, Policy] = {"paper": paper_policy}
+def calibrated_policy(signals: Signals, settings: Settings) -> bool:
+    """Satisfied where the fitted chance of being right reaches the file's threshold (`agent/calibration.py`)."""
+    return is_satisfied(signals, calibration_in_force(settings))
+
+
+def _paper(_settings: Settings) -> Policy:
+    return paper_policy
+
+
+def _calibrated(settings: Settings) -> Policy:
+    calibration_in_force(settings)  # a file that cannot serve is refused before the first call
+    return calibrated_policy
+
+
+POLICIES: Mapping[str, Callable[[Settings], Policy]] = {"paper": _paper, "calibrated": _calibrated}
+"""By name, what gives a policy once it has checked that the settings hold what it needs."""
 
 
 def policy(settings: Settings) -> Policy:
-    """The policy that MONITOR_POLICY names; raises `UnknownNameError`."""
+    """The policy that MONITOR_POLICY names; raises `UnknownNameError`, and `SettingsError` for what it lacks."""
     if settings.monitor_policy not in POLICIES:
         raise UnknownNameError("monitor policy", settings.monitor_policy, list(POLICIES))
-    return POLICIES[settings.monitor_policy]
+    return POLICIES[settings.monitor_policy](settings)
 
 
 async def reference_answer(context: Context, question: str, packed: Packed, *, round_: int) -> Reference:

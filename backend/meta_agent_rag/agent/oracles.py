@@ -3,15 +3,18 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from .state import Diagnosis, Draft, Round
+from .state import Draft, Round
 
 
 @dataclass(frozen=True, kw_only=True)
 class Oracles:
-    """`monitor` says whether a draft is right, `critic` what is wrong with a round; `None` leaves a stage as it is."""
+    """`monitor` says whether a draft is right, `diagnosis` names a round's deficit; `None` leaves a stage as it is.
+
+    The critic is asked all the same: its advice and its queries stay, the deficit's name is replaced.
+    """
 
     monitor: Callable[[Draft], bool] | None = None
-    critic: Callable[[Round], Awaitable[Diagnosis]] | None = None
+    diagnosis: Callable[[Round], Awaitable[str]] | None = None
 
 
 NO_ORACLES = Oracles()

@@ -44,8 +44,8 @@ def utc_now() -> datetime:
 class Tape(Protocol):
     """Keeps every call, or plays an earlier run's back in place of the model."""
 
-    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply] | None:
-        """The recorded row and reply of a call; `None` where nothing is played. Raises what was raised then."""
+    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
+        """The recorded row of a call, and its reply or what was raised; `None` where nothing is played."""
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """One call that was made, or served by the cache."""
@@ -179,9 +179,11 @@ class ModelSession:
     async def _call(self, call: _Call) -> Reply:
         owner = self.owner
         if owner.tape is not None and (played := owner.tape.play(call.row, call.request)) is not None:
-            row, reply = played
-            self._add(row, call.request, reply)
-            return reply
+            row, came = played
+            self._add(row, call.request, came)
+            if isinstance(came, Exception):
+                raise came
+            return came
         kept = owner.cache.get(call.key) if owner.cache is not None else None
         if kept is not None:
             row = replace(call.row, at=kept.at or call.row.at)

@@ -1,0 +1,31 @@
+"""What stands in for model and corpus while a record is played: nothing may reach them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from meta_agent_rag.llm.exchange import Reply, Request
+from meta_agent_rag.retrieval.hybrid import Retrieval
+
+from .player import ReplayError
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoModel:
+    """A `Transport` under the recorded endpoint's name; it serves nothing."""
+
+    endpoint: str
+
+    async def complete(self, request: Request) -> Reply:
+        """Raise: a replay makes no call."""
+        raise ReplayError(f"A replay makes no call, and stage {request.stage!r} asked for one; record the run anew.")
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+class NoSearch:
+    """A `Retriever` that finds nothing; the tape in front of it answers."""
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        """Raise: a replay searches nothing."""
+        raise ReplayError(f"A replay searches nothing, and was asked for {' | '.join(queries)!r}; record anew.")

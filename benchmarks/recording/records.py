@@ -1,0 +1,130 @@
+"""The lines of a record file: one JSON object each, with its kind as the only key.
+
+| kind | what |
+|---|---|
+| `run` | format, experiment, settings without secrets, models; the first line |
+| `question` | a question with its paragraphs |
+| `passage` | a passage that a search found, once |
+| `call` | a ledger row, the prompt and the reply, or what was raised |
+| `retrieval` | queries and what they found, by passage id |
+| `vectors` | a text's vector by the monitor's encoder, float32 in base64 |
+| `answer` | how long a question took by one row of the table |
+| `summary` | the SHA-256 of `summary.json`; the last line |
+"""
+
+import base64
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meta_agent_rag.errors import DataFileError
+from meta_agent_rag.retrieval.guardrails import Dropped
+from meta_agent_rag.retrieval.hybrid import Retrieval
+from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.retrieval.vectors import FloatVector
+
+from ..datasets import Paragraph, Question
+
+FORMAT = 1
+Line = Mapping[str, Any]
+
+
+def read_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """The lines of a record as (kind, content); raises `DataFileError` where it is none."""
+    try:
+        content = path.read_bytes()
+        if content.startswith(b"\x1f\x8b"):
+            content = gzip.decompress(content)
+        for line in content.split(b"\n"):
+            if line.strip():
+                ((kind, value),) = json.loads(line).items()
+                yield kind, value
+    except FileNotFoundError:
+        raise DataFileError(f"There is no record {str(path)!r}; check the path.") from None
+    except (OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
+        raise DataFileError(f"{path.name} is no whole record of a run ({error}); record the run anew.") from None
+
+
+def write_lines(path: Path, lines: Sequence[Line]) -> None:
+    """Write a record whole; gzipped where the name ends in `.gz`, equal lines giving equal bytes."""
+    content = b"".join(json.dumps(line, ensure_ascii=True, default=str).encode() + b"\n" for line in lines)
+    if path.suffix == ".gz":
+        content = gzip.compress(content, compresslevel=9, mtime=0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
+
+
+def question_line(question: Question) -> Line:
+    """A question as a line."""
+    paragraphs = [
+        {**asdict(paragraph), "supporting_sentences": sorted(paragraph.supporting_sentences)}
+        for paragraph in question.paragraphs
+    ]
+    return {"question": {**asdict(question), "paragraphs": paragraphs}}
+
+
+def question_from(content: Mapping[str, Any]) -> Question:
+    """A question out of its line."""
+    paragraphs = tuple(
+        Paragraph(
+            title=paragraph["title"],
+            sentences=tuple(paragraph["sentences"]),
+            is_supporting=paragraph["is_supporting"],
+            supporting_sentences=frozenset(paragraph["supporting_sentences"]),
+        )
+        for paragraph in content["paragraphs"]
+    )
+    facts = tuple((title, index) for title, index in content["supporting_facts"])
+    given = {**content, "aliases": tuple(content["aliases"]), "paragraphs": paragraphs, "supporting_facts": facts}
+    return Question(**given)
+
+
+def retrieval_content(retrieval: Retrieval) -> dict[str, Any]:
+    """A retrieval by passage ids."""
+    found = [
+        {**{name: value for name, value in vars(one).items() if name != "passage"}, "id": one.passage.id}
+        for one in retrieval.found
+    ]
+    return {
+        "found": found,
+        "dropped": [asdict(dropped) for dropped in retrieval.dropped],
+        "pool_ids": list(retrieval.pool_ids),
+    }
+
+
+def retrieval_from(content: Mapping[str, Any], passages: Mapping[str, Passage]) -> Retrieval:
+    """A retrieval out of its line."""
+    found = tuple(
+        Found(passage=passages[one["id"]], **{**_without(one, "id"), "suspect": tuple(one["suspect"])})
+        for one in content["found"]
+    )
+    dropped = tuple(Dropped(**one) for one in content["dropped"])
+    return Retrieval(found=found, dropped=dropped, pool_ids=tuple(content["pool_ids"]))
+
+
+def passage_from(content: Mapping[str, Any]) -> Passage:
+    """A passage out of its line."""
+    span = content["span"]
+    return Passage(**{**content, "span": None if span is None else (span[0], span[1])})
+
+
+def vector_text(vector: FloatVector) -> str:
+    """A vector as base64 of little-endian float32."""
+    return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
+
+
+def vector_from(text: str) -> FloatVector:
+    """A vector out of its base64."""
+    return np.frombuffer(base64.b64decode(text), dtype="<f4").astype(np.float32)
+
+
+def _without(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key != name}

@@ -1,0 +1,100 @@
+"""A retriever and an encoder that keep what they give, or give what was kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from meta_agent_rag.retrieval.encoder import Encoder
+from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
+from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What was looked up, for which question and row of the table; equal searches find the same."""
+
+    question_id: str
+    method: str
+    queries: tuple[str, ...]
+    k: int
+    exclude: tuple[str, ...]
+
+
+class SearchTape(Protocol):
+    """Keeps searches, or plays them back."""
+
+    def play_search(self, search: Search) -> Retrieval | None:
+        """What the search found then; `None` where nothing is played."""
+
+    def keep_search(self, search: Search, found: Retrieval) -> None:
+        """One search that was made."""
+
+
+class VectorTape(Protocol):
+    """Keeps vectors, or plays them back."""
+
+    def play_vector(self, kind: str, text: str) -> FloatVector | None:
+        """The text's vector; `None` where nothing is played."""
+
+    def keep_vector(self, kind: str, text: str, vector: FloatVector) -> None:
+        """One vector that was computed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TapedRetriever:
+    """A `Retriever` for one question and row, through a tape."""
+
+    inner: Retriever
+    tape: SearchTape
+    question_id: str
+    method: str
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        """See `Retriever`."""
+        search = Search(
+            question_id=self.question_id,
+            method=self.method,
+            queries=tuple(queries),
+            k=k,
+            exclude=tuple(sorted(exclude)),
+        )
+        played = self.tape.play_search(search)
+        if played is not None:
+            return played
+        found = await self.inner.retrieve(queries, k=k, exclude=exclude)
+        self.tape.keep_search(search, found)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class TapedEncoder:
+    """An `Encoder` through a tape; without `inner` it only plays."""
+
+    name: str
+    tape: VectorTape
+    inner: Encoder | None = None
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors; 0 where they are only played."""
+        return self.inner.dimension if self.inner is not None else 0
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        """See `Encoder`."""
+        return self._encode("query", texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        """See `Encoder`."""
+        return self._encode("passage", texts)
+
+    def _encode(self, kind: str, texts: Sequence[str]) -> FloatMatrix:
+        if self.inner is None:
+            played = [self.tape.play_vector(kind, text) for text in texts]
+            return np.stack([vector for vector in played if vector is not None])
+        encode = self.inner.encode_queries if kind == "query" else self.inner.encode_passages
+        vectors = encode(texts)
+        for text, vector in zip(texts, vectors, strict=True):
+            self.tape.keep_vector(kind, text, vector)
+        return vectors
