@@ -23,9 +23,10 @@ from .arms import arm_settings, check_arms
 from .config import Conduct, RunConfig
 from .datasets import LoadedQuestions, Question, by_id, by_position, draw, load_questions
 from .display import DisplayName, display
+from .protocols import Protocol
 from .provenance import as_begun, changed_settings, recorded_run, recorded_settings, run_config
 from .recording import Player
-from .report import markdown, protocol, show
+from .report import protocol, show, write_report
 from .run import Outcome, execute
 from .run_folder import REPORT, SUMMARY, RunFolder
 from .samples import official_predictions
@@ -171,16 +172,20 @@ def _write(plan: Plan, folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         n=len(plan.questions),
         seed=config.seed,
         deficits=outcome.deficits,
+        arms=config.arms,
+        quadrants={deficit.name: deficit.quadrant for deficit in discover_deficits(config.settings.deficits_dir)},
     )
     folder.write_json(SUMMARY, summary)
     for number, name in enumerate(names):
         rows = [row for row in outcome.rows if row["method"] == name]
         file = "predictions.json" if number == 0 else f"predictions-{_file_name(name)}.json"
         folder.write_json(file, official_predictions(rows))
-    folder.write_text(
-        REPORT, markdown(config, summary, outcome.rows, protocol(config, n=len(plan.questions), pooled=plan.pooled))
-    )
+    write_report(folder, config, summary, outcome.rows, arms=config.arms, ours=_protocol(plan))
     return summary
+
+
+def _protocol(plan: Plan) -> Protocol:
+    return protocol(plan.config, n=len(plan.questions), pooled=plan.pooled)
 
 
 def _file_name(name: str) -> str:
@@ -191,7 +196,7 @@ def _say(plan: Plan, folder: RunFolder, summary: dict[str, Any], display_name: D
     if display_name == "json":
         say(json.dumps({"run": str(folder.path), "summary": summary}, ensure_ascii=False))
     elif display_name != "none":
-        show(plan.config, summary, protocol(plan.config, n=len(plan.questions), pooled=plan.pooled))
+        show(plan.config, summary, _protocol(plan))
         say(f"Run folder: {folder.path}")
 
 

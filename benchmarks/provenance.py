@@ -37,6 +37,7 @@ def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
             "embedded_model": _embedded_model(config, choice.provider.name),
         },
         "deficits": {deficit.name: _digest(deficit) for deficit in discover_deficits(config.settings.deficits_dir)},
+        "calibration": _file_digest(config.settings.monitor_calibration),
         "prompts": {name: prompt(name, config.settings.prompts_dir).digest for name in prompt_names()},
         "settings": config.settings.model_dump(mode="json"),
         "commit": commit(),
@@ -50,6 +51,11 @@ def _embedded_model(config: RunConfig, provider: str) -> str | None:
         return None
     # a replay may run where the model is not installed
     return config.embedded_model or embedded_model_file(config.settings).name
+
+
+def _file_digest(path: Path | None) -> str | None:
+    """First 12 hex digits of a file's SHA-256; `None` where there is none."""
+    return None if path is None or not path.is_file() else hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
 def _digest(deficit: Deficit) -> str:

@@ -125,12 +125,7 @@ class _Run:
 
     async def _scored(self, question: Question, arm: Arm, answer: Answer, *, latency_s: float) -> dict[str, Any]:
         engine = self.engines[arm]
-        row = sample_row(
-            question,
-            arm.name,
-            answer,
-            latency_s=latency_s,
-        )
+        row = sample_row(question, arm.name, answer, latency_s=latency_s, quotes=arm.method.quotes)
         return {**row, "judge": await judged(engine.model, question, answer.short_answer)} if self.config.judge else row
 
     def _seconds(self, question: Question, arm: Arm, started: float) -> float:

@@ -14,7 +14,7 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.journal import Journal, read_journal
 from meta_agent_rag.llm.ledger import read_ledger
 
-_SAME = ("dataset", "provider", "prompts", "deficits")
+_SAME = ("dataset", "provider", "prompts", "deficits", "calibration")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 
 

@@ -15,6 +15,7 @@ from .benchmarking import DEFAULT_N, Plan, benchmark, planned, replayed, resumed
 from .config import MODES, Conduct, Mode, RunConfig
 from .estimate import estimated
 from .methods import named
+from .protocols import protocol_named
 from .provenance import experiment
 from .recording import Player, Recorder
 from .run_folder import RunFolder
@@ -27,6 +28,12 @@ _WHAT, _ROWS, _RUN, _RECORD, _LOOK = (
     "Record and replay",
     "Settings and output",
 )
+_EXAMPLES = (
+    "--dataset sample --mode open_domain --n 5",
+    "--dataset hotpotqa --n 100 --method metarag,standard_rag --cost-limit 2",
+    "--method metarag --sweep MAX_METACOGNITIVE_ROUNDS=0,1,2",
+    "--replay benchmarks/recorded/sample.jsonl.gz",
+)
 
 
 def _option(panel: str, *names: str, metavar: str | None = None, help: str) -> typer.models.OptionInfo:
@@ -34,11 +41,7 @@ def _option(panel: str, *names: str, metavar: str | None = None, help: str) -> t
     return option
 
 
-@app.command(
-    epilog="Examples:  python -m benchmarks.runner --dataset sample --mode open_domain --n 5   |   "
-    "--dataset hotpotqa --mode gold --n 100 --method metarag,standard_rag --cost-limit 2   |   "
-    "--method metarag --sweep MAX_METACOGNITIVE_ROUNDS=0,1,2   |   --replay benchmarks/recorded/sample.jsonl.gz"
-)
+@app.command(epilog="  |  ".join(f"python -m benchmarks.runner {words}" for words in _EXAMPLES))
 @reporting
 def main(
     context: typer.Context,
@@ -262,10 +265,17 @@ def _by_protocol(config: RunConfig, name: str, given: set[str]) -> RunConfig:
     clash = [flag for flag in ("dataset", "mode", "n", "limit", "sample_id", "seed") if flag in given]
     if clash:
         raise InputError(f"--protocol {name} says what is asked; leave {_flag(clash[0])} out.")
-    from .protocols import protocol_named
-
     pinned = protocol_named(name)
-    return replace(config, dataset=pinned.dataset, mode=_mode(pinned.mode), n=pinned.n, seed=pinned.seed)
+    if pinned.aliases and config.aliases_file is None:
+        raise InputError(f"--protocol {name} counts aliases of answers; give the file with --aliases.")
+    return replace(
+        config,
+        dataset=pinned.dataset,
+        mode=_mode(pinned.mode),
+        n=None if pinned.limit else pinned.n,
+        limit=pinned.limit,
+        seed=pinned.seed,
+    )
 
 
 if __name__ == "__main__":

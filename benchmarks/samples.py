@@ -8,15 +8,25 @@ from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
 from meta_agent_rag.grounding.quotes import is_verbatim
 from meta_agent_rag.llm.ledger import Totals
-from meta_agent_rag.retrieval.passage import Passage
 
 from .datasets import Question
-from .metrics import score_answer
+from .metrics import AnswerScore, joint, score_answer, score_supporting_facts
+from .survival import answer_recall, evidence_recall
+
+Fact = tuple[str, int]
 
 
-def sample_row(question: Question, method: str, answer: Answer, *, latency_s: float) -> dict[str, Any]:
-    """The row of an answered question; scores are 0..1, money USD as text, time seconds."""
+def sample_row(
+    question: Question, method: str, answer: Answer, *, latency_s: float, quotes: bool = True
+) -> dict[str, Any]:
+    """The row of an answered question; scores are 0..1, money USD as text, time seconds.
+
+    `support` and `joint` are the official scores of supporting facts and of both together, where the
+    method quotes (`quotes`) and the data set labels sentences, else null. `judge` (1, 0 or null) is
+    for a judge to fill in.
+    """
     score = score_answer(answer.short_answer, question.golds)
+    facts = supporting_facts(question, answer)
     return {
         **_asked(question, method),
         "prediction": answer.short_answer,
@@ -29,10 +39,21 @@ def sample_row(question: Question, method: str, answer: Answer, *, latency_s: fl
         "evidence": [found.passage.id for found in answer.evidence],
         "suspect": [found.passage.id for found in answer.evidence if found.suspect],
         "dropped": [asdict(dropped) for dropped in answer.dropped],
-        "supporting_facts": supporting_facts(question, answer),
+        "supporting_facts": facts,
+        "supporting_facts_gold": list(question.supporting_facts),
+        **_supported(question, score, facts if quotes else None),
+        "notes": list(answer.notes),
+        "judge": None,
         **_spent(answer.totals, latency_s),
         "error": None,
     }
+
+
+def _supported(question: Question, score: AnswerScore, facts: Sequence[Fact] | None) -> dict[str, Any]:
+    if facts is None or not question.supporting_facts:
+        return {"support": None, "joint": None}
+    support = score_supporting_facts(facts, question.supporting_facts)
+    return {"support": asdict(support), "joint": asdict(joint(score, support))}
 
 
 def failed_row(question: Question, method: str, error: Exception, spent: Totals, *, latency_s: float) -> dict[str, Any]:
@@ -45,6 +66,11 @@ def failed_row(question: Question, method: str, error: Exception, spent: Totals,
         "precision": None,
         "recall": None,
         "rounds": [],
+        "supporting_facts_gold": list(question.supporting_facts),
+        "support": None,
+        "joint": None,
+        "notes": [],
+        "judge": None,
         **_spent(spent, latency_s),
         "error": f"{type(error).__name__}: {error}",
     }
@@ -79,29 +105,17 @@ def _asked(question: Question, method: str) -> dict[str, Any]:
 
 def _round_row(round_: Round, question: Question, answer: Answer) -> dict[str, Any]:
     score = score_answer(round_.draft.short_answer, question.golds)
-    recall = evidence_recall(question, round_, [found.passage for found in answer.evidence])
-    return {**asdict(round_), "em": score.em, "f1": score.f1, "evidence_recall": recall}
+    evidence = [found.passage for found in answer.evidence]
+    return {
+        **asdict(round_),
+        "em": score.em,
+        "f1": score.f1,
+        "evidence_recall": evidence_recall(question, round_, evidence),
+        "answer_recall": answer_recall(question, round_, evidence),
+    }
 
 
-def evidence_recall(question: Question, round_: Round, evidence: Sequence[Passage]) -> dict[str, float] | None:
-    """How much of what supports the answer each stage of a round still had, 0..1.
-
-    `retrieved` counts supporting paragraphs among the round's evidence, `packed` those of which the prompt
-    held at least a sentence, `quoted` those from which the draft quotes verbatim. They are known by title and text,
-    whatever id a corpus gave them. `None` for a question without supporting paragraphs.
-    """
-    wanted = {(one.title, one.text) for one in question.paragraphs if one.is_supporting}
-    if not wanted:
-        return None
-    by_id = {passage.id: (passage.title, passage.text) for passage in evidence}
-    retrieved = {by_id[id_] for id_ in round_.evidence_ids if id_ in by_id} & wanted
-    packed = {by_id[id_] for id_ in round_.packing.packed_ids if id_ in by_id} & wanted
-    quoted = {one for one in packed if any(is_verbatim(quote, [one[1]]) for quote in round_.draft.quotes)}
-    stages = {"retrieved": retrieved, "packed": packed, "quoted": quoted}
-    return {stage: round(len(kept) / len(wanted), 4) for stage, kept in stages.items()}
-
-
-def supporting_facts(question: Question, answer: Answer) -> list[tuple[str, int]]:
+def supporting_facts(question: Question, answer: Answer) -> list[Fact]:
     """The sentences that the chosen draft quoted, as (title, sentence index), each once.
 
     Only verbatim quotes count; one that spans sentences counts for each of them.

@@ -1,12 +1,40 @@
-"""How sure a figure is, and how long answers take."""
+"""How sure a figure is, whether two differ, how well a score tells right from wrong, and how long answers take.
+
+All are order-independent: a resumed run reports what an unbroken one does.
+"""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from meta_agent_rag.errors import InputError
 
 _DRAWS_IN_MEMORY = 4_000_000
 """Numbers that a batch of resamples holds: 32 MB, whatever the number of questions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A mean paired difference with its 95 % interval, in the unit of the values."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bin:
+    """The `n` answers whose probability lies above `low` and up to `high`; all figures in 0..1.
+
+    `confidence` is their mean probability, `accuracy` the share that is right.
+    """
+
+    low: float
+    high: float
+    n: int
+    confidence: float
+    accuracy: float
 
 
 def bootstrap_ci(
@@ -50,6 +78,168 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
 
     ranks = (50, 75, 90, 99)
     return {f"p{rank}": float(value) for rank, value in zip(ranks, np.percentile(_finite(seconds), ranks), strict=True)}
+
+
+def paired_difference(
+    one: Sequence[float], other: Sequence[float], *, seed: int = 42, resamples: int = 2000
+) -> Difference:
+    """Give the mean of `other` minus `one` over pairs, with the percentile bootstrap interval over pairs.
+
+    Raises `InputError` as `bootstrap_ci` does, and for sequences of unequal length.
+    """
+    differences = _differences(one, other)
+    low, high = bootstrap_ci(differences, resamples=resamples, seed=seed)
+    return Difference(mean=math.fsum(differences) / len(differences), low=low, high=high)
+
+
+def mcnemar_exact(only_one: int, only_other: int) -> float:
+    """Give the two-sided exact p of McNemar's test (McNemar 1947), from what only one of two got right.
+
+    Under the null hypothesis either is as likely: a binomial test with 1/2; 1.0 without discordant pairs.
+    Raises `InputError` for a negative count.
+    """
+    from scipy.stats import binomtest
+
+    if only_one < 0 or only_other < 0:
+        raise InputError(f"Give counts of 0 or more, not {only_one!r} and {only_other!r}.")
+    if only_one + only_other == 0:
+        return 1.0
+    return float(binomtest(only_one, only_one + only_other, 0.5).pvalue)
+
+
+def permutation_p(one: Sequence[float], other: Sequence[float], *, seed: int = 42, resamples: int = 10000) -> float:
+    """Give the two-sided p of the paired permutation test of a mean difference (Fisher 1935), by signs.
+
+    Exact where the unequal pairs have no more than `resamples` patterns of signs; otherwise drawn, and
+    counted with the observed one among them, so that it is never 0 (Phipson & Smyth 2010).
+    The same whichever of the two comes first. Raises `InputError` as `paired_difference` does.
+    """
+    import numpy as np
+    from scipy.stats import permutation_test
+
+    if resamples < 1:
+        raise InputError(f"Give a resample or more, not {resamples!r}.")
+    unequal = [difference for difference in _differences(one, other) if difference]
+    total = math.fsum(unequal)
+    if total == 0.0 or len(unequal) == 1:
+        return 1.0  # every pattern of signs is as extreme
+    tested = permutation_test(
+        (np.array(sorted(math.copysign(1.0, total) * difference for difference in unequal)),),
+        np.mean,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(1, _DRAWS_IN_MEMORY // len(unequal)),
+        rng=np.random.default_rng(seed),
+    )
+    return float(tested.pvalue)
+
+
+def auroc(scores: Sequence[float], labels: Sequence[float]) -> float | None:
+    """Give the chance that a right answer (label 1) scores above a wrong one (0); ties count half.
+
+    `None` where all are right or all wrong. Raises `InputError` for labels other than 0 and 1.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    known, right = _labelled(scores, labels)
+    return float(roc_auc_score(right, known)) if len(set(right)) == 2 else None
+
+
+def calibration_bins(probabilities: Sequence[float], labels: Sequence[float], *, bins: int = 10) -> list[Bin]:
+    """Sort answers into bins of equal width by the probability that they are right; empty bins are left out.
+
+    A probability on an edge belongs to the lower bin (Guo et al. 2017). Raises `InputError` for a
+    probability outside 0..1, for labels other than 0 and 1, and for less than one bin.
+    """
+    if bins < 1:
+        raise InputError(f"Give one bin or more, not {bins!r}.")
+    known, right = _labelled(probabilities, labels)
+    if outside := [value for value in known if not 0.0 <= value <= 1.0]:
+        raise InputError(f"A probability lies in 0..1, and one is {outside[0]!r}; turn scores into probabilities.")
+    edges = [(index + 1) / bins for index in range(bins)]
+    members: list[list[tuple[float, bool]]] = [[] for _ in edges]
+    for probability, label in zip(known, right, strict=True):
+        members[bisect_left(edges, probability)].append((probability, label))
+    return [
+        Bin(
+            low=index / bins,
+            high=edges[index],
+            n=len(found),
+            confidence=math.fsum(probability for probability, _ in found) / len(found),
+            accuracy=sum(label for _, label in found) / len(found),
+        )
+        for index, found in enumerate(members)
+        if found
+    ]
+
+
+def expected_calibration_error(probabilities: Sequence[float], labels: Sequence[float], *, bins: int = 10) -> float:
+    """Give the mean distance of confidence and accuracy over bins, weighted by answers, 0..1 (Naeini et al. 2015).
+
+    Raises `InputError` as `calibration_bins` does.
+    """
+    found = calibration_bins(probabilities, labels, bins=bins)
+    return math.fsum(one.n * abs(one.accuracy - one.confidence) for one in found) / sum(one.n for one in found)
+
+
+def risk_coverage(scores: Sequence[float], labels: Sequence[float]) -> list[tuple[float, float]]:
+    """Give (coverage, risk) for each score down to which answers are kept (El-Yaniv & Wiener 2010).
+
+    Coverage is the share that is kept, risk the share of wrong ones (label 0) among those; the highest
+    scores come first, and equal ones together, because no threshold can part them.
+    """
+    ranked = sorted(zip(*_labelled(scores, labels), strict=True), reverse=True)
+    points, wrong = [], 0
+    for kept, (score, right) in enumerate(ranked, start=1):
+        wrong += not right
+        if kept == len(ranked) or ranked[kept][0] != score:
+            points.append((kept / len(ranked), wrong / kept))
+    return points
+
+
+def area_under_risk_coverage(points: Sequence[tuple[float, float]]) -> float:
+    """Give the mean risk over all coverages, 0..1, of the curve that `risk_coverage` gives; lower is better.
+
+    Without ties it is the mean of the risks at 1, 2, ... n answers kept (Geifman et al. 2019); a
+    tied group counts with its own risk for all of its width.
+    """
+    if not points:
+        raise InputError("There is no curve to measure; give the points of risk_coverage.")
+    before = (0.0, *(coverage for coverage, _ in points))
+    return math.fsum((coverage - start) * risk for start, (coverage, risk) in zip(before, points, strict=False))
+
+
+def cohen_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
+    """Give the agreement of two raters beyond chance, -1..1 (Cohen 1960).
+
+    `None` where both give every case the same single name: agreement by chance is then certain.
+    """
+    from sklearn.metrics import cohen_kappa_score
+
+    _require_pairs(one, other)
+    if len({*one, *other}) == 1:
+        return None
+    return float(cohen_kappa_score(list(one), list(other)))
+
+
+def _require_pairs(one: Sequence[object], other: Sequence[object]) -> None:
+    if len(one) != len(other):
+        raise InputError(f"Values come in pairs, and there are {len(one)!r} and {len(other)!r}; leave lone ones out.")
+    if len(one) == 0:
+        raise InputError("There are no pairs to compare; leave the figure out where nothing was answered.")
+
+
+def _differences(one: Sequence[float], other: Sequence[float]) -> list[float]:
+    _require_pairs(one, other)
+    return [second - first for first, second in zip(_finite(one), _finite(other), strict=True)]
+
+
+def _labelled(scores: Sequence[float], labels: Sequence[float]) -> tuple[list[float], list[bool]]:
+    _require_pairs(scores, labels)
+    if strange := [label for label in labels if label not in (0, 1)]:
+        raise InputError(f"A label is 1 for right and 0 for wrong, and one is {strange[0]!r}.")
+    return _finite(scores), [bool(label) for label in labels]
 
 
 def _finite(values: Sequence[float]) -> list[float]:

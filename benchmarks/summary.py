@@ -1,37 +1,71 @@
-"""`summary.json`: the figures of a run, a method at a time."""
+"""`summary.json`: the figures of a run by row of the table; the same rows in any order give the same bytes."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from meta_agent_rag.agent.deficits import discover_deficits
+
+from .analyses import Material, discover_analyses
+from .analyses.analysis import Quadrant, Row
+from .arms import Arm
 from .statistics import bootstrap_ci, percentiles
+from .survival import STAGES
 
 SCORES = ("em", "f1", "precision", "recall")
-STAGES = ("retrieved", "packed", "quoted")
 _TOKENS = ("prompt", "cache_hit", "completion")
 _CURVE = ("p50", "p75", "p90", "p99")
-Row = Mapping[str, Any]
 
 
 def summarise(
-    rows: Sequence[Row], *, dataset: str, mode: str, methods: Sequence[str], n: int, seed: int, deficits: Sequence[str]
+    rows: Sequence[Row],
+    *,
+    dataset: str,
+    mode: str,
+    methods: Sequence[str],
+    n: int,
+    seed: int,
+    deficits: Sequence[str],
+    arms: Sequence[Arm] = (),
+    quadrants: Mapping[str, Quadrant | None] | None = None,
 ) -> dict[str, Any]:
     """The summary of a run over `n` questions.
 
     Scores are percent over all `n` questions: one that failed, or was not reached, earns nothing and
-    is counted under `errors` or missing from `answered`.
+    is counted under `errors` or missing from `answered`. `methods` are the names that rows go by, those
+    of `arms` where these are given; without arms nothing is analysed further. `quadrants` are those of
+    the deficits, by default of the ones that are installed.
     """
-    by_method = {name: [row for row in rows if row["method"] == name] for name in methods}
-    return {
-        "dataset": dataset,
-        "mode": mode,
-        "n": n,
-        "seed": seed,
-        "methods": {
-            name: method_summary(found, n=n, seed=seed, deficits=deficits) for name, found in by_method.items()
-        },
-    }
+    ordered = sorted(rows, key=lambda row: (str(row["method"]), str(row["id"])))
+    by_method = {name: [row for row in ordered if row["method"] == name] for name in methods}
+    figures = {name: method_summary(found, n=n, seed=seed, deficits=deficits) for name, found in by_method.items()}
+    whole = {"dataset": dataset, "mode": mode, "n": n, "seed": seed, "methods": figures}
+    if arms:
+        known = dict.fromkeys(deficits) | (_quadrants() if quadrants is None else dict(quadrants))
+        whole |= _analysed(Material(arms=tuple(arms), rows=by_method, n=n, seed=seed, quadrants=known), figures)
+    return whole
+
+
+def _quadrants() -> dict[str, Quadrant | None]:
+    return {deficit.name: deficit.quadrant for deficit in discover_deficits()}
+
+
+def _analysed(material: Material, figures: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Add the analyses of each arm to its figures; return those of the run as a whole."""
+    for arm in material.arms:
+        if arm.method.quotes:
+            figures[arm.name].update(_supporting_facts(material.rows[arm.name], material.n, material.seed))
+    across = {}
+    for analysis in discover_analyses():
+        measured = analysis.measure(material)
+        if analysis.across:
+            across.update({analysis.name: measured} if measured else {})
+            continue
+        for name, found in measured.items():
+            figures[name][analysis.name] = found
+    return across
 
 
 def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence[str]) -> dict[str, Any]:
@@ -46,11 +80,11 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
         "n": n,
         "answered": len(answered),
         "errors": len(rows) - len(answered),
-        **{score: round(sum(values[score]) / n, 2) for score in SCORES},
+        **{score: round(math.fsum(values[score]) / n, 2) for score in SCORES},
         "em_ci95": _interval(values["em"], seed),
         "f1_ci95": _interval(values["f1"], seed),
         "latency_s": {
-            **(percentiles(latencies) if latencies else dict.fromkeys(_CURVE)),
+            **(_rounded(percentiles(latencies)) if latencies else dict.fromkeys(_CURVE)),
             "cached_calls": sum(row["cached_calls"] for row in rows),  # served by the response cache, in no time
         },
         "llm_calls": sum(row["llm_calls"] for row in rows),
@@ -62,16 +96,23 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
         "deficits": {name: _diagnosed(answered, name) for name in deficits},
         "fixed": sum(_first(row) < 1.0 <= row["em"] for row in fired),
         "broken": sum(row["em"] < 1.0 <= _first(row) for row in fired),
-        "evidence_recall": _evidence_recall(answered),
+        "evidence_recall": _recall(answered, "evidence_recall"),
+        "answer_recall": _recall(answered, "answer_recall"),
         "suspect_passages": sum(len(row["suspect"]) for row in answered),
-        "shortened_passages": sum(len(row["rounds"][-1]["packing"]["shortened_ids"]) for row in answered),
-        "left_out_passages": sum(len(row["rounds"][-1]["packing"]["left_out_ids"]) for row in answered),
+        "shortened_passages": _packed(answered, "shortened_ids"),
+        "left_out_passages": _packed(answered, "left_out_ids"),
+        "notes": dict(sorted(Counter(note for row in answered for note in row.get("notes", ())).items())),
+        **_judged(rows, n, seed),
     }
 
 
 def _interval(values: Sequence[float], seed: int) -> list[float]:
     low, high = bootstrap_ci(values, seed=seed)
     return [round(low, 2), round(high, 2)]
+
+
+def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in figures.items()}
 
 
 def _cost(rows: Sequence[Row]) -> float | None:
@@ -88,19 +129,54 @@ def _diagnosed(rows: Sequence[Row], deficit: str) -> int:
     return sum(plan["deficit"] == deficit for plan in plans)
 
 
-def _evidence_recall(rows: Sequence[Row]) -> list[dict[str, float]]:
-    """For each round, over the questions that reached it: the share of supporting paragraphs a stage, in percent."""
+def _recall(rows: Sequence[Row], of_what: str) -> list[dict[str, float]]:
+    """For each round, over the questions that reached it: what each stage still had, in percent."""
     depth = max((len(row["rounds"]) for row in rows), default=0)
     reached = [
-        [row["rounds"][index].get("evidence_recall") for row in rows if len(row["rounds"]) > index]
-        for index in range(depth)
+        [row["rounds"][index].get(of_what) for row in rows if len(row["rounds"]) > index] for index in range(depth)
     ]
     return [
         {"round": index, "n": len(known)}
-        | {stage: round(100.0 * sum(one[stage] for one in known) / len(known), 2) for stage in STAGES}
+        | {stage: round(100.0 * math.fsum(one[stage] for one in known) / len(known), 2) for stage in STAGES}
         for index, known in enumerate([one for one in found if one is not None] for found in reached)
         if known
     ]
+
+
+def _packed(rows: Sequence[Row], which: str) -> int:
+    """Passages that the last prompts shortened or left out."""
+    return sum(len(row["rounds"][-1]["packing"][which]) for row in rows if row["rounds"])
+
+
+def _judged(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
+    """The judge's verdicts in percent over all questions, where there are any; one without a verdict earns nothing."""
+    verdicts = [100.0 * row["judge"] for row in rows if row.get("judge") is not None]
+    if not verdicts:
+        return {}
+    values = verdicts + [0.0] * (n - len(verdicts))
+    return {
+        "judge": round(math.fsum(values) / n, 2),
+        "judge_ci95": _interval(values, seed),
+        "judged": len(verdicts),
+    }
+
+
+def _supporting_facts(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
+    """Official scores of supporting facts and joint scores, in percent over the questions that have such facts.
+
+    A failed question earns nothing. Nothing where the data set labels no sentences.
+    """
+    unlabelled = sum(not row.get("supporting_facts_gold") for row in rows)
+    labelled = n - unlabelled
+    found: dict[str, Any] = {}
+    for part in ("support", "joint"):
+        scores = [row[part] for row in rows if row.get(part) is not None]
+        if not scores:
+            continue
+        figures = {name: round(100.0 * math.fsum(one[name] for one in scores) / labelled, 2) for name in SCORES}
+        f1 = [100.0 * one["f1"] for one in scores] + [0.0] * (labelled - len(scores))
+        found[part] = {"n": labelled, **figures, "f1_ci95": _interval(f1, seed)}
+    return found
 
 
 def _first(row: Row) -> float:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypedDict
 
 import typer
 
-from benchmarks.config import RunConfig
+from benchmarks.config import Conduct, RunConfig
 from benchmarks.datasets import Question, load_questions
 from benchmarks.display import Silent
 from benchmarks.run import execute
@@ -136,12 +136,13 @@ async def _ours(load: _Load, questions: Sequence[Question], folder: Path, measur
         data_file=None,
         aliases_file=None,
         corpus=None,
-        without_deficits=(),
         concurrency=load.concurrency,
         settings=settings,
     )
     with _timed(measured):
-        outcome = await execute(config, loaded, questions, RunFolder(folder), Silent())
+        outcome = await execute(
+            config, Conduct(), loaded, questions=questions, folder=RunFolder(folder), display=Silent()
+        )
     failed = [row["error"] for row in outcome.rows if row["error"] is not None]
     if failed or outcome.stopped_by is not None:
         raise outcome.stopped_by or RuntimeError(failed[0])

@@ -5,10 +5,19 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.datasets import discover
-from benchmarks.published import Protocol, PublishedRow, differences, published_rows
+from benchmarks.protocols import SCORER, Protocol, differences
+from benchmarks.published import PublishedRow, published_rows
 
 OURS = Protocol(
-    dataset="hotpotqa", evidence="supplied_context", model="deepseek-v4-flash", n=500, sample="500 drawn with seed 42"
+    dataset="hotpotqa",
+    split="validation",
+    evidence="supplied_context",
+    model="deepseek-v4-flash",
+    n=500,
+    sample="500 drawn",
+    seed=42,
+    scorer=SCORER,
+    rounds=5,
 )
 METARAG_TABLE = ["Standard RAG", "ReAct", "Flare", "IR-CoT", "Self-Ask", "Reflexion", "MetaRAG"]
 
@@ -23,7 +32,8 @@ def test_the_whole_table_of_the_paper_is_there(dataset: str) -> None:
     rows = [row for row in published_rows(dataset) if "Table 1" in row.source]
     assert [row.name for row in rows] == METARAG_TABLE
     assert all(row.precision is not None and row.recall is not None for row in rows)
-    assert {(row.evidence, row.model, row.n) for row in rows} == {("open_domain_wikipedia", "gpt-35-turbo-16k", 500)}
+    found = {(row.protocol.evidence, row.protocol.model, row.protocol.n, row.protocol.aliases) for row in rows}
+    assert found == {("open_domain_wikipedia", "gpt-35-turbo-16k", 500, dataset == "2wikimultihopqa")}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +58,7 @@ def test_every_row_has_a_source_and_a_plausible_f1() -> None:
     assert len(rows) == 25
     assert all(row.source for row in rows)
     assert all(row.em < row.f1 for row in rows)
-    assert len({(row.name, row.dataset) for row in rows}) == len(rows)
+    assert len({(row.name, row.protocol.dataset) for row in rows}) == len(rows)
 
 
 def test_retrieval_figures_go_with_their_method() -> None:
@@ -62,40 +72,59 @@ def test_a_data_set_without_published_figures_has_no_rows() -> None:
 
 
 def test_an_open_domain_row_is_told_apart() -> None:
-    assert differences(row("MetaRAG"), OURS) == [
+    assert differences(row("MetaRAG").protocol, OURS) == [
         "evidence: passages retrieved from Wikipedia, ours the paragraphs supplied with each question",
+        "sample: 500 questions, not listed, ours 500 drawn, seed 42",
         "model: gpt-35-turbo-16k, ours deepseek-v4-flash",
-        "sample: 500 questions of the validation split, not listed, ours 500 drawn with seed 42",
+        "rounds: 2, ours 5",
+        "not told: scorer",
     ]
 
 
 def test_what_a_source_does_not_tell_is_a_difference() -> None:
-    assert differences(row("KAG"), OURS)[0] == "evidence: not told, ours the paragraphs supplied with each question"
+    assert differences(row("KAG").protocol, OURS) == [
+        "model: DeepSeek-V2, ours deepseek-v4-flash",
+        "not told: split, evidence, questions, sample, scorer, rounds",
+    ]
 
 
 def test_the_size_of_a_pool_counts() -> None:
     pooled = replace(OURS, evidence="pooled_contexts", n=1000, pooled_questions=7405)
-    said = differences(row("HippoRAG 2"), pooled)
+    said = differences(row("HippoRAG 2").protocol, pooled)
     assert said[0] == "evidence: pooled paragraphs of 1,000 questions, ours pooled paragraphs of 7,405 questions"
     assert not any(difference.startswith("questions:") for difference in said)
 
 
 def test_the_same_protocol_has_no_differences() -> None:
-    theirs = row("HippoRAG 2", "musique")
-    same = Protocol(
-        dataset="musique",
-        evidence="pooled_contexts",
-        model="llama-3.3-70b-instruct",
-        n=1000,
-        sample="the same list",
-        pooled_questions=1000,
-    )
-    assert differences(replace(theirs, sample="the same list"), same) == []
+    assert differences(replace(OURS, model="DeepSeek-V4-Flash"), OURS) == []
 
 
 def test_another_data_set_and_an_evidence_of_ones_own_are_named() -> None:
-    said = differences(row("MetaRAG"), replace(OURS, dataset="musique", evidence="the corpus 'mine'"))
+    said = differences(row("MetaRAG").protocol, replace(OURS, dataset="musique", evidence="the corpus 'mine'"))
     assert said[:2] == [
         "data set: hotpotqa, ours musique",
         "evidence: passages retrieved from Wikipedia, ours the corpus 'mine'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"split": "test"}, "split: test, ours validation"),
+        ({"evidence": None}, "not told: evidence"),
+        ({"sample": None}, "not told: sample"),
+        ({"seed": 7}, "sample: 500 drawn, seed 7, ours 500 drawn, seed 42"),
+        ({"n": 1000}, "questions: 1,000, ours 500"),
+        ({"scorer": "another"}, f"scorer: another, ours {SCORER}"),
+        ({"rounds": 0}, "rounds: 0, ours 5"),
+    ],
+)
+def test_every_field_counts(changed: dict[str, object], said: str) -> None:
+    assert differences(replace(OURS, **changed), OURS) == [said]  # type: ignore[arg-type]  # fields of several types
+
+
+def test_aliases_count_where_the_data_set_has_them() -> None:
+    with_aliases = replace(OURS, aliases=True)
+    assert differences(with_aliases, replace(OURS, aliases=False)) == ["aliases: with, ours without"]
+    assert differences(OURS, with_aliases) == ["not told: aliases"]
+    assert differences(with_aliases, OURS) == []

@@ -1,12 +1,22 @@
-"""A sample row says at which stage supporting evidence was lost."""
+"""A sample row says how an answer scored, and at which stage supporting evidence was lost."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from benchmarks.datasets.question import Paragraph, Question
-from benchmarks.samples import evidence_recall
+from benchmarks.samples import failed_row, sample_row
+from benchmarks.survival import STAGES, answer_recall, evidence_recall, shown_texts
+from meta_agent_rag.agent.packing import pack
 from meta_agent_rag.agent.state import Draft, Packing, Round
-from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.errors import RefusedError
+from meta_agent_rag.llm.ledger import total
+from meta_agent_rag.retrieval.passage import Found, Passage
+from tests.loop import BIRTH, FILM, QUESTION, WRONG, ask
 
 GOLD = ("Ada wrote the first program.", "Byron was her father.")
-QUESTION = Question(
+WHO = Question(
     id="q",
     text="Who was the father of the first programmer?",
     answer="Byron",
@@ -19,20 +29,133 @@ QUESTION = Question(
 EVIDENCE = [Passage(id=f"x{n}", doc_id="d", title=text.split()[0], text=text) for n, text in enumerate(GOLD)]
 
 
-def stages(retrieved: tuple[str, ...], packed: tuple[str, ...], quotes: tuple[str, ...]) -> dict[str, float] | None:
-    draft = Draft(answer="a", short_answer="a", quotes=quotes)
-    round_ = Round(index=0, draft=draft, packing=Packing(packed_ids=packed), evidence_ids=retrieved)
-    return evidence_recall(QUESTION, round_, EVIDENCE)
+def round_of(
+    retrieved: tuple[str, ...], packed: tuple[str, ...], quotes: tuple[str, ...], answer: str = "a", short: str = "a"
+) -> Round:
+    draft = Draft(answer=answer, short_answer=short, quotes=quotes)
+    return Round(index=0, draft=draft, packing=Packing(packed_ids=packed), evidence_ids=retrieved)
+
+
+def stages(
+    retrieved: tuple[str, ...], packed: tuple[str, ...], quotes: tuple[str, ...], answer: str = "a"
+) -> tuple[float, ...]:
+    found = evidence_recall(WHO, round_of(retrieved, packed, quotes, answer), EVIDENCE)
+    assert found is not None
+    assert tuple(found) == STAGES
+    return tuple(found.values())
 
 
 def test_each_stage_counts_what_the_one_before_left() -> None:
     both = ("x0", "x1", "x9")
-    assert stages(both, both, ("Byron was her father",)) == {"retrieved": 1.0, "packed": 1.0, "quoted": 0.5}
-    assert stages(both, ("x0",), GOLD) == {"retrieved": 1.0, "packed": 0.5, "quoted": 0.5}
-    assert stages((), (), GOLD) == {"retrieved": 0.0, "packed": 0.0, "quoted": 0.0}
+    assert stages(both, both, ("Byron was her father",)) == (1.0, 1.0, 0.5, 0.5)
+    assert stages(both, ("x0",), GOLD) == (1.0, 0.5, 0.5, 0.5)
+    assert stages((), (), GOLD) == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_a_citation_is_a_use_of_what_was_packed_at_its_number() -> None:
+    both = ("x0", "x1")
+    assert stages(both, both, (), "Byron [2].") == (1.0, 1.0, 0.0, 0.5)
+    assert stages(both, both, (), "Byron [1, 2].") == (1.0, 1.0, 0.0, 1.0)
+    assert stages(both, ("x1",), (), "Byron [2].") == (1.0, 0.5, 0.0, 0.0)
 
 
 def test_a_question_without_labels_has_none() -> None:
     bare = Question(id="q", text="?", answer="a", paragraphs=())
-    round_ = Round(index=0, draft=Draft(answer="a", short_answer="a"), packing=Packing(), evidence_ids=())
-    assert evidence_recall(bare, round_, []) is None
+    assert evidence_recall(bare, round_of((), (), ()), []) is None
+
+
+@pytest.mark.parametrize(
+    ("quotes", "short", "expected"),
+    [
+        (("Byron was her father.",), "Lord Byron", (1.0, 1.0, 1.0, 1.0)),
+        (("Ada wrote the first program.",), "Byronic", (1.0, 1.0, 0.0, 0.0)),
+        (("Byron was not her father.",), "Ada", (1.0, 1.0, 0.0, 0.0)),
+    ],
+)
+def test_where_the_gold_answer_still_was(quotes: tuple[str, ...], short: str, expected: tuple[float, ...]) -> None:
+    found = answer_recall(WHO, round_of(("x0", "x1"), ("x0", "x1"), quotes, short=short), EVIDENCE)
+    assert found == dict(zip(STAGES, expected, strict=True))
+
+
+def test_an_alias_counts_and_a_yes_is_not_looked_for() -> None:
+    alias = Question(id="q", text="?", answer="George Gordon", aliases=("Byron",), paragraphs=WHO.paragraphs)
+    found = answer_recall(alias, round_of(("x1",), (), ()), EVIDENCE)
+    assert found == {"retrieved": 1.0, "packed": 0.0, "quoted": 0.0, "used": 0.0}
+    verdict = Question(id="q", text="?", answer="Yes", paragraphs=WHO.paragraphs)
+    assert answer_recall(verdict, round_of(("x1",), (), ()), EVIDENCE) is None
+
+
+LONG = tuple(f" Sentence number {number} says nothing of interest to anybody." for number in range(20))
+
+
+def long_paragraph(supporting: int) -> Question:
+    """A question whose one paragraph is supported by one of many sentences."""
+    paragraph = Paragraph(
+        title="Long", sentences=LONG, is_supporting=True, supporting_sentences=frozenset({supporting})
+    )
+    return Question(id="q", text="?", answer="a", paragraphs=(paragraph,), supporting_facts=(("Long", supporting),))
+
+
+def test_a_shortened_passage_counts_by_the_sentences_that_the_prompt_held() -> None:
+    passage = long_paragraph(0).paragraphs[0].passage()
+    packing = pack([Found(passage=passage, score=0.0)], 150).packing
+    assert packing.shortened_ids == (passage.id,)
+    round_ = Round(index=0, draft=Draft(answer="a", short_answer="a"), packing=packing, evidence_ids=(passage.id,))
+    first, last = (evidence_recall(long_paragraph(place), round_, [passage]) for place in (0, 19))
+    assert first is not None
+    assert last is not None
+    assert (first["packed"], last["packed"]) == (1.0, 0.0)
+    assert last["retrieved"] == 1.0
+
+
+@pytest.mark.parametrize("budget", range(60, 400, 17))
+def test_the_prompt_is_found_again_from_its_record(budget: int) -> None:
+    texts = ["".join(LONG[:7]), "Whales breathe air. They sing.", "".join(LONG)]
+    passages = [Passage(id=f"p{n}", doc_id="d", title=f"T{n}", text=text) for n, text in enumerate(texts)]
+    packed = pack([Found(passage=passage, score=0.0) for passage in passages], budget)
+    shown = shown_texts(packed.packing, {passage.id: passage for passage in passages})
+    assert tuple(shown.values()) == packed.texts
+
+
+SALT_ROAD = Question(
+    id="s",
+    text=QUESTION,
+    answer="Oslo",
+    paragraphs=tuple(
+        Paragraph(
+            title=passage.title,
+            sentences=(passage.text,),
+            is_supporting=True,
+            supporting_sentences=frozenset({0}),
+        )
+        for passage in (FILM, BIRTH)
+    ),
+    supporting_facts=((FILM.title, 0), (BIRTH.title, 0)),
+)
+
+
+async def answered(folder: Path, **fields: Any) -> dict[str, Any]:
+    run = await ask(folder, WRONG)
+    return sample_row(SALT_ROAD, "metarag", run.answer, latency_s=1.0, **fields)
+
+
+async def test_a_row_has_supporting_facts_and_joint_scores(tmp_path: Path) -> None:
+    row = await answered(tmp_path)
+    # the returned draft quotes one of the two supporting sentences, and its answer is right
+    assert row["supporting_facts"] == [(BIRTH.title, 0)]
+    assert row["support"] == {"em": 0.0, "f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5}
+    assert row["joint"] == {"em": 0.0, "f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5}
+    assert row["judge"] is None
+    assert row["rounds"][1]["evidence_recall"] == {"retrieved": 1.0, "packed": 1.0, "quoted": 0.5, "used": 0.5}
+    assert row["rounds"][0]["answer_recall"] == {"retrieved": 1.0, "packed": 1.0, "quoted": 0.0, "used": 0.0}
+
+
+async def test_a_method_that_does_not_quote_has_neither(tmp_path: Path) -> None:
+    row = await answered(tmp_path, quotes=False)
+    assert (row["support"], row["joint"]) == (None, None)
+
+
+def test_a_failed_question_keeps_its_supporting_facts() -> None:
+    row = failed_row(SALT_ROAD, "metarag", RefusedError("no"), total([]), latency_s=0.1)
+    assert row["supporting_facts_gold"] == [(FILM.title, 0), (BIRTH.title, 0)]
+    assert (row["support"], row["em"], row["notes"]) == (None, None, [])

@@ -1,14 +1,30 @@
-"""Intervals and percentiles: known values, determinism, and inputs that have none."""
+"""Intervals, tests, discrimination and calibration: known values, determinism, and inputs that have none."""
 
 import math
+import random
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.statistics import bootstrap_ci, percentiles
+from benchmarks.statistics import (
+    Difference,
+    area_under_risk_coverage,
+    auroc,
+    bootstrap_ci,
+    calibration_bins,
+    cohen_kappa,
+    expected_calibration_error,
+    mcnemar_exact,
+    paired_difference,
+    percentiles,
+    permutation_p,
+    risk_coverage,
+)
 from meta_agent_rag.errors import InputError
 
 
@@ -68,5 +84,138 @@ def test_at_least_one_resample() -> None:
 
 
 def test_the_module_loads_nothing_heavy() -> None:
-    code = "import sys, benchmarks.statistics; sys.exit(bool({'numpy', 'scipy'} & set(sys.modules)))"
+    code = "import sys, benchmarks.statistics; sys.exit(bool({'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_paired_difference_by_hand() -> None:
+    found = paired_difference([0.0, 100.0, 0.0, 50.0], [100.0, 100.0, 0.0, 0.0])
+    assert found.mean == 12.5
+    assert -50.0 <= found.low < found.mean < found.high <= 100.0
+    assert paired_difference([3.0, 1.0], [5.0, 3.0]) == Difference(mean=2.0, low=2.0, high=2.0)
+
+
+def test_pairing_removes_what_both_share() -> None:
+    """Two sides that differ by 10 points on every question differ surely, however unlike the questions."""
+    one = [float(n % 80) for n in range(200)]
+    found = paired_difference(one, [value + 10 + (n % 3 - 1) for n, value in enumerate(one)])
+    assert found.high - found.low < 0.5
+    low, high = bootstrap_ci(one)
+    assert high - low > 5
+
+
+def test_the_order_of_pairs_is_no_matter() -> None:
+    pairs = [(float(n % 5), float(n % 7)) for n in range(50)]
+    shuffled = random.Random(1).sample(pairs, len(pairs))
+    first, second = ([*zip(*some, strict=True)] for some in (pairs, shuffled))
+    assert paired_difference(*first) == paired_difference(*second)
+    assert permutation_p(*first, resamples=500) == permutation_p(*second, resamples=500)
+    assert permutation_p(*first, resamples=500) == permutation_p(first[1], first[0], resamples=500)
+
+
+@pytest.mark.parametrize(
+    ("only_one", "only_other", "p"),
+    [(0, 0, 1.0), (1, 0, 1.0), (0, 6, 2 / 64), (6, 0, 2 / 64), (2, 4, 44 / 64), (3, 3, 1.0), (1, 9, 22 / 1024)],
+)
+def test_mcnemar_by_hand(only_one: int, only_other: int, p: float) -> None:
+    assert mcnemar_exact(only_one, only_other) == pytest.approx(p)
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_few_pairs_are_permuted_exactly(differences: list[int]) -> None:
+    observed = abs(sum(differences))
+    patterns = list(product((1, -1), repeat=len(differences)))
+    sums = (abs(sum(sign * one for sign, one in zip(signs, differences, strict=True))) for signs in patterns)
+    expected = sum(total >= observed for total in sums) / len(patterns)
+    assert permutation_p([0.0] * len(differences), differences) == pytest.approx(expected)
+
+
+def test_a_drawn_permutation_is_near_the_exact_one_and_never_0() -> None:
+    one, other = [0.0] * 12, [1.0, -1.0, 0.5, 1.0, 0.75, -0.25, 1.0, 0.5, 0.25, 1.0, -0.5, 1.0]
+    assert permutation_p(one, other, resamples=4000) == pytest.approx(permutation_p(one, other), abs=0.02)
+    assert 0.0 < permutation_p([0.0] * 100, [1.0] * 100, resamples=999) <= 2 / 1000
+
+
+def test_auroc_by_hand() -> None:
+    assert auroc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]) == pytest.approx(0.75)  # 3 of 4 pairs in order
+    assert auroc([0.5, 0.5], [0, 1]) == pytest.approx(0.5)
+    assert auroc([0.1, 0.4, 0.4, 0.9], [False, False, True, True]) == pytest.approx(3.5 / 4)
+    assert auroc([0.2, 0.9], [1, 0]) == 0.0
+    assert auroc([0.2, 0.9], [1, 1]) is None
+    assert auroc([0.2], [0]) is None
+
+
+def test_calibration_bins_by_hand() -> None:
+    found = calibration_bins([0.0, 0.5, 0.45, 0.7, 1.0], [0, 1, 0, 1, 1], bins=2)
+    assert [(one.low, one.high, one.n) for one in found] == [(0.0, 0.5, 3), (0.5, 1.0, 2)]
+    assert [one.confidence for one in found] == pytest.approx([0.95 / 3, 0.85])
+    assert [one.accuracy for one in found] == pytest.approx([1 / 3, 1.0])
+    assert [one.high for one in calibration_bins([0.3, 0.7], [0, 1])] == [0.3, 0.7]  # an edge is the lower bin's
+
+
+def test_expected_calibration_error_by_hand() -> None:
+    assert expected_calibration_error([0.0, 1.0], [0, 1]) == 0.0
+    assert expected_calibration_error([1.0, 1.0, 0.0, 0.0], [1, 0, 0, 0]) == pytest.approx(0.25)
+    assert expected_calibration_error([0.9, 0.9, 0.2], [1, 0, 0]) == pytest.approx((2 * 0.4 + 0.2) / 3)
+
+
+def test_risk_and_coverage_by_hand() -> None:
+    points = risk_coverage([0.9, 0.8, 0.8, 0.1], [1, 1, 0, 0])
+    assert points == [(0.25, 0.0), (0.75, 1 / 3), (1.0, 0.5)]
+    assert area_under_risk_coverage(points) == pytest.approx(0.5 / 3 + 0.25 * 0.5)
+    plain = risk_coverage([0.9, 0.8, 0.7], [1, 0, 1])
+    assert area_under_risk_coverage(plain) == pytest.approx((0 + 1 / 2 + 1 / 3) / 3)  # the mean of the risks
+    assert risk_coverage([0.5, 0.5], [1, 0]) == [(1.0, 0.5)]
+
+
+def test_kappa_by_hand() -> None:
+    one, other = [*"aaaab", *"bbbbb"], [*"aaabb", *"abbbb"]  # 8 of 10 agree; by chance 0.4^2 + 0.6^2
+    assert cohen_kappa(one, other) == pytest.approx((0.8 - 0.52) / 0.48)
+    assert cohen_kappa(["a", "b"], ["a", "b"]) == 1.0
+    assert cohen_kappa(["a", "a"], ["b", "b"]) == 0.0
+    assert cohen_kappa(["a", "a"], ["a", "a"]) is None
+
+
+def test_figures_of_labelled_scores_do_not_depend_on_order() -> None:
+    rows = [((n * 37 % 101) / 101, n * 53 % 7 > 2) for n in range(80)]
+    scores, labels = zip(*rows, strict=True)
+    other_scores, other_labels = zip(*random.Random(2).sample(rows, len(rows)), strict=True)
+    for figure in (auroc, calibration_bins, expected_calibration_error, risk_coverage):
+        assert figure(scores, labels) == figure(other_scores, other_labels)
+
+
+PAIRWISE: tuple[Callable[..., object], ...] = (
+    paired_difference,
+    permutation_p,
+    auroc,
+    calibration_bins,
+    expected_calibration_error,
+    risk_coverage,
+)
+
+
+@pytest.mark.parametrize("figure", PAIRWISE)
+@pytest.mark.parametrize(("one", "other"), [([], []), ([1.0], [1.0, 0.0]), ([math.nan], [1.0]), ([math.inf], [0.0])])
+def test_no_figure_from_what_is_no_pair(figure: Callable[..., object], one: list[float], other: list[float]) -> None:
+    with pytest.raises(InputError):
+        figure(one, other)
+
+
+def test_no_figure_from_what_is_no_label_probability_or_count() -> None:
+    with pytest.raises(InputError, match="label"):
+        auroc([0.1, 0.2], [0, 2])
+    with pytest.raises(InputError, match=r"0\.\.1, and one is 1\.2"):
+        calibration_bins([1.2], [1])
+    with pytest.raises(InputError, match="one bin or more, not 0"):
+        calibration_bins([0.2], [1], bins=0)
+    with pytest.raises(InputError, match="-1"):
+        mcnemar_exact(-1, 2)
+    with pytest.raises(InputError, match="resample"):
+        permutation_p([1.0, 2.0], [2.0, 1.0], resamples=0)
+    with pytest.raises(InputError, match="no curve"):
+        area_under_risk_coverage([])
+    with pytest.raises(InputError, match="2 and 1"):
+        cohen_kappa(["a", "b"], ["a"])
+    with pytest.raises(InputError, match="no pairs"):
+        cohen_kappa([], [])

@@ -1,10 +1,15 @@
 """The summary counts what happened: failures in the denominator, repairs fixed and broken."""
 
+import json
+import random
 from typing import Any
 
 import pytest
 
 from benchmarks.summary import summarise
+from benchmarks.survival import STAGES
+from tests.benchmark_rows import DEFICITS, arm, failed, once, round_of
+from tests.benchmark_rows import row as sample
 
 
 def row(identity: str, first: float, last: float, **fields: object) -> dict[str, Any]:
@@ -86,14 +91,87 @@ def test_evidence_recall_is_the_mean_of_those_that_reached_a_round() -> None:
     def reached(identity: str, *shares: float) -> dict[str, Any]:
         one = row(identity, 0.0, 0.0)
         for round_, share in zip(one["rounds"], shares, strict=True):
-            round_["evidence_recall"] = {"retrieved": share, "packed": share / 2, "quoted": 0.0}
+            round_["evidence_recall"] = {"retrieved": share, "packed": share / 2, "quoted": 0.0, "used": 0.0}
         return one
 
     short = row("short", 0.0, 0.0)
     short["rounds"] = short["rounds"][:1]
-    short["rounds"][0]["evidence_recall"] = {"retrieved": 0.0, "packed": 0.0, "quoted": 0.0}
+    short["rounds"][0]["evidence_recall"] = dict.fromkeys(STAGES, 0.0)
     assert summary([reached("long", 0.5, 1.0), short], 2)["evidence_recall"] == [
-        {"round": 0, "n": 2, "retrieved": 25.0, "packed": 12.5, "quoted": 0.0},
-        {"round": 1, "n": 1, "retrieved": 100.0, "packed": 50.0, "quoted": 0.0},
+        {"round": 0, "n": 2, "retrieved": 25.0, "packed": 12.5, "quoted": 0.0, "used": 0.0},
+        {"round": 1, "n": 1, "retrieved": 100.0, "packed": 50.0, "quoted": 0.0, "used": 0.0},
     ]
     assert summary([row("unlabelled", 0.0, 0.0)], 1)["evidence_recall"] == []
+
+
+def support(f1: float) -> dict[str, Any]:
+    """A score of supporting facts whose figures are all the same."""
+    return dict.fromkeys(("em", "f1", "precision", "recall"), f1)
+
+
+LABELLED = {"supporting_facts_gold": [["Ada", 0]]}
+
+
+def run(rows: list[dict[str, Any]], *methods: str, n: int) -> dict[str, Any]:
+    """The whole summary, analyses included."""
+    arms = [arm(name) for name in methods]
+    return summarise(rows, dataset="d", mode="gold", methods=methods, n=n, seed=1, deficits=DEFICITS, arms=arms)
+
+
+def test_supporting_facts_over_the_questions_that_have_them() -> None:
+    rows = [
+        once("a", 1.0, support=support(1.0), joint=support(1.0), **LABELLED),
+        once("b", 0.0, support=support(0.5), joint=support(0.0), **LABELLED),
+        once("without facts", 1.0),
+        failed("failed", **LABELLED),
+    ]
+    figures = run(rows, "metarag", n=5)["methods"]["metarag"]  # the fifth was not reached: it earned nothing
+    assert figures["support"]["n"] == 4
+    assert figures["support"]["f1"] == pytest.approx(100 * 1.5 / 4)
+    assert figures["joint"]["em"] == 25.0
+    assert "support" not in run([once("a", 1.0)], "metarag", n=1)["methods"]["metarag"]
+
+
+def test_a_method_that_does_not_quote_has_no_supporting_facts() -> None:
+    rows = [once("a", 1.0, method="standard_rag", support=support(0.0), joint=support(0.0), **LABELLED)]
+    assert "support" not in run(rows, "standard_rag", n=1)["methods"]["standard_rag"]
+
+
+def test_the_judge_is_reported_only_where_it_judged() -> None:
+    figures = run([once("a", 1.0, judge=1.0), once("b", 0.0, judge=0.0), failed("c")], "metarag", n=4)
+    assert figures["methods"]["metarag"]["judge"] == 25.0
+    assert figures["methods"]["metarag"]["judged"] == 2
+    assert "judge" not in run([once("a", 1.0)], "metarag", n=1)["methods"]["metarag"]
+
+
+def test_analyses_stand_under_their_method_and_those_across_at_the_top() -> None:
+    repaired = sample("a", [round_of(0, "x", 0.0), round_of(1, "y", 1.0, deficit="reasoning_error")])
+    whole = run([repaired, once("a", 0.0, method="standard_rag")], "metarag", "standard_rag", n=1)
+    assert whole["methods"]["metarag"]["flips"]["all"]["fixed"] == 1
+    assert "flips" not in whole["methods"]["standard_rag"]
+    assert whole["comparison"]["against"]["standard_rag"]["em"]["difference"] == 100.0
+
+
+def test_notes_are_counted() -> None:
+    rows = [once("a", 1.0, notes=["no log-probabilities"]), once("b", 1.0, notes=["no log-probabilities"])]
+    assert run(rows, "metarag", n=2)["methods"]["metarag"]["notes"] == {"no log-probabilities": 2}
+
+
+def test_a_resumed_run_gives_the_same_bytes() -> None:
+    dice = random.Random(3)
+    rows = [
+        sample(
+            f"q{place}",
+            [round_of(0, "x", float(dice.random() < 0.5)), round_of(1, "y", dice.random(), deficit="external_only")],
+            method=name,
+            f1=dice.random(),
+            precision=dice.random() / 3,
+            latency_s=dice.random(),
+        )
+        for name in ("metarag", "standard_rag")
+        for place in range(30)
+    ]
+    written = json.dumps(run(rows, "metarag", "standard_rag", n=31))
+    shuffled = json.loads(json.dumps(rows))
+    dice.shuffle(shuffled)
+    assert json.dumps(run(shuffled, "metarag", "standard_rag", n=31)) == written

@@ -1,0 +1,77 @@
+"""What an analysis is: rows to figures, figures to tables and plots."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..arms import Arm
+from ..plots import Plot
+from ..tables import Table
+
+Row: TypeAlias = Mapping[str, Any]
+Figures: TypeAlias = Mapping[str, Any]
+"""Plain values that JSON holds, rounded, the same for the same rows in any order."""
+Quadrant: TypeAlias = tuple[bool, bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """What analyses work on.
+
+    `rows` holds those of every arm by its name, in the order of question ids; `n` questions were asked of
+    each, and one without a row earned nothing. `quadrants` are those of the deficits, by name.
+    """
+
+    arms: tuple[Arm, ...]
+    rows: Mapping[str, Sequence[Row]]
+    n: int
+    seed: int
+    quadrants: Mapping[str, Quadrant | None]
+
+    def answered(self, arm: Arm) -> list[Row]:
+        """The rows of an arm that hold an answer, with its rounds."""
+        return [row for row in self.rows[arm.name] if row["error"] is None and row["rounds"]]
+
+    def looping(self, *, without_oracle: str | None = None) -> list[Arm]:
+        """The arms that run the loop, except those with the oracle named."""
+        return [arm for arm in self.arms if arm.method.loop and without_oracle not in arm.oracles]
+
+    def scores(self, arm: Arm, score: str) -> dict[str, float]:
+        """A score in percent by question id; a failed question earned nothing."""
+        return {row["id"]: 100.0 * (row[score] or 0.0) for row in self.rows[arm.name]}
+
+    def pairs(self, one: Arm, other: Arm, score: str) -> tuple[list[float], list[float]]:
+        """A score of two arms in percent, question by question, over all that were asked."""
+        first, second = self.scores(one, score), self.scores(other, score)
+        ids = sorted({*first, *second})
+        unseen = [0.0] * (self.n - len(ids))
+        return [first.get(id_, 0.0) for id_ in ids] + unseen, [second.get(id_, 0.0) for id_ in ids] + unseen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """One analysis by name.
+
+    `measure` gives figures by the name of an arm, which `summary.json` holds under that method, or, where
+    `across`, figures of the run as a whole; nothing where there is nothing to say. `tables` and `plots`
+    draw from those figures alone, so that a report can be made anew from a summary. `about` explains
+    the figures to a reader, a sentence an item; `order` places the
+    section in the report; `missing` is said in its place where the loop fired and there are no figures.
+
+        ANALYSIS = Analysis(name="length", title="Length of answers", about=["..."], measure=measure)
+    """
+
+    name: str
+    title: str
+    about: Sequence[str]
+    measure: Callable[[Material], Figures]
+    tables: Callable[[Figures], Sequence[Table]] = lambda figures: ()
+    plots: Callable[[Figures], Sequence[Plot]] = lambda figures: ()
+    across: bool = False
+    missing: str = ""
+    order: int = 100
+
+
+def share(part: float, whole: float) -> float | None:
+    """A share in 0..1 with four decimals; `None` of nothing."""
+    return round(part / whole, 4) if whole else None

@@ -1,0 +1,120 @@
+"""The diagnosed deficit against the one that the data set and the model's memory imply."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from meta_agent_rag.agent.state import NO_DEFICIT
+
+from ..statistics import cohen_kappa
+from ..tables import Table, number
+from .analysis import Analysis, Figures, Material, Quadrant, Row, share
+
+MEMORY = "closed_book"
+"""The method whose exact match tells whether the model's memory suffices."""
+
+
+def measure(material: Material) -> dict[str, Figures]:
+    """The confusion of first diagnoses with the oracle's, for arms whose diagnosis is no oracle itself.
+
+    The oracle's deficit is the one meant for the quadrant of (closed book right, all supporting paragraphs packed).
+    Agreement and kappa are over the diagnoses that name a deficit with a quadrant; `none` is counted apart, by whether
+    the draft was right. `unknown` diagnoses lack a closed-book answer or labelled paragraphs.
+    """
+    knows = _closed_book(material)
+    measured: dict[str, Figures] = {}
+    for arm in material.looping(without_oracle="diagnosis"):
+        firsts = [(row["id"], row["rounds"][0]) for row in material.answered(arm)]
+        diagnosed = [(id_, first) for id_, first in firsts if first["diagnosis"] is not None]
+        if diagnosed and knows and any(material.quadrants.values()):
+            measured[arm.name] = confusion(diagnosed, knows, material.quadrants)
+    return measured
+
+
+def _closed_book(material: Material) -> dict[str, bool]:
+    plain = [arm for arm in material.arms if arm.method.name == MEMORY and not arm.variant and arm.repeat == 1]
+    return {row["id"]: row["em"] >= 1.0 for arm in plain for row in material.rows[arm.name] if row["error"] is None}
+
+
+def confusion(
+    diagnosed: Sequence[tuple[str, Row]], knows: Mapping[str, bool], quadrants: Mapping[str, Quadrant | None]
+) -> dict[str, Any]:
+    """Counts by (diagnosed, oracle), and how far the two agree; of deficits that share a quadrant any is right."""
+    oracle = {quadrant: name for name, quadrant in sorted(quadrants.items(), reverse=True) if quadrant is not None}
+    pairs: list[tuple[str, str]] = []
+    unknown = 0
+    verdicts: Counter[str] = Counter()
+    for id_, first in diagnosed:
+        name, packed = first["diagnosis"]["deficit"], first.get("evidence_recall")
+        if name == NO_DEFICIT:
+            verdicts["none_on_right" if first["em"] >= 1.0 else "none_on_wrong"] += 1
+        meant = oracle.get((knows[id_], packed["packed"] >= 1.0)) if id_ in knows and packed is not None else None
+        if meant is None:
+            unknown += 1
+        else:
+            pairs.append((name, meant))
+    known = [(quadrants.get(name), meant) for name, meant in pairs]
+    named = [(oracle[quadrant], meant) for quadrant, meant in known if quadrant is not None]
+    kappa = cohen_kappa([name for name, _ in named], [meant for _, meant in named]) if named else None
+    counts = Counter(pairs)
+    return {
+        "n": len(pairs),
+        "unknown": unknown,
+        "compared": len(named),
+        "agreement": share(sum(name == meant for name, meant in named), len(named)),
+        "kappa": None if kappa is None else round(kappa, 4),
+        "none_on_right": verdicts["none_on_right"],
+        "none_on_wrong": verdicts["none_on_wrong"],
+        "confusion": {
+            name: {meant: counts[name, meant] for meant in sorted(oracle.values())}
+            for name in sorted({*oracle.values(), *(name for name, _ in pairs)})
+        },
+    }
+
+
+def tables(figures: Figures) -> Sequence[Table]:
+    """Agreement by method, and the confusion matrix of each."""
+    agreement = [
+        (
+            method,
+            str(found["compared"]),
+            number(None if found["agreement"] is None else 100.0 * found["agreement"]),
+            number(found["kappa"], 3),
+            str(found["none_on_right"]),
+            str(found["none_on_wrong"]),
+            str(found["unknown"]),
+        )
+        for method, found in figures.items()
+    ]
+    head = ("method", "compared", "agreement", "kappa", "none, draft right", "none, draft wrong", "not comparable")
+    return (
+        Table(name="diagnosis", title="First diagnoses against the oracle's", head=head, rows=agreement),
+        *(_matrix(method, found, place) for place, (method, found) in enumerate(figures.items(), start=1)),
+    )
+
+
+def _matrix(method: str, found: Mapping[str, Any], place: int) -> Table:
+    matrix: Mapping[str, Mapping[str, int]] = found["confusion"]
+    oracle = list(next(iter(matrix.values())))
+    return Table(
+        name=f"diagnosis-confusion-{place}",
+        title=f"Diagnosed (rows) against oracle (columns): {method}",
+        head=("diagnosed", *oracle),
+        rows=[(name, *(str(line[meant]) for meant in oracle)) for name, line in matrix.items()],
+    )
+
+
+ANALYSIS = Analysis(
+    name="diagnosis",
+    title="Diagnosis against the oracle",
+    about=(
+        "The oracle's deficit follows from two facts.",
+        "Does the model answer rightly without evidence (the row `closed_book` of the same run)?",
+        "Did the prompt hold all supporting paragraphs?",
+        "Only first diagnoses count; agreement and kappa leave out those that found nothing wrong.",
+    ),
+    measure=measure,
+    tables=tables,
+    missing="Left out: it needs the answers of `closed_book` in the same run; ask for `--method closed_book,...`.",
+    order=30,
+)

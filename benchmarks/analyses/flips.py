@@ -1,0 +1,169 @@
+"""The flip ledger: what each repair did to the answer, and whether firing pays."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from meta_agent_rag.grounding.normalise import normalised
+
+from ..plots import Plot, legend, stacked_bars
+from ..tables import Cells, Table, number
+from .analysis import Analysis, Figures, Material, Row, share
+
+KINDS = ("fixed", "broken", "changed", "unchanged")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flip:
+    """One step from a draft to another: the round that it led to, the deficit it was to repair, and what it did."""
+
+    round: int
+    deficit: str
+    kind: str
+    was_right: bool
+
+
+def flip(before: Row, after: Row, *, deficit: str) -> Flip:
+    """What a step did: exact match gained (`fixed`) or lost (`broken`), or neither, with another answer or the same.
+
+    Answers are the same where they are equal once normalised.
+    """
+    was, is_ = before["em"] >= 1.0, after["em"] >= 1.0
+    if was != is_:
+        kind = "fixed" if is_ else "broken"
+    else:
+        same = normalised(before["draft"]["short_answer"]) == normalised(after["draft"]["short_answer"])
+        kind = "unchanged" if same else "changed"
+    return Flip(round=after["index"], deficit=deficit, kind=kind, was_right=was)
+
+
+def steps(row: Row) -> list[Flip]:
+    """Every step of a question, from each round to the next, by the deficit of the plan that led to it."""
+    rounds = row["rounds"]
+    return [
+        flip(before, after, deficit=after["plan"]["deficit"])
+        for before, after in pairwise(rounds)
+        if after["plan"] is not None
+    ]
+
+
+def counts(flips: Iterable[Flip]) -> dict[str, Any]:
+    """The ledger of some flips.
+
+    `error_introduction_rate` is broken / right before, `fix_rate` fixed / wrong before. `break_even` is the share
+    of right drafts at which firing stops paying, fix_rate / (fix_rate + error_introduction_rate): with a share p of
+    right ones a repair wins (1 - p) fix_rate and loses p error_introduction_rate. Rates are 0..1, `None`
+    where there was nothing to fix or to break.
+    """
+    found = list(flips)
+    by_kind = {kind: sum(one.kind == kind for one in found) for kind in KINDS}
+    right = sum(one.was_right for one in found)
+    wrong = len(found) - right
+    introduced, fixed = (
+        by_kind["broken"] / right if right else None,
+        by_kind["fixed"] / wrong if wrong else None,
+    )
+    moved = None if introduced is None or fixed is None else introduced + fixed
+    return {
+        "n": len(found),
+        **by_kind,
+        "right_before": right,
+        "wrong_before": wrong,
+        "error_introduction_rate": share(by_kind["broken"], right),
+        "fix_rate": share(by_kind["fixed"], wrong),
+        "right_before_rate": share(right, len(found)),
+        "break_even": round(fixed / moved, 4) if moved and fixed is not None else None,
+    }
+
+
+def measure(material: Material) -> dict[str, Figures]:
+    """Flips by round and deficit, by either alone, in all, and from the first draft to the returned answer."""
+    measured: dict[str, Figures] = {}
+    for arm in material.looping():
+        fired = [row for row in material.answered(arm) if len(row["rounds"]) > 1]
+        found = [one for row in fired for one in steps(row)]
+        if not found:
+            continue
+        deficits = sorted({one.deficit for one in found})
+        rounds = sorted({one.round for one in found})
+        cells = sorted({(one.round, one.deficit) for one in found})
+        measured[arm.name] = {
+            "by_round_and_deficit": [
+                {"round": index, "deficit": name}
+                | counts(one for one in found if (one.round, one.deficit) == (index, name))
+                for index, name in cells
+            ],
+            "by_round": [{"round": index} | counts(one for one in found if one.round == index) for index in rounds],
+            "by_deficit": {name: counts(one for one in found if one.deficit == name) for name in deficits},
+            "all": counts(found),
+            "returned": counts(flip(row["rounds"][0], row["rounds"][row["chosen"]], deficit="") for row in fired),
+        }
+    return measured
+
+
+def tables(figures: Figures) -> Sequence[Table]:
+    """The ledger by round and deficit, and what firing came to."""
+    ledger = [
+        (method, str(cell["round"]), cell["deficit"], str(cell["n"]), *(str(cell[kind]) for kind in KINDS))
+        for method, found in figures.items()
+        for cell in found["by_round_and_deficit"]
+    ]
+    balance = [
+        _balance(method, step, found[key])
+        for method, found in figures.items()
+        for step, key in (("every repair", "all"), ("first draft to returned answer", "returned"))
+    ]
+    return (
+        Table(
+            name="flips",
+            title="Flips by round and deficit",
+            head=("method", "round", "deficit", "repairs", *KINDS),
+            rows=ledger,
+        ),
+        Table(
+            name="flips-balance",
+            title="Does firing pay?",
+            head=("method", "step", "n", *KINDS, "breaks right", "fixes wrong", "right before", "break-even"),
+            rows=balance,
+        ),
+    )
+
+
+def _balance(method: str, step: str, found: Mapping[str, Any]) -> Cells:
+    rates = ("error_introduction_rate", "fix_rate", "right_before_rate", "break_even")
+    percent = (None if found[rate] is None else 100.0 * found[rate] for rate in rates)
+    return (method, step, str(found["n"]), *(str(found[kind]) for kind in KINDS), *(number(one) for one in percent))
+
+
+def plots(figures: Figures) -> Sequence[Plot]:
+    """Stacked bars: the repairs that led to each round, by what they did."""
+    bars = [(method, cell) for method, found in figures.items() for cell in found["by_round"]]
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        names = [f"{method}, round {cell['round']}" for method, cell in bars]
+        stacked_bars(axes, names, {kind: [cell[kind] for _, cell in bars] for kind in KINDS})
+        axes.set_ylabel("repairs")
+        legend(axes)
+
+    if not bars:
+        return []
+    title = "What repairs did to the answer, by round"
+    return [Plot(name="flips", title=title, draw=draw, width=min(16.0, max(7.0, 0.45 * len(bars) + 3.0)))]
+
+
+ANALYSIS = Analysis(
+    name="flips",
+    title="Flips: what repairs did",
+    about=(
+        "Fixed: the exact match was gained; broken: lost; changed: another answer, as right or as wrong as before.",
+        "`breaks right` is the error-introduction rate: the percentage of right drafts that a repair broke.",
+        "`fixes wrong` is the fix rate: the percentage of wrong drafts that a repair put right.",
+        "Where more drafts than the break-even percentage are right before it, firing costs more than it wins.",
+    ),
+    measure=measure,
+    tables=tables,
+    plots=plots,
+    order=10,
+)

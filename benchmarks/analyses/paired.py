@@ -1,0 +1,65 @@
+"""Two rows of one run, question by question; the analyses that compare rows share it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..arms import Arm
+from ..statistics import mcnemar_exact, paired_difference, permutation_p
+from ..tables import Cells, Table, signed
+from .analysis import Material
+
+SCORES = ("em", "f1")
+
+
+def against(material: Material, arm: Arm, reference: Arm) -> dict[str, Any]:
+    """Points of an arm over a reference, with 95 % bootstrap intervals over questions and p values.
+
+    For EM McNemar's exact test, for F1 a permutation test by signs; both two-sided.
+    """
+    differences = {}
+    for score in SCORES:
+        theirs, ours = material.pairs(reference, arm, score)
+        found = paired_difference(theirs, ours, seed=material.seed)
+        differences[score] = {"difference": round(found.mean, 2), "ci95": [round(found.low, 2), round(found.high, 2)]}
+        if score == "em":
+            only_ours = sum(one >= 100.0 > other for one, other in zip(ours, theirs, strict=True))
+            only_theirs = sum(other >= 100.0 > one for one, other in zip(ours, theirs, strict=True))
+            differences[score]["p"] = round(mcnemar_exact(only_theirs, only_ours), 4)
+        else:
+            differences[score]["p"] = round(permutation_p(theirs, ours, seed=material.seed), 4)
+    return {"reference": reference.name, **differences}
+
+
+def reference_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:
+    """The row that an arm varies: without its oracle or ablation, or else with the settings of the run.
+
+    `None` for a method as it is, and where that row is not part of the run.
+    """
+    if arm.oracles or arm.without_deficits:
+        plain = replace(arm, oracles=(), without_deficits=())
+    elif arm.assignments:
+        plain = replace(arm, assignments=())
+    else:
+        return None
+    return plain if plain in arms else None
+
+
+def table(name: str, title: str, compared: Iterable[tuple[str, Mapping[str, Any]]]) -> Sequence[Table]:
+    """A row an arm, given by its name with its differences from its reference."""
+    head = ("row", "against", "EM points [95 %]", "p", "F1 points [95 %]", "p")
+    rows = [_cells(arm, found) for arm, found in compared]
+    return [Table(name=name, title=title, head=head, rows=rows)] if rows else []
+
+
+def _cells(arm: str, found: Mapping[str, Any]) -> Cells:
+    cells = [arm, found["reference"]]
+    for score in SCORES:
+        one = found[score]
+        cells += [signed(one["difference"], one["ci95"]), p_value(one["p"])]
+    return tuple(cells)
+
+
+def p_value(p: float) -> str:
+    """A p value for a cell."""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"

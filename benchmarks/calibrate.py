@@ -1,0 +1,144 @@
+"""Fits the monitor's policy on runs, or measures a fitted one on others: `python -m benchmarks.calibrate --help`."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from meta_agent_rag.agent.calibration import (
+    Calibration,
+    is_satisfied,
+    probability,
+    read_calibration,
+    refuse_fitted_questions,
+)
+from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.errors import InputError
+
+from .calibration_fit import FirstDraft, Fit, Quality, cosine_quality, first_drafts, fit, quality
+from .past_run import PastRun, past_run
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+@reporting
+def main(  # options of a command
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders, by path or name.")],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where the fitted policy goes (YAML).")] = None,
+    evaluate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Measure this fitted policy on the runs instead.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="The method whose first drafts are taken.")] = "metarag",
+    threshold: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Chance of being right that satisfies (default: the break-even point)."),
+    ] = None,
+    output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Fit what MONITOR_POLICY=calibrated reads on first drafts of runs, or measure it on questions it never saw."""
+    if (out is None) is (evaluate is None) or (evaluate is not None and threshold is not None):
+        raise InputError("Give --out FILE to fit (with --threshold, if you like), or --evaluate FILE to measure.")
+    found = [past_run(run, output_dir) for run in runs]
+    drafts = [draft for run in found for draft in first_drafts(run, method)]
+    encoder, cosine = _shared(found, "monitor_encoder"), _shared(found, "monitor_similarity_threshold")
+    if evaluate is not None:
+        measured = [_evaluated(evaluate, drafts, encoder), cosine_quality(drafts, float(cosine))]
+        _show(drafts, measured, as_json=as_json)
+        return
+    assert out is not None
+    fitted = fit(drafts, encoder=encoder, runs=[run.name for run in found], method=method, threshold=threshold)
+    _write(out, fitted.calibration)
+    _show(drafts, [fitted.quality, cosine_quality(drafts, float(cosine))], as_json=as_json, fitted=fitted, out=out)
+
+
+def _shared(runs: Sequence[PastRun], setting: str) -> Any:
+    values = {run.setting(setting) for run in runs}
+    if len(values) > 1:
+        raise InputError(
+            f"The runs differ in {setting.upper()} ({', '.join(sorted(map(repr, values)))}); give runs with the same."
+        )
+    return values.pop()
+
+
+def _evaluated(file: Path, drafts: Sequence[FirstDraft], encoder: str) -> Quality:
+    calibration = read_calibration(file)
+    for dataset in dict.fromkeys(draft.dataset for draft in drafts):
+        refuse_fitted_questions(calibration, dataset, [draft.id for draft in drafts if draft.dataset == dataset])
+    if calibration.encoder != encoder:
+        raise InputError(
+            f"The calibration {file.name!r} was fitted with the encoder {calibration.encoder!r}, and the runs measured "
+            f"with {encoder!r}; give runs with that encoder."
+        )
+    chances = [probability(draft.signals, calibration) for draft in drafts]
+    satisfied = [is_satisfied(draft.signals, calibration) for draft in drafts]
+    return quality(f"{file.name}, from {calibration.threshold:g}", drafts, chances, chances, satisfied)
+
+
+def _write(out: Path, calibration: Calibration) -> None:
+    """Write a whole file, or leave the old one."""
+    text = yaml.safe_dump(calibration.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    unfinished.write_text(f"# Fitted by `python -m benchmarks.calibrate`; read by MONITOR_POLICY=calibrated.\n{text}")
+    os.replace(unfinished, out)
+
+
+def _show(
+    drafts: Sequence[FirstDraft],
+    measured: Sequence[Quality],
+    *,
+    as_json: bool,
+    fitted: Fit | None = None,
+    out: Path | None = None,
+) -> None:
+    right = sum(draft.right for draft in drafts)
+    if as_json:
+        made = {} if fitted is None else {"out": str(out), "threshold": fitted.calibration.threshold}
+        counted = {} if fitted is None else {"repairs": asdict(fitted.repairs)}
+        print_json({"n": len(drafts), "right": right, **made, **counted, "monitors": [asdict(one) for one in measured]})
+        return
+    say(f"{len(drafts)} first drafts, {right} of them right.")
+    if fitted is not None:
+        _say_threshold(fitted)
+    _table(measured)
+    if fitted is not None:
+        say(f"\nWritten: {out}\nUse it with MONITOR_POLICY=calibrated MONITOR_CALIBRATION={out}, on other questions.")
+
+
+def _say_threshold(fitted: Fit) -> None:
+    happened, line = fitted.repairs, fitted.calibration.threshold
+    say(
+        f"Repairs fixed {happened.fixed} of {happened.wrong} wrong drafts and broke {happened.broken} of "
+        f"{happened.right} right ones:"
+    )
+    say(f"they pay where the chance of being right is below {happened.break_even:.3f}. Threshold: {line:g}.")
+
+
+def _table(measured: Sequence[Quality]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from meta_agent_rag.cli.command import plain
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False)
+    for cell in ("monitor", "AUROC", "ECE", "fires", "on wrong", "on right"):
+        table.add_column(cell)
+    for one in measured:
+        area = "-" if one.auroc is None else f"{one.auroc:.3f}"
+        shares = ("-" if share is None else f"{share:.0%}" for share in (one.fires, one.catches, one.disturbs))
+        table.add_row(plain(one.name), area, f"{one.ece:.3f}", *shares)
+    console = Console(highlight=False)
+    console.print()
+    console.print(table)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,114 @@
+"""Compares two methods, runs or files of predictions, question by question: `python -m benchmarks.compare --help`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.errors import InputError
+
+from .comparison import compare
+from .comparison_words import as_json, markdown, show
+from .datasets import load_questions
+from .past_run import PastRun, past_run
+from .sides import Side, file_side, run_side
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+_DEFAULT_DATASET = "hotpotqa"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """The questions that files of predictions answer."""
+
+    dataset: str | None
+    data_file: Path | None
+    aliases: Path | None
+
+
+@app.command()
+@reporting
+def main(  # options of a command
+    first: Annotated[str, typer.Argument(metavar="A", help="A run folder (path or name), or a file of predictions.")],
+    second: Annotated[
+        str | None, typer.Argument(metavar="B", help="The other; without it, two methods of A are compared.")
+    ] = None,
+    method_a: Annotated[str | None, typer.Option(help="The method of A, where its run has several.")] = None,
+    method_b: Annotated[str | None, typer.Option(help="The method of B, where its run has several.")] = None,
+    data_file: Annotated[Path | None, typer.Option(help="The questions that files of predictions answer.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help=f"Their data set (default {_DEFAULT_DATASET}, with a run that run's).")
+    ] = None,
+    aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of intervals and permutations.")] = 42,
+    examples: Annotated[int, typer.Option(min=0, help="Questions won and lost to show on the screen.")] = 5,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as Markdown, with every question.")] = None,
+    output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
+    as_json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say how much B differs from A over the questions that both answered, and whether that is more than chance.
+
+    A file of predictions is a JSON list or JSON Lines of {"id", "prediction"}, or the official {"answer": {id: text}}.
+    """
+    a, b = _sides(
+        first, second, (method_a, method_b), Data(dataset=dataset, data_file=data_file, aliases=aliases), output_dir
+    )
+    found = compare(a, b, seed=seed)
+    if out is not None:
+        out.write_text(markdown(found), encoding="utf-8")
+    if as_json_:
+        print_json(as_json(found))
+        return
+    show(found, examples=examples)
+    if out is not None:
+        say(f"\nWritten: {out}")
+
+
+def _sides(
+    first: str, second: str | None, methods: tuple[str | None, str | None], data: Data, results: Path
+) -> tuple[Side, Side]:
+    if second is None:
+        return _of_one_run(first, methods, results)
+    sources = [_source(one, results) for one in (first, second)]
+    runs = [source.dataset for source in sources if isinstance(source, PastRun)]
+    name = data.dataset or (runs[0] if runs else _DEFAULT_DATASET)
+    a, b = (_side(source, method, name, data) for source, method in zip(sources, methods, strict=True))
+    if (a.source, a.name) == (b.source, b.name):
+        raise InputError(f"A and B are both {a.name!r} of {a.source!r}; name two different ones.")
+    return a, b
+
+
+def _of_one_run(run: str, methods: tuple[str | None, str | None], results: Path) -> tuple[Side, Side]:
+    if Path(run).is_file():
+        raise InputError(f"There is nothing to compare {run!r} with; name a second file or a run.")
+    found = past_run(run, results)
+    names = list(found.methods) if methods == (None, None) else list(methods)
+    if len(names) != 2 or None in names or names[0] == names[1]:
+        raise InputError(
+            f"To compare within the run {found.name!r}, name two of its methods ({', '.join(found.methods)}) with "
+            "--method-a and --method-b; or give a second run."
+        )
+    return run_side(found, names[0]), run_side(found, names[1])
+
+
+def _source(given: str, results: Path) -> PastRun | Path:
+    return Path(given) if Path(given).is_file() else past_run(given, results)
+
+
+def _side(source: PastRun | Path, method: str | None, dataset: str, data: Data) -> Side:
+    if isinstance(source, PastRun):
+        return run_side(source, method)
+    if method is not None:
+        raise InputError(
+            f"{str(source)!r} is a file of predictions, of one method; leave --method-a and -b out for it."
+        )
+    if data.data_file is None and data.dataset is None:
+        raise InputError(f"{str(source)!r} holds no questions; name them with --data-file, or --dataset.")
+    return file_side(source, load_questions(dataset, data_file=data.data_file, aliases_file=data.aliases), dataset)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,54 @@
+"""Steps first, then the answer that follows from them, in one call over the evidence of one retrieval.
+
+The paper shows worked examples and no evidence; here an instruction asks for the steps, and the evidence
+is that of `standard_rag`, so that the two differ in the steps alone.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.messages import messages
+from meta_agent_rag.agent.packing import Packed
+from meta_agent_rag.agent.replies import ReplyModel, Short
+from meta_agent_rag.llm.exchange import Sampling
+
+from .inquiry import Inquiry
+from .method import Method, Task
+
+_GREEDY = Sampling()
+
+
+class ChainReply(ReplyModel):
+    """A chain of thought and the bare answer at its end."""
+
+    rationale: Annotated[str, Field(json_schema_extra={"maxLength": 900})]
+    short_answer: Short
+
+    @property
+    def text(self) -> str:
+        """The chain as one text; a chain without a word is its answer."""
+        return self.rationale.strip() or self.short_answer
+
+
+async def chain(inquiry: Inquiry, packed: Packed, sampling: Sampling = _GREEDY) -> ChainReply:
+    """One chain of thought over the evidence; other methods draw several, or read with it."""
+    prompt = messages(inquiry.engine.settings, "chain_of_thought", inquiry.task.question, packed)
+    return await inquiry.session.ainvoke("baseline", prompt, ChainReply, sampling=sampling)
+
+
+async def answer(engine: Engine, task: Task) -> Answer:
+    """One retrieval, one chain."""
+    inquiry = Inquiry.of(engine, task)
+    packed = await inquiry.first_evidence()
+    reply = await chain(inquiry, packed)
+    return inquiry.answer(reply.text, reply.short_answer, packed)
+
+
+METHOD = Method(
+    name="chain_of_thought",
+    citation="Wei et al.: Chain-of-Thought Prompting Elicits Reasoning in Large Language Models, NeurIPS 2022, "
+    "arXiv:2201.11903",
+    answer=answer,
+)

@@ -1,0 +1,26 @@
+"""What the model knows by itself: the question alone, without any evidence.
+
+The paper trains a model to answer so; here an instructed one is asked, without examples.
+"""
+
+from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.messages import messages
+
+from .inquiry import AnswerReply, Inquiry
+from .method import Method, Task
+
+
+async def answer(engine: Engine, task: Task) -> Answer:
+    """One call, no retrieval."""
+    inquiry = Inquiry.of(engine, task)
+    prompt = messages(engine.settings, "closed_book", task.question, None)
+    reply = await inquiry.session.ainvoke("baseline", prompt, AnswerReply)
+    return inquiry.answer(reply.answer, reply.short_answer, None)
+
+
+METHOD = Method(
+    name="closed_book",
+    citation="Roberts, Raffel, Shazeer: How Much Knowledge Can You Pack Into the Parameters of a Language Model?, "
+    "EMNLP 2020, arXiv:2002.08910",
+    answer=answer,
+)

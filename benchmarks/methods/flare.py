@@ -1,0 +1,124 @@
+"""Retrieval where the model is unsure of what it is about to write (FLARE-direct).
+
+Retrieve by the question; write the next sentence as a lookahead; where a token's probability is below
+`THETA`, search with the sentence without its tokens below `BETA`, and write it again over what was found;
+else keep it. Thresholds are the paper's for 2WikiMultiHopQA.
+
+Departures: instructions in place of worked examples; what is found is added to the evidence, where the
+paper replaces it for one sentence; at most `SENTENCES` sentences; the short answer comes from one last call
+over the reasoning. An endpoint without log-probabilities makes every sentence unsure, and the notes say so.
+"""
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.messages import messages
+from meta_agent_rag.errors import RefusedError
+from meta_agent_rag.llm.exchange import Reply, Sampling
+from meta_agent_rag.llm.structured import without_thinking
+from meta_agent_rag.prompts import phrase
+
+from .inquiry import Inquiry, concludes, next_sentence
+from .method import Method, Task
+
+THETA = 0.8
+BETA = 0.4
+SENTENCES = 6
+UNMEASURED = "no log-probabilities from this endpoint: every sentence was looked up"
+UNSPELT = "a sentence was looked up whose tokens, as the endpoint reports them, do not spell it"
+_ONE_LINE = Sampling(stop=("\n",))
+_WITH_LOGPROBS = Sampling(stop=("\n",), logprobs=True)
+
+Tokens = Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lookahead:
+    """A sentence, and its tokens with their log-probabilities where they are known."""
+
+    sentence: str
+    tokens: Tokens | None
+
+
+async def answer(engine: Engine, task: Task) -> Answer:
+    """Write the reasoning a sentence at a time, searching where it is unsure; then conclude."""
+    inquiry = Inquiry.of(engine, task)
+    await inquiry.search(task.question)
+    written: list[str] = []
+    for _ in range(SENTENCES):
+        sentence = await _next(inquiry, written)
+        if not sentence:
+            return await inquiry.concluded(written, "no_progress")
+        written.append(sentence)
+        if concludes(sentence):
+            return await inquiry.concluded(written, "concluded")
+    return await inquiry.concluded(written, "max_steps")
+
+
+async def _next(inquiry: Inquiry, written: list[str]) -> str:
+    """The next sentence; written again where the first try is unsure and a search brings something."""
+    ahead = await _look_ahead(inquiry, written)
+    if not ahead.sentence or not unsure(ahead.tokens):
+        return ahead.sentence
+    query = ahead.sentence if ahead.tokens is None else masked(ahead.tokens)
+    if not await inquiry.search(query or inquiry.task.question):
+        return ahead.sentence
+    return (await _look_ahead(inquiry, written)).sentence or ahead.sentence
+
+
+async def _look_ahead(inquiry: Inquiry, written: list[str]) -> _Lookahead:
+    reply = await _continued(inquiry, " ".join(written))
+    sentence = next_sentence(without_thinking(reply.text), written)
+    if reply.tokens is None:
+        inquiry.notes.append(UNMEASURED)
+        return _Lookahead(sentence=sentence, tokens=None)
+    tokens = of_sentence(sentence, reply.tokens)
+    if tokens is None:
+        inquiry.notes.append(UNSPELT)
+    return _Lookahead(sentence=sentence, tokens=tokens)
+
+
+async def _continued(inquiry: Inquiry, reasoning: str) -> Reply:
+    shown = reasoning or phrase("nothing_yet")
+    prompt = messages(
+        inquiry.engine.settings, "next_sentence", inquiry.task.question, inquiry.packed(reasoning), reasoning=shown
+    )
+    if UNMEASURED not in inquiry.notes:
+        with suppress(RefusedError):  # what refuses the plain request too is raised below
+            return await inquiry.session.areply("step", prompt, sampling=_WITH_LOGPROBS)
+    return await inquiry.session.areply("step", prompt, sampling=_ONE_LINE)
+
+
+def of_sentence(sentence: str, tokens: Tokens) -> Tokens | None:
+    """The tokens that spell a sentence of the reply; `None` where they do not spell it."""
+    start = "".join(token for token, _ in tokens).find(sentence)
+    if start < 0:
+        return None
+    kept: list[tuple[str, float]] = []
+    place = 0
+    for token, logprob in tokens:
+        if place < start + len(sentence) and place + len(token) > start:
+            kept.append((token, logprob))
+        place += len(token)
+    return kept
+
+
+def unsure(tokens: Tokens | None) -> bool:
+    """Is a token less probable than `THETA`, or are the probabilities unknown?"""
+    return tokens is None or any(logprob < math.log(THETA) for _, logprob in tokens)
+
+
+def masked(tokens: Tokens) -> str:
+    """The sentence without its tokens below `BETA`; empty where no word is left."""
+    left = "".join(token for token, logprob in tokens if logprob >= math.log(BETA))
+    return " ".join(left.split()) if any(character.isalnum() for character in left) else ""
+
+
+METHOD = Method(
+    name="flare",
+    citation="Jiang et al.: Active Retrieval Augmented Generation, EMNLP 2023, arXiv:2305.06983",
+    answer=answer,
+)

@@ -1,0 +1,160 @@
+"""One question under work by a baseline: its calls, the evidence that it has gathered, and the answer that this makes.
+
+All baselines search, pack and count through it, so that a method's own file shows its algorithm alone.
+"""
+
+import re
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.messages import messages
+from meta_agent_rag.agent.packing import Packed, pack, sentences
+from meta_agent_rag.agent.replies import Line, ReplyModel, Short
+from meta_agent_rag.agent.retrieve import first_evidence
+from meta_agent_rag.agent.state import Draft, Packing, Round, add_found
+from meta_agent_rag.errors import StructuredOutputError
+from meta_agent_rag.grounding.abstention import is_abstention
+from meta_agent_rag.grounding.normalise import normalised
+from meta_agent_rag.llm.client import ModelSession
+from meta_agent_rag.llm.ledger import total
+from meta_agent_rag.prompts import phrase
+from meta_agent_rag.prompts.tokens import estimate_tokens
+from meta_agent_rag.retrieval.guardrails import Dropped
+from meta_agent_rag.retrieval.hybrid import Retrieval
+from meta_agent_rag.retrieval.passage import Found
+
+from .method import Task
+
+SINGLE_PASS = "single_pass"
+_NOTES_TOKENS = 800
+"""Tokens of a method's own notes beside which the evidence keeps its whole budget."""
+_CONCLUSION = re.compile(r"\banswer is\b", re.IGNORECASE)
+
+Said = TypeVar("Said")
+
+
+class AnswerReply(ReplyModel):
+    """An answer and its bare fact."""
+
+    answer: Line
+    short_answer: Short
+
+
+@dataclass(kw_only=True)
+class Inquiry:
+    """The state of one question: `found` only grows, so that a prompt's prefix stays; `rounds` holds full drafts."""
+
+    engine: Engine
+    task: Task
+    session: ModelSession
+    found: tuple[Found, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+    _counted: int = field(default=0, init=False)
+
+    @classmethod
+    def of(cls, engine: Engine, task: Task) -> "Inquiry":
+        """A question before its first call; calls and row go by the task's name."""
+        return cls(engine=engine, task=task, session=engine.model.session(task.id, method=task.name))
+
+    async def first_evidence(self) -> Packed:
+        """What methods that retrieve once answer from: all that is supplied, else the k best for the question."""
+        task, top_k = self.task, self.engine.settings.retrieval_top_k
+        self._add(await first_evidence(task.question, task.evidence, task.retriever, k=top_k))
+        return self.packed()
+
+    async def search(self, query: str, *, at_most: int | None = None) -> tuple[Found, ...]:
+        """The passages that one search adds: k, or `at_most` if that is less, none of them known before."""
+        top_k = self.engine.settings.retrieval_top_k
+        wanted = top_k if at_most is None else min(top_k, at_most)
+        if wanted < 1 or not query.strip():
+            return ()
+        known = frozenset(found.passage.id for found in self.found)
+        return self._add(await self.task.search.retrieve([query], k=wanted, exclude=known))
+
+    def packed(self, beside: str = "") -> Packed:
+        """The evidence as the next prompt shows it; long notes `beside` it take from its budget."""
+        excess = max(estimate_tokens(beside) - _NOTES_TOKENS, 0)
+        return pack(self.found, max(self.engine.model.evidence_tokens() - excess, 0))
+
+    def shown(self, beside: str = "") -> Packed | None:
+        """The same, for methods that start without evidence: `None` as long as there is none."""
+        return self.packed(beside) if self.found else None
+
+    async def unless_malformed(self, call: Awaitable[Said], step: str) -> Said | None:
+        """What a step's call gives; `None`, and a note, where the model twice failed to send its JSON."""
+        try:
+            return await call
+        except StructuredOutputError:
+            self.notes.append(f"{step} was left out: the model did not send the JSON that was asked for")
+            return None
+
+    async def concluded(self, reasoning: Sequence[str], stop_reason: str) -> Answer:
+        """The answer that one last call draws from the reasoning and the evidence so far."""
+        written = "\n".join(reasoning)
+        packed = self.shown(written)
+        shown = written or phrase("nothing_yet")
+        prompt = messages(self.engine.settings, "conclude", self.task.question, packed, reasoning=shown)
+        reply = await self.session.ainvoke("baseline", prompt, AnswerReply)
+        return self.answer(reply.answer, reply.short_answer, packed, stop_reason)
+
+    def draft(self, text: str, short_answer: str, packed: Packed | None, *, satisfied: bool = False) -> None:
+        """Close a round with a full draft; the calls since the last one are its own."""
+        spent = total(self.session.rows[self._counted :])
+        self._counted = len(self.session.rows)
+        one = Round(
+            index=len(self.rounds),
+            packing=packed.packing if packed is not None else Packing(),
+            draft=Draft(answer=text, short_answer=short_answer, abstained=is_abstention(short_answer)),
+            evidence_ids=tuple(found.passage.id for found in self.found),
+            satisfied=satisfied,
+            calls=spent.calls,
+            cost_usd=spent.cost_usd,
+        )
+        self.rounds.append(one)
+
+    def answer(self, text: str, short_answer: str, packed: Packed | None, stop_reason: str = SINGLE_PASS) -> Answer:
+        """A last draft, and the answer that it is."""
+        self.draft(text, short_answer, packed)
+        return self.last(stop_reason)
+
+    def last(self, stop_reason: str) -> Answer:
+        """The last draft as the answer."""
+        final = self.rounds[-1]
+        return Answer(
+            question=self.task.question,
+            text=final.draft.answer,
+            short_answer=final.draft.short_answer,
+            stop_reason=stop_reason,
+            chosen=final.index,
+            rounds=tuple(self.rounds),
+            evidence=self.found,
+            dropped=self.dropped,
+            calls=tuple(self.session.rows),
+            notes=tuple(dict.fromkeys(self.notes)),
+        )
+
+    def _add(self, retrieval: Retrieval) -> tuple[Found, ...]:
+        before = len(self.found)
+        self.found = add_found(self.found, retrieval.found)
+        self.dropped = (*self.dropped, *retrieval.dropped)
+        return self.found[before:]
+
+
+def next_sentence(text: str, written: Sequence[str]) -> str:
+    """The first sentence of a continuation; empty where there is none, or where it says what was `written` before."""
+    first = next((sentence.strip() for sentence in sentences(text.strip()) if sentence.strip()), "")
+    known = {normalised(sentence) for sentence in written}
+    return "" if normalised(first) in {"", *known} else first
+
+
+def concludes(sentence: str) -> bool:
+    """Does a sentence end a chain of thought, in the words by which FLARE and IRCoT tell it?
+
+    >>> concludes("So the answer is Oslo."), concludes("Mira Holt was born in Oslo.")
+    (True, False)
+    """
+    return _CONCLUSION.search(sentence) is not None

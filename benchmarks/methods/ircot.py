@@ -1,0 +1,67 @@
+"""Retrieval interleaved with a chain of thought: each sentence of the chain is the next query.
+
+Retrieve by the question; write the chain's next sentence; retrieve by it; and so on until a sentence says
+that "the answer is", or the limits are reached. A reader then answers over all that was collected, from
+scratch: the chain serves retrieval alone. As in the paper at most 15 passages are collected.
+
+Departures: instructions in place of worked examples, `chain_of_thought`'s prompt as the reader, at most
+five sentences where the paper allows eight, and the chain ends once it can collect nothing more.
+"""
+
+from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.messages import messages
+from meta_agent_rag.llm.exchange import Sampling
+from meta_agent_rag.prompts import phrase
+
+from .chain_of_thought import chain
+from .inquiry import Inquiry, concludes, next_sentence
+from .method import Method, Task
+
+PASSAGES = 15
+SENTENCES = 5
+_ONE_LINE = Sampling(stop=("\n",))
+
+
+async def answer(engine: Engine, task: Task) -> Answer:
+    """Collect passages along a chain of thought, then read them."""
+    inquiry = Inquiry.of(engine, task)
+    stop_reason = await _collect(inquiry)
+    packed = inquiry.packed()
+    reply = await chain(inquiry, packed)
+    return inquiry.answer(reply.text, reply.short_answer, packed, stop_reason)
+
+
+async def _collect(inquiry: Inquiry) -> str:
+    """Search along the chain, and say why it ended."""
+    query, written = inquiry.task.question, list[str]()
+    while True:
+        brought = await inquiry.search(query, at_most=PASSAGES - len(inquiry.found))
+        if written and not brought:
+            return "nothing_new"
+        if len(inquiry.found) >= PASSAGES:
+            return "max_passages"
+        if len(written) == SENTENCES:
+            return "max_steps"
+        query = await _next(inquiry, written)
+        if not query:
+            return "no_progress"
+        written.append(query)
+        if concludes(query):
+            return "concluded"
+
+
+async def _next(inquiry: Inquiry, written: list[str]) -> str:
+    reasoning = " ".join(written)
+    shown = reasoning or phrase("nothing_yet")
+    prompt = messages(
+        inquiry.engine.settings, "next_sentence", inquiry.task.question, inquiry.packed(reasoning), reasoning=shown
+    )
+    return next_sentence(await inquiry.session.ainvoke("step", prompt, sampling=_ONE_LINE), written)
+
+
+METHOD = Method(
+    name="ircot",
+    citation="Trivedi, Balasubramanian, Khot, Sabharwal: Interleaving Retrieval with Chain-of-Thought Reasoning for "
+    "Knowledge-Intensive Multi-Step Questions, ACL 2023, arXiv:2212.10509",
+    answer=answer,
+)

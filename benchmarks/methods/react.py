@@ -1,0 +1,121 @@
+"""Thought, action and observation in turn: search, look up a string in what was found, or finish.
+
+At most `STEPS` steps, the paper's limit for HotpotQA. It starts without any evidence.
+
+Departures: an instruction in place of worked examples; `search` is the retriever that all methods share,
+where the paper opens a Wikipedia page by name; `lookup` goes through all that was found so far; a run that
+is out of steps, or repeats itself after it was told so, is made to answer by one last call.
+"""
+
+from dataclasses import dataclass
+from html import escape
+from typing import Annotated
+
+from pydantic import Field
+
+from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.messages import messages
+from meta_agent_rag.agent.packing import Packed, sentences
+from meta_agent_rag.agent.replies import ReplyModel
+from meta_agent_rag.grounding.normalise import normalised
+from meta_agent_rag.prompts import phrase
+
+from .inquiry import Inquiry
+from .method import Method, Task
+
+STEPS = 7
+_ACTIONS = ("search", "lookup", "finish")
+
+
+class _Reply(ReplyModel):
+    thought: Annotated[str, Field(json_schema_extra={"maxLength": 240})]
+    action: Annotated[str, Field(json_schema_extra={"enum": list(_ACTIONS)})]
+    argument: Annotated[str, Field(json_schema_extra={"maxLength": 120})]
+
+    @property
+    def act(self) -> tuple[str, str]:
+        """Action and argument, so that the same ones are equal."""
+        return self.action.strip().lower(), normalised(self.argument)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    reply: _Reply
+    observation: str
+
+    def lines(self, number: int) -> str:
+        """The step as later prompts show it."""
+        thought, action, argument = (" ".join(part.split()) for part in vars(self.reply).values())
+        did = f"{action}[{argument}]"
+        return f"Thought {number}: {thought}\nAction {number}: {did}\nObservation {number}: {self.observation}"
+
+
+async def answer(engine: Engine, task: Task) -> Answer:
+    """Act and observe until the model finishes; then that is the answer, else what one last call says."""
+    inquiry = Inquiry.of(engine, task)
+    steps: list[_Step] = []
+    while len(steps) < STEPS:
+        trajectory = _trajectory(steps)
+        packed = inquiry.shown("\n".join(trajectory))
+        shown = "\n".join(trajectory) or phrase("nothing_yet")
+        prompt = messages(engine.settings, "react", task.question, packed, trajectory=shown)
+        reply = await inquiry.unless_malformed(inquiry.session.ainvoke("step", prompt, _Reply), "a step")
+        if reply is None:
+            return await inquiry.concluded(trajectory, "unreadable_step")
+        if reply.act[0] == "finish" and reply.act[1]:
+            short = reply.argument.strip()
+            return inquiry.answer(reply.thought.strip() or short, short, packed, "finished")
+        observation = await _observed(inquiry, reply, steps, packed)
+        if steps and steps[-1].observation == observation and steps[-1].reply.act == reply.act:
+            return await inquiry.concluded(trajectory, "no_progress")
+        steps.append(_Step(reply=reply, observation=observation))
+    return await inquiry.concluded(_trajectory(steps), "max_steps")
+
+
+def _trajectory(steps: list[_Step]) -> list[str]:
+    return [step.lines(number) for number, step in enumerate(steps, start=1)]
+
+
+async def _observed(inquiry: Inquiry, reply: _Reply, steps: list[_Step], packed: Packed | None) -> str:
+    """Do what a reply says, and what comes of it; a fault of the model is an observation too."""
+    action, argument = reply.act
+    before = sum(step.reply.act == reply.act for step in steps)
+    if action not in _ACTIONS:
+        return phrase("unknown_action")
+    if not argument:
+        return phrase("action_without_argument")
+    if action == "lookup":
+        return _looked_up(reply.argument, before, packed)
+    if before:
+        return phrase("action_repeated")
+    found = await inquiry.search(reply.argument.strip())
+    if not found:
+        return phrase("nothing_found")
+    return f"{phrase('passages_added')} {'; '.join(one.passage.title or one.passage.id for one in found)}"
+
+
+def _looked_up(wanted: str, before: int, packed: Packed | None) -> str:
+    """The next sentence of the evidence that holds a string: the first, the second when asked again."""
+    held = matches(wanted, packed)
+    if before >= len(held):
+        return phrase("no_more_results")
+    return f"(Result {before + 1} / {len(held)}) {held[before]}"
+
+
+def matches(wanted: str, packed: Packed | None) -> list[str]:
+    """The sentences of the packed evidence that hold a string, case aside, each marked as its passage."""
+    plain = " ".join(wanted.lower().split())
+    held: list[str] = []
+    for number, text in enumerate(packed.texts if packed is not None else (), start=1):
+        body = " ".join(text.partition("\n")[2].split())
+        if plain in body.lower():
+            fitting = [sentence.strip() for sentence in sentences(body) if plain in sentence.lower()]
+            held += [f'<passage n="{number}">{escape(sentence, quote=False)}</passage>' for sentence in fitting]
+    return held
+
+
+METHOD = Method(
+    name="react",
+    citation="Yao et al.: ReAct: Synergizing Reasoning and Acting in Language Models, ICLR 2023, arXiv:2210.03629",
+    answer=answer,
+)

@@ -1,0 +1,88 @@
+"""Trials with a memory: a failed trial is reflected on in words, which the next trial reads.
+
+A trial is a chain of thought over the evidence of one retrieval. At most `TRIALS` trials, and at most
+`MEMORY` reflections kept, as in the paper; the last trial's answer counts.
+
+Departures: the paper's evaluator knows the gold answer on HotpotQA. No method here may see it, so the model
+judges its own trial, which is harder. Instructions take the place of worked examples.
+"""
+
+from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.messages import messages
+from meta_agent_rag.agent.packing import Packed
+from meta_agent_rag.agent.replies import Line, ReplyModel
+
+from .chain_of_thought import ChainReply, chain
+from .inquiry import Inquiry
+from .method import Method, Task
+
+TRIALS = 3
+MEMORY = 3
+
+
+class _Verdict(ReplyModel):
+    reason: Line
+    correct: bool
+
+
+class _Reflection(ReplyModel):
+    reflection: Line
+
+
+async def answer(engine: Engine, task: Task) -> Answer:
+    """Try, judge, reflect, and try again."""
+    inquiry = Inquiry.of(engine, task)
+    packed = await inquiry.first_evidence()
+    memory: list[str] = []
+    trial = await chain(inquiry, packed)
+    for _ in range(TRIALS - 1):
+        verdict = await _judged(inquiry, packed, trial)
+        inquiry.draft(trial.text, trial.short_answer, packed, satisfied=verdict is not None and verdict.correct)
+        if verdict is None:
+            return inquiry.last("unreadable_step")
+        if verdict.correct:
+            return inquiry.last("satisfied")
+        again = await _tried_again(inquiry, packed, trial, verdict, memory)
+        if again is None:
+            return inquiry.last("unreadable_step")
+        trial = again
+    return inquiry.answer(trial.text, trial.short_answer, packed, "max_trials")
+
+
+async def _judged(inquiry: Inquiry, packed: Packed, trial: ChainReply) -> _Verdict | None:
+    prompt = messages(
+        inquiry.engine.settings,
+        "self_evaluation",
+        inquiry.task.question,
+        packed,
+        trial=trial.text,
+        short=trial.short_answer,
+    )
+    call = inquiry.session.ainvoke("step", prompt, _Verdict, round_=len(inquiry.rounds))
+    return await inquiry.unless_malformed(call, "a self-evaluation")
+
+
+async def _tried_again(
+    inquiry: Inquiry, packed: Packed, trial: ChainReply, verdict: _Verdict, memory: list[str]
+) -> ChainReply | None:
+    """Reflect on a failed trial, remember that, and try once more; `None` where either cannot be read."""
+    settings, question, round_ = inquiry.engine.settings, inquiry.task.question, len(inquiry.rounds)
+    values = {"trial": trial.text, "short": trial.short_answer, "reason": verdict.reason}
+    prompt = messages(settings, "reflection", question, packed, **values)
+    call = inquiry.session.ainvoke("step", prompt, _Reflection, round_=round_)
+    learnt = await inquiry.unless_malformed(call, "a reflection")
+    if learnt is None:
+        return None
+    memory.append(learnt.reflection)
+    kept = "\n".join(f"- {reflection}" for reflection in memory[-MEMORY:])
+    prompt = messages(settings, "reflexion", question, packed, reflections=kept)
+    again = inquiry.session.ainvoke("baseline", prompt, ChainReply, round_=round_)
+    return await inquiry.unless_malformed(again, "a trial")
+
+
+METHOD = Method(
+    name="reflexion",
+    citation="Shinn et al.: Reflexion: Language Agents with Verbal Reinforcement Learning, NeurIPS 2023, "
+    "arXiv:2303.11366",
+    answer=answer,
+)

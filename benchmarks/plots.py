@@ -1,0 +1,157 @@
+"""Plots for screen and print: colours that colour-blind readers can tell apart, and a second cue beside every colour.
+
+Colours: Okabe and Ito, "Color Universal Design", 2008 (https://jfly.uni-koeln.de/color/). Bars are told apart by
+hatches as well, lines and points by markers, so that a black-and-white print loses nothing.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h", "d")
+_STYLES = ("-", "--", "-.", ":")
+_DPI = 150
+
+Point: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """A plot by the name of its file; `draw` gets an empty figure. `title` also describes it to who cannot see it."""
+
+    name: str
+    title: str
+    draw: Callable[["Figure"], None]
+    width: float = 7.0
+    height: float = 4.0
+
+
+def save(plot: Plot, folder: Path) -> Path:
+    """Draw a plot into `FOLDER/NAME.png`, whole or not at all; raises whatever the drawing raises."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(plot.width, plot.height), layout="constrained")
+    plot.draw(figure)
+    figure.suptitle(plot.title, fontsize="medium")
+    folder.mkdir(exist_ok=True)
+    path, unfinished = folder / f"{plot.name}.png", folder / f".{plot.name}.unfinished"
+    # without the drawing library's name and version, the same figures give the same bytes everywhere
+    figure.savefig(unfinished, format="png", dpi=_DPI, metadata={"Software": None})
+    os.replace(unfinished, path)
+    return path
+
+
+def cue(sequence: Sequence[str], index: int) -> str:
+    """The index-th colour, hatch or marker, from the start again where there are not as many."""
+    return sequence[index % len(sequence)]
+
+
+def lines(axes: "Axes", curves: Mapping[str, Sequence[Point]], *, steps: bool = False) -> None:
+    """A line a curve, each with its own colour, dashes and markers; a curve of one point is a marker."""
+    for index, (label, points) in enumerate(curves.items()):
+        across, up = [point[0] for point in points], [point[1] for point in points]
+        axes.plot(
+            across,
+            up,
+            label=label,
+            color=cue(COLOURS, index),
+            linestyle=cue(_STYLES, index),
+            marker=cue(MARKERS, index),
+            markevery=max(1, len(points) // 8),
+            markersize=5,
+            drawstyle="steps-pre" if steps else "default",
+        )
+
+
+def scatter(axes: "Axes", points: Mapping[str, tuple[float, float, float, float] | None]) -> None:
+    """A marker a label at (across, up) with a bar from low to high; `None` keeps a label's look and shows nothing."""
+    for index, (label, point) in enumerate(points.items()):
+        if point is None:
+            continue
+        across, up, low, high = point
+        axes.errorbar(
+            [across],
+            [up],
+            yerr=[[max(0.0, up - low)], [max(0.0, high - up)]],
+            label=label,
+            color=cue(COLOURS, index),
+            marker=cue(MARKERS, index),
+            markeredgecolor="black",
+            markersize=8,
+            elinewidth=0.8,
+            linestyle="none",
+        )
+
+
+def stacked_bars(axes: "Axes", names: Sequence[str], parts: Mapping[str, Sequence[float]]) -> None:
+    """A bar a name, its parts on top of one another and told apart by colour and hatch."""
+    base = [0.0] * len(names)
+    for index, (label, heights) in enumerate(parts.items()):
+        axes.bar(
+            range(len(names)),
+            list(heights),
+            bottom=base,
+            label=label,
+            color=cue(COLOURS, index),
+            hatch=cue(HATCHES, index),
+            edgecolor="black",
+            linewidth=0.6,
+        )
+        base = [low + high for low, high in zip(base, heights, strict=True)]
+    axes.set_xticks(range(len(names)), list(names), rotation=30, ha="right", fontsize="small")
+
+
+def intervals(axes: "Axes", names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float, float]]]) -> None:
+    """A row a name from the top, and for each series a marker at (value, low, high) with its interval."""
+    for index, (label, values) in enumerate(series.items()):
+        shift = 0.3 * (index - (len(series) - 1) / 2)
+        rows = [place + shift for place in range(len(names))]
+        axes.errorbar(
+            [value for value, _, _ in values],
+            rows,
+            xerr=[
+                [max(0.0, value - low) for value, low, _ in values],
+                [max(0.0, high - value) for value, _, high in values],
+            ],
+            label=label,
+            color=cue(COLOURS, index),
+            marker=cue(MARKERS, index),
+            linestyle="none",
+            capsize=3,
+        )
+    axes.set_yticks(range(len(names)), list(names))
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+
+
+def ranges(axes: "Axes", names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
+    """A row a name from the top, with a marker for each series and a thin line through them."""
+    for place in range(len(names)):
+        ends = [values[place] for values in series.values()]
+        axes.plot([min(ends), max(ends)], [place, place], color="grey", linewidth=0.8, zorder=1)
+    for index, (label, values) in enumerate(series.items()):
+        axes.plot(
+            list(values),
+            range(len(names)),
+            label=label,
+            color=cue(COLOURS, index),
+            marker=cue(MARKERS, index),
+            markeredgecolor="black",
+            linestyle="none",
+        )
+    axes.set_yticks(range(len(names)), list(names))
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+
+
+def legend(axes: "Axes", *, columns: int = 1) -> None:
+    """The legend beside the axes, so that it hides nothing."""
+    axes.legend(fontsize="small", ncols=columns, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

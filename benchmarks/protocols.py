@@ -1,0 +1,171 @@
+"""Protocols of `protocols.yaml`: what makes rows comparable, and how two of them differ.
+
+>>> protocol_named("musique_gold_500").n
+500
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Self, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import ValidationError as FileError
+
+from meta_agent_rag.errors import DataFileError, UnknownNameError
+
+from .config import Mode
+
+SCORER = "HotpotQA's official script"
+T = TypeVar("T")
+_FILE = Path(__file__).with_name("protocols.yaml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """How figures on a data set were measured; `None` where a source does not tell.
+
+    `evidence` is a key of `evidence` in `protocols.yaml`, or words of its own; `pooled_questions` says how many
+    questions' paragraphs were put together, where they were. `aliases` tells whether answers were scored with
+    aliases: for ours `None` where the data set has none. `seed` is that of the draw, where there was one, and
+    `rounds` the number of repairs that a looping method may make.
+    """
+
+    dataset: str
+    split: str | None = None
+    evidence: str | None = None
+    sample: str | None = None
+    seed: int | None = None
+    n: int | None = None
+    scorer: str | None = None
+    aliases: bool | None = None
+    model: str | None = None
+    rounds: int | None = None
+    pooled_questions: int | None = None
+
+    def aspects(self) -> dict[str, str | None]:
+        """Each aspect in words."""
+        drawn = "" if self.seed is None else f", seed {self.seed}"
+        return {
+            "data set": self.dataset,
+            "split": self.split,
+            "evidence": evidence_words(self.evidence, self.pooled_questions),
+            "questions": None if self.n is None else f"{self.n:,}",
+            "sample": None if self.sample is None else f"{self.sample}{drawn}",
+            "scorer": self.scorer,
+            "aliases": None if self.aliases is None else "with" if self.aliases else "without",
+            "model": self.model,
+            "rounds": None if self.rounds is None else str(self.rounds),
+        }
+
+
+class RunProtocol(BaseModel):
+    """A protocol of ours: what `--protocol NAME` stands for. `aliases` tells that a file of aliases is needed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dataset: str = Field(min_length=1)
+    mode: Mode
+    n: PositiveInt | None = None
+    limit: str | None = None
+    seed: NonNegativeInt = 42
+    aliases: bool = False
+
+    @model_validator(mode="after")
+    def _one_sample(self) -> Self:
+        if (self.n is None) == (self.limit is None):
+            raise ValueError("give either n or limit")
+        return self
+
+
+class PublishedProtocol(BaseModel):
+    """The protocol of a published table, whatever the data set; `aliases` lists those scored with aliases."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    split: str | None = None
+    evidence: str | None = None
+    sample: str | None = None
+    seed: NonNegativeInt | None = None
+    n: PositiveInt | None = None
+    scorer: str | None = None
+    aliases: tuple[str, ...] | None = None
+    model: str | None = None
+    rounds: NonNegativeInt | None = None
+    pooled_questions: PositiveInt | None = None
+
+    def on(self, dataset: str) -> Protocol:
+        """The protocol on one data set."""
+        aliases = None if self.aliases is None else dataset in self.aliases
+        return Protocol(dataset=dataset, **{**self.model_dump(), "aliases": aliases})
+
+
+class _Protocols(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    evidence: Mapping[str, str]
+    published: Mapping[str, PublishedProtocol]
+    runs: Mapping[str, RunProtocol]
+
+    @model_validator(mode="after")
+    def _known_evidence(self) -> Self:
+        for name, protocol in self.published.items():
+            if protocol.evidence is not None and protocol.evidence not in self.evidence:
+                raise ValueError(f"{name}: {protocol.evidence!r} is not among the kinds of evidence")
+        return self
+
+
+def protocol_named(name: str) -> RunProtocol:
+    """The protocol of ours with this name; raises `UnknownNameError`."""
+    return _named("protocol", name, _protocols().runs)
+
+
+def protocol_names() -> tuple[str, ...]:
+    """The names of all protocols of ours, in the order of the file."""
+    return tuple(_protocols().runs)
+
+
+def published_protocol(name: str, dataset: str) -> Protocol:
+    """The protocol that a group of `published.yaml` names, on one data set; raises `UnknownNameError`."""
+    return _named("published protocol", name, _protocols().published).on(dataset)
+
+
+def differences(theirs: Protocol, ours: Protocol) -> list[str]:
+    """Say in what figures were measured otherwise than ours; empty where the two compare.
+
+    What a source does not tell counts as a difference, named at the end. Aliases do not count where
+    the data set has none.
+    """
+    measured, other = ours.aspects(), theirs.aspects()
+    pairs = [(aspect, other[aspect], words) for aspect, words in measured.items() if words is not None]
+    told = [
+        f"{aspect}: {published}, ours {words}"
+        for aspect, published, words in pairs
+        if published is not None and published.casefold() != words.casefold()
+    ]
+    untold = [aspect for aspect, published, _ in pairs if published is None]
+    return told + ([f"not told: {', '.join(untold)}"] if untold else [])
+
+
+def evidence_words(kind: str | None, pooled: int | None) -> str | None:
+    """A kind of evidence in words."""
+    if kind is None:
+        return None
+    words = _protocols().evidence.get(kind, kind)
+    return words.replace("{pooled_questions}", "many" if pooled is None else f"{pooled:,}")
+
+
+def _named(kind: str, name: str, known: Mapping[str, T]) -> T:
+    if name not in known:
+        raise UnknownNameError(kind, name, list(known))
+    return known[name]
+
+
+@cache
+def _protocols() -> _Protocols:
+    try:
+        return _Protocols.model_validate(yaml.safe_load(_FILE.read_text(encoding="utf-8")))
+    except (yaml.YAMLError, FileError) as error:
+        raise DataFileError(f"{_FILE.name} is malformed: {error}") from None

@@ -1,0 +1,65 @@
+"""Published figures beside ours: in one table only where the protocol is the same, else apart, under what differs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..protocols import Protocol, differences
+from ..published import PublishedRow, published_rows
+from ..tables import Cells, Table, number, with_interval
+
+_HEAD: Cells = ("published", "EM", "F1", "prec.", "rec.")
+
+
+def same_protocol(ours: Protocol, methods: Mapping[str, Mapping[str, Any]]) -> Table | None:
+    """Our rows and the published ones of the same protocol, in one table; `None` where nobody published such."""
+    rows = [row for row in published_rows(ours.dataset) if not differences(row.protocol, ours)]
+    if not rows:
+        return None
+    own: list[Cells] = [
+        (
+            name,
+            with_interval(figures["em"], figures["em_ci95"]),
+            with_interval(figures["f1"], figures["f1_ci95"]),
+            number(figures["precision"]),
+            number(figures["recall"]),
+            "this run",
+        )
+        for name, figures in methods.items()
+    ]
+    theirs = [(*_cells(row), row.source) for row in rows]
+    title = "Ours and published figures of the same protocol, percent"
+    return Table(name="same-protocol", title=title, head=("method", *_HEAD[1:], "source"), rows=[*own, *theirs])
+
+
+def other_protocols(ours: Protocol) -> list[Table]:
+    """Published figures of other protocols, a table for each way of differing; `note` says which."""
+    groups: dict[tuple[str, ...], list[PublishedRow]] = {}
+    for row in published_rows(ours.dataset):
+        if differing := differences(row.protocol, ours):
+            groups.setdefault(tuple(differing), []).append(row)
+    return [
+        Table(
+            name=f"published-{place}",
+            title=f"Published, not comparable: {'; '.join(differing)}",
+            head=_HEAD,
+            rows=[_cells(row) for row in rows],
+            note=_sources(rows),
+        )
+        for place, (differing, rows) in enumerate(groups.items(), start=1)
+    ]
+
+
+def _sources(rows: Sequence[PublishedRow]) -> str:
+    told = (f"{row.source} ({row.note})" if row.note else row.source for row in rows)
+    return f"Source: {'; '.join(dict.fromkeys(told))}."
+
+
+def _cells(row: PublishedRow) -> Cells:
+    return (row.name, number(row.em), number(row.f1), number(row.precision), number(row.recall))
+
+
+def aspects(differing: Sequence[str]) -> str:
+    """The names of what differs, without the values."""
+    return ", ".join(
+        one.partition(":")[2].strip() if one.startswith("not told") else one.partition(":")[0] for one in differing
+    )

@@ -1,0 +1,103 @@
+"""`report.md`, with its plots as PNG and its tables as CSV and LaTeX beside it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from meta_agent_rag.llm.opening import described
+from meta_agent_rag.llm.providers import choose_provider
+
+from ..arms import Arm
+from ..config import RunConfig
+from ..plots import Plot, save
+from ..protocols import Protocol
+from ..run_folder import REPORT, RunFolder
+from ..tables import as_csv, as_latex, as_markdown
+from .headline import completeness, headline
+from .sections import Section, sections
+
+PLOTS, TABLES = "plots", "tables"
+
+
+def write_report(
+    folder: RunFolder,
+    config: RunConfig,
+    summary: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    arms: Sequence[Arm],
+    ours: Protocol,
+) -> None:
+    """Write `report.md`, `plots/*.png`, `tables/*.csv` and `tables/*.tex` into a run's folder.
+
+    A plot that cannot be drawn is named in the report with the reason; nothing else is lost.
+    """
+    parts = sections(summary, rows, arms=arms, ours=ours)
+    for table in (table for section in parts for table in section.tables):
+        _write(folder.path / TABLES / f"{table.name}.csv", as_csv(table))
+        _write(folder.path / TABLES / f"{table.name}.tex", as_latex(table) + "\n")
+    drawn = {plot.name: _drawn(plot, folder.path / PLOTS) for section in parts for plot in section.plots}
+    folder.write_text(REPORT, document(config, summary, parts, ours, drawn))
+
+
+def markdown(
+    config: RunConfig,
+    summary: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    ours: Protocol,
+    arms: Sequence[Arm] = (),
+) -> str:
+    """The text of `report.md` alone, without plots."""
+    return document(config, summary, sections(summary, rows, arms=arms, ours=ours), ours, {})
+
+
+def document(
+    config: RunConfig, summary: Mapping[str, Any], parts: Sequence[Section], ours: Protocol, drawn: Mapping[str, str]
+) -> str:
+    """Put a report together; `drawn` holds for each plot why it could not be drawn, or nothing."""
+    opening = [headline(summary), completeness(summary), _setting(config, summary), _protocol(ours)]
+    return "\n\n".join(part for part in [*opening, *(_text(section, drawn) for section in parts)] if part) + "\n"
+
+
+def _setting(config: RunConfig, summary: Mapping[str, Any]) -> str:
+    model = config.model_words or described(choose_provider(config.settings), config.settings)
+    return f"Data set {config.dataset}, mode {config.mode}, {summary['n']} questions; model {model}."
+
+
+def _protocol(ours: Protocol) -> str:
+    told = "; ".join(f"{aspect}: {words}" for aspect, words in ours.aspects().items() if words is not None)
+    return f"Protocol: {told}."
+
+
+def _text(section: Section, drawn: Mapping[str, str]) -> str:
+    parts = [f"## {section.title}", section.text]
+    for table in section.tables:
+        parts += [f"**{table.title}**", as_markdown(table), table.note]
+    parts += [_shown(plot, drawn[plot.name]) for plot in section.plots if plot.name in drawn]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _shown(plot: Plot, failure: str) -> str:
+    return (
+        f"The plot {plot.name!r} could not be drawn: {failure}"
+        if failure
+        else f"![{plot.title}]({PLOTS}/{plot.name}.png)"
+    )
+
+
+def _drawn(plot: Plot, folder: Path) -> str:
+    """Draw a plot; returns why it failed, or nothing."""
+    try:
+        save(plot, folder)
+    except Exception as error:  # noqa: BLE001  # a picture is never worth the report; the reason stands in its place
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return ""
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a whole file, or leave the old one."""
+    path.parent.mkdir(exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)

@@ -1,0 +1,122 @@
+"""The report's own tables, from the figures of a summary."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..survival import STAGES
+from ..tables import Cells, Table, number, with_interval
+
+Methods = Mapping[str, Mapping[str, Any]]
+HEAD: Cells = ("method", "EM [95 %]", "F1 [95 %]", "prec.", "rec.", "fired", "fixed", "broken", "calls", "USD", "p50 s")
+
+
+def quality(methods: Methods, *, name: str = "quality", title: str = "Quality by method, percent") -> Table:
+    """A row a method; with the judge's verdict where there is one."""
+    judged = any("judge" in figures for figures in methods.values())
+    head = (*HEAD, "judge [95 %]") if judged else HEAD
+    rows = [(*method_cells(method, figures), *_judge(figures, judged)) for method, figures in methods.items()]
+    return Table(name=name, title=title, head=head, rows=rows)
+
+
+def _judge(figures: Mapping[str, Any], judged: bool) -> Cells:
+    if not judged:
+        return ()
+    return (with_interval(figures["judge"], figures["judge_ci95"]) if "judge" in figures else "-",)
+
+
+def method_cells(name: str, figures: Mapping[str, Any]) -> Cells:
+    """The row of a method, as `HEAD` has it."""
+    fired = figures["trigger_rate"]
+    return (
+        name,
+        with_interval(figures["em"], figures["em_ci95"]),
+        with_interval(figures["f1"], figures["f1_ci95"]),
+        number(figures["precision"]),
+        number(figures["recall"]),
+        "-" if fired is None else f"{fired:.0%}",
+        str(figures["fixed"]),
+        str(figures["broken"]),
+        str(figures["llm_calls"]),
+        "unknown" if figures["cost_usd"] is None else f"{figures['cost_usd']:.4f}",
+        _seconds(figures, "p50"),
+    )
+
+
+def _seconds(figures: Mapping[str, Any], rank: str) -> str:
+    value = figures["latency_s"][rank]
+    # a time that the response cache shortened is no latency
+    return "-" if value is None else "cached" if figures["latency_s"]["cached_calls"] else f"{value:.2f}"
+
+
+def supporting(methods: Methods) -> Table:
+    """Supporting facts and joint scores of the methods that quote."""
+    rows = [
+        (
+            method,
+            what,
+            str(figures[part]["n"]),
+            number(figures[part]["em"]),
+            with_interval(figures[part]["f1"], figures[part]["f1_ci95"]),
+            number(figures[part]["precision"]),
+            number(figures[part]["recall"]),
+        )
+        for method, figures in methods.items()
+        for what, part in (("supporting facts", "support"), ("joint", "joint"))
+        if part in figures
+    ]
+    head = ("method", "score", "questions", "EM", "F1 [95 %]", "prec.", "rec.")
+    return Table(name="supporting-facts", title="Supporting facts and joint scores, percent", head=head, rows=rows)
+
+
+def cost(methods: Methods) -> Table:
+    """What a question took, by method."""
+    rows = [
+        (
+            method,
+            number(figures["f1"]),
+            number(figures["llm_calls"] / figures["n"], 2),
+            *(f"{figures['tokens'][kind] / figures['n']:.0f}" for kind in ("prompt", "cache_hit", "completion")),
+            "unknown" if figures["cost_usd"] is None else f"{figures['cost_usd'] / figures['n']:.6f}",
+        )
+        for method, figures in methods.items()
+    ]
+    head = ("method", "F1", "calls", "prompt tokens", "of these cached", "completion tokens", "USD")
+    return Table(name="cost", title="Cost of a question", head=head, rows=rows)
+
+
+def latency(methods: Methods) -> Table:
+    """Seconds a question, by method."""
+    ranks = ("p50", "p75", "p90", "p99")
+    rows = [(method, *(_seconds(figures, rank) for rank in ranks)) for method, figures in methods.items()]
+    return Table(name="latency", title="Seconds a question", head=("method", *ranks), rows=rows)
+
+
+def survival(methods: Methods, of_what: str, *, name: str, title: str) -> Table:
+    """What each stage of a round still had, by round; without rows where the data set labels nothing."""
+    rows = [
+        (method, str(stage["round"]), str(stage["n"]), *(number(stage[one]) for one in STAGES))
+        for method, figures in methods.items()
+        for stage in figures[of_what]
+    ]
+    return Table(name=name, title=title, head=("method", "round", "questions", *STAGES), rows=rows)
+
+
+def stopping(methods: Methods) -> Table:
+    """Repairs by deficit, and why the loop stopped, of methods that fired."""
+    deficits = list(next(iter(methods.values()))["deficits"])
+    rows = [
+        (method, *(str(figures["deficits"][name]) for name in deficits), _reasons(figures["stop_reasons"]))
+        for method, figures in methods.items()
+        if figures["trigger_rate"] and any(figures["deficits"].values())
+    ]
+    return Table(name="repairs", title="Repairs by deficit", head=("method", *deficits, "stopped because"), rows=rows)
+
+
+def _reasons(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in counts.items())
+
+
+def split(methods: Methods, varied: Sequence[str]) -> tuple[Methods, Methods]:
+    """Methods as they are, and rows that vary something; the second are no results of the run's protocol."""
+    plain = {name: figures for name, figures in methods.items() if name not in varied}
+    return plain, {name: figures for name, figures in methods.items() if name in varied}

@@ -1,0 +1,58 @@
+"""The one sentence that a report opens with: the result, its interval, and no more than the data bear out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..tables import signed, with_interval
+
+Summary = Mapping[str, Any]
+
+
+def headline(summary: Summary) -> str:
+    """The result of the method that the run is about; with several, against the best of the others, pair by pair.
+
+    The best of several others is chosen after the fact, which speaks against that method and never for it.
+    """
+    comparison = summary.get("comparison")
+    if not comparison:
+        return _alone(summary)
+    methods, name = summary["methods"], comparison["method"]
+    best = max(comparison["against"], key=lambda other: (methods[other]["f1"], methods[other]["em"]))
+    found = comparison["against"][best]["f1"]
+    return _compared(summary, name, best, found, len(comparison["against"]))
+
+
+def _alone(summary: Summary) -> str:
+    name, figures = next(iter(summary["methods"].items()))
+    return (
+        f"**{name} scores {with_interval(figures['f1'], figures['f1_ci95'])} F1 and "
+        f"{with_interval(figures['em'], figures['em_ci95'])} EM over {figures['n']} questions** "
+        f"(percent, 95 % bootstrap intervals); {figures['answered']} answered, {figures['errors']} failed."
+    )
+
+
+def _compared(summary: Summary, name: str, best: str, found: Mapping[str, Any], others: int) -> str:
+    figures, n = summary["methods"], summary["n"]
+    low, high = found["ci95"]
+    scored = with_interval(figures[name]["f1"], figures[name]["f1_ci95"])
+    theirs = with_interval(figures[best]["f1"], figures[best]["f1_ci95"])
+    rival = f"{best} ({theirs})" if others == 1 else f"{best} ({theirs}), the best of the {others} other methods"
+    gap = f"{signed(found['difference'], found['ci95'])} F1 points"
+    if low <= 0.0 <= high:
+        verdict = f"{name} ({scored} F1) cannot be told apart from {rival}, over {n} questions"
+        why = f"the interval of the paired difference, {gap}, holds 0"
+    else:
+        side = "above" if found["difference"] > 0 else "below"
+        verdict = f"{name} ({scored} F1) lies {side} {rival}, over {n} questions"
+        why = f"paired difference {gap}"
+    return f"**{verdict}**: {why} (percent, 95 % bootstrap intervals)."
+
+
+def completeness(summary: Summary) -> str:
+    """Says how far an unfinished run came; empty for a complete one."""
+    methods, n = summary["methods"], summary["n"]
+    reached = sum(figures["answered"] + figures["errors"] for figures in methods.values())
+    wanted = n * len(methods)
+    if reached == wanted:
+        return ""
+    return f"**The run is not complete**: {reached} of {wanted} questions were reached, and the others earn nothing."

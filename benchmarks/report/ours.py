@@ -1,0 +1,49 @@
+"""The protocol that a run of ours was measured by."""
+
+from meta_agent_rag.llm.providers import choose_provider
+
+from ..config import RunConfig
+from ..datasets import discover
+from ..protocols import SCORER, Protocol
+
+_EVIDENCE = {"gold": "supplied_context", "supporting": "supporting_paragraphs", "open_domain": "pooled_contexts"}
+_PACKAGED = "the sample of this repository"
+
+
+def protocol(config: RunConfig, *, n: int, pooled: int) -> Protocol:
+    """How this run was measured, in the words that published rows are compared by.
+
+    The split is told where the data set was read from the hub; of a file that was given only the name is known.
+    """
+    drawn = not config.limit and not config.sample_ids
+    return Protocol(
+        dataset=config.dataset,
+        split=_split(config),
+        evidence=f"the corpus {config.corpus}" if config.corpus else _EVIDENCE[config.mode],
+        sample=f"rows {config.limit}" if config.limit else f"{n} drawn" if drawn else f"{n} named by id",
+        seed=config.seed if drawn else None,
+        n=n,
+        scorer=SCORER,
+        aliases=_aliases(config),
+        model=" and ".join(dict.fromkeys(choose_provider(config.settings).models.values())),
+        rounds=config.settings.max_metacognitive_rounds,
+        pooled_questions=pooled if config.mode == "open_domain" and not config.corpus else None,
+    )
+
+
+def _split(config: RunConfig) -> str:
+    if config.data_file is not None:
+        return f"the file {config.data_file.name}"
+    known = discover().get(config.dataset)
+    return _PACKAGED if known is None or known.hub is None else known.hub[2]
+
+
+def _aliases(config: RunConfig) -> bool | None:
+    """Were aliases scored with? `None` for a data set whose answers have none."""
+    known = discover().get(config.dataset)
+    if known is None:
+        return None
+    if known.takes_aliases:
+        return config.aliases_file is not None
+    example = known.parse(known.example, {})
+    return True if example is not None and example.aliases else None

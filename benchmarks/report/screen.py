@@ -1,0 +1,58 @@
+"""The tables on the screen."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..config import RunConfig
+from ..protocols import Protocol, differences
+from ..published import published_rows
+from ..tables import Cells
+from .comparable import aspects
+from .figures import HEAD, method_cells
+
+_TOO_WIDE = ("prec.", "rec.")
+
+
+def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
+    """Print our rows, and the published ones with what sets them apart."""
+    title = f"{config.dataset}, {config.mode}, {summary['n']} questions (percent)"
+    head = tuple(column for column in HEAD if column not in _TOO_WIDE)
+    _print_table(title, head, [_on_screen(name, figures) for name, figures in summary["methods"].items()])
+    published = [(row, differences(row.protocol, ours)) for row in published_rows(config.dataset)]
+    for caption, last, wanted in (
+        ("Published, of the same protocol", "source", False),
+        ("Published, not comparable: see report.md", "measured otherwise", True),
+    ):
+        rows = [
+            (row.name, f"{row.em:.1f}", f"{row.f1:.1f}", aspects(found) if wanted else row.source)
+            for row, found in published
+            if bool(found) == wanted
+        ]
+        _print_table(caption, ("method", "EM", "F1", last), rows)
+
+
+def _on_screen(name: str, figures: Mapping[str, Any]) -> Cells:
+    """The columns that fit into 80: no precision and recall, intervals without decimals."""
+    row = dict(zip(HEAD, method_cells(name, figures), strict=True))
+    for score in ("em", "f1"):
+        low, high = figures[f"{score}_ci95"]
+        row[f"{score.upper()} [95 %]"] = f"{figures[score]:.1f} [{low:.0f}, {high:.0f}]"
+    return tuple(cell for column, cell in row.items() if column not in _TOO_WIDE)
+
+
+def _print_table(caption: str, head: Cells, rows: Sequence[Cells]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return
+    table = Table(title=caption, title_justify="left", box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for place, cell in enumerate(head):
+        table.add_column(cell, no_wrap=place > 0, overflow="ellipsis" if place else "fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console()
+    console.print(table)
+    console.print()

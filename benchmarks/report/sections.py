@@ -1,0 +1,130 @@
+"""The sections of a report, in their order; what has nothing to say is left out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..analyses import discover_analyses
+from ..arms import Arm
+from ..plots import Plot
+from ..protocols import Protocol
+from ..tables import Table
+from .comparable import other_protocols, same_protocol
+from .drawings import cost_plot, latency_plots, quality_plot
+from .figures import Methods, cost, latency, quality, split, stopping, supporting, survival
+
+_LOST = (
+    "The percentage that each stage of a round still had.",
+    "Retrieved: among the round's evidence; packed: in the prompt as it really stood there.",
+    "Quoted: packed, and quoted verbatim; used: packed, and cited or quoted; of an answer: in the short answer.",
+)
+_SUPPORT = (
+    "The official scores: verbatim quotes stand for the sentences that they come from.",
+    "The joint score multiplies precision and recall of answer and supporting facts.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A heading, what it says, its tables and its plots."""
+
+    title: str
+    text: str = ""
+    tables: Sequence[Table] = ()
+    plots: Sequence[Plot] = ()
+
+
+def sections(
+    summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], *, arms: Sequence[Arm], ours: Protocol
+) -> list[Section]:
+    """Everything below the opening."""
+    methods: Methods = summary["methods"]
+    plain, varied = split(methods, [arm.name for arm in arms if arm.variant])
+    return [
+        *_quality(plain, varied),
+        *_section("Supporting facts", " ".join(_SUPPORT), [supporting(methods)]),
+        *_analysed(summary),
+        *_section("Cost", "", [cost(methods)], [cost_plot(plain or methods)]),
+        *_section("Latency", _cached(methods), [latency(methods)], latency_plots(plain or methods)),
+        *_section("Where evidence is lost", " ".join(_LOST), _survival(methods)),
+        *_section("Repairs by deficit", "", [stopping(methods)]),
+        *_listed("Notes", _notes(methods)),
+        *_listed("Failed questions (counted as unanswered)", _failures(rows)),
+        *_published(ours, plain),
+    ]
+
+
+def _section(title: str, text: str, tables: Sequence[Table], plots: Sequence[Plot] = ()) -> Iterator[Section]:
+    if kept := [table for table in tables if table.rows]:
+        yield Section(title=title, text=text, tables=kept, plots=plots)
+
+
+def _listed(title: str, items: Sequence[str]) -> Iterator[Section]:
+    if items:
+        yield Section(title=title, text="\n".join(f"- {item}" for item in items))
+
+
+def _quality(plain: Methods, varied: Methods) -> Iterator[Section]:
+    if plain:
+        yield Section(title="Quality", tables=[quality(plain)], plots=[quality_plot(plain)])
+    if varied:
+        title = "Varied rows: of the same protocol but for what each name says, percent"
+        yield Section(
+            title="Varied rows",
+            text="No results of the protocol above: each row changes what its name says.",
+            tables=[quality(varied, name="varied", title=title)],
+            plots=[quality_plot(varied, name="varied", title="Quality of the varied rows")],
+        )
+
+
+def _analysed(summary: Mapping[str, Any]) -> Iterator[Section]:
+    for analysis in discover_analyses():
+        if analysis.across:
+            figures = summary.get(analysis.name, {})
+        else:
+            methods = summary["methods"].items()
+            figures = {name: found[analysis.name] for name, found in methods if analysis.name in found}
+        if figures:
+            yield from _section(
+                analysis.title, " ".join(analysis.about), analysis.tables(figures), analysis.plots(figures)
+            )
+        elif analysis.missing and any(found["trigger_rate"] for found in summary["methods"].values()):
+            yield Section(title=analysis.title, text=analysis.missing)
+
+
+def _cached(methods: Methods) -> str:
+    served = any(figures["latency_s"]["cached_calls"] for figures in methods.values())
+    return "`cached`: the response cache served calls, so that the time is no latency." if served else ""
+
+
+def _survival(methods: Methods) -> list[Table]:
+    return [
+        survival(methods, "evidence_recall", name="evidence", title="Supporting paragraphs by round, percent"),
+        survival(methods, "answer_recall", name="gold-answers", title="Gold answers by round, percent"),
+    ]
+
+
+def _notes(methods: Methods) -> list[str]:
+    return [
+        f"{method}, {count} questions: {note}"
+        for method, found in methods.items()
+        for note, count in found["notes"].items()
+    ]
+
+
+def _failures(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"{row['method']} {row['id']}: {' '.join(row['error'].split())}" for row in rows if row["error"] is not None
+    ]
+
+
+def _published(ours: Protocol, plain: Methods) -> Iterator[Section]:
+    together = same_protocol(ours, plain)
+    if together is not None:
+        yield Section(title="Published figures of the same protocol", tables=[together])
+    if others := other_protocols(ours):
+        yield Section(
+            title="Published figures of other protocols",
+            text="Not comparable with this run; each table says what differs.",
+            tables=others,
+        )

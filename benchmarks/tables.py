@@ -1,0 +1,122 @@
+r"""A table, and its three forms: Markdown for the report, CSV for a spreadsheet, LaTeX (booktabs) for a paper.
+
+>>> print(as_latex(Table(name="t", title="100 % & more", head=("method", "EM"), rows=(("a_b", "1.0"),))))
+\begin{table}[t]
+\centering
+\caption{100 \% \& more}
+\label{tab:t}
+\begin{tabular}{lr}
+\toprule
+method & EM \\
+\midrule
+a\_b & 1.0 \\
+\bottomrule
+\end{tabular}
+\end{table}
+"""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Cells: TypeAlias = tuple[str, ...]
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+_NUMERIC = re.compile(r"[-+]?[\d.,]+\s*%?( \[.*\])?|-|unknown|cached|")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table by the name of its files; `title` is its caption, `note` what a reader must know of it."""
+
+    name: str
+    title: str
+    head: Cells
+    rows: Sequence[Cells]
+    note: str = ""
+
+
+def as_markdown(table: Table) -> str:
+    """The table alone, as GitHub shows it."""
+    lines = [table.head, tuple("---" for _ in table.head), *table.rows]
+    return "\n".join("| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def as_csv(table: Table) -> str:
+    """Head and rows as RFC 4180 has them, lines ended as on Unix."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([table.head, *table.rows])
+    return out.getvalue()
+
+
+def as_latex(table: Table) -> str:
+    """A floating table for booktabs, every character of the cells escaped."""
+    columns = "".join(_alignment([row[index] for row in table.rows]) for index in range(len(table.head)))
+    lines = [
+        r"\begin{table}[t]",
+        r"\centering",
+        rf"\caption{{{_escaped(table.title)}}}",
+        rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', table.name.lower())}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        _latex_line(table.head),
+        r"\midrule",
+        *(_latex_line(row) for row in table.rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """A figure for a cell; a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def with_interval(value: float, interval: Sequence[float], digits: int = 1) -> str:
+    """A figure and its interval for a cell."""
+    low, high = interval
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def signed(value: float, interval: Sequence[float], digits: int = 1) -> str:
+    """A difference and its interval for a cell, each with its sign."""
+    low, high = interval
+    return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def _alignment(cells: Sequence[str]) -> str:
+    return "r" if cells and all(_NUMERIC.fullmatch(cell) for cell in cells) else "l"
+
+
+def _latex_line(cells: Cells) -> str:
+    # a row that opens with a bracket would be read as the argument of the line break before it
+    escaped = [_escaped(cell) for cell in cells]
+    opening = "{}" if escaped[0].startswith(("[", "*")) else ""
+    return f"{opening}{' & '.join(escaped)} \\\\"
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(char, char) for char in _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

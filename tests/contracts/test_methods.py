@@ -1,0 +1,202 @@
+"""What every method of the benchmark must be."""
+
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchmarks.methods import Method, discover_methods, named
+from meta_agent_rag.errors import (
+    AuthenticationError,
+    BalanceError,
+    ContextWindowError,
+    CostLimitError,
+    InputError,
+    MetaRagError,
+    RefusedError,
+    StructuredOutputError,
+    UnknownNameError,
+)
+from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.testing import ScriptedModel, universal_reply
+from tests.loop import EVIDENCE, QUESTION
+from tests.methods import CALLED, Shelf, answered, shelf
+
+ROOT = Path(__file__).parents[2]
+METHODS = discover_methods()
+BASELINES = {name: method for name, method in METHODS.items() if not method.loop}
+STAGES = list(yaml.safe_load((ROOT / "backend/meta_agent_rag/llm/stages.yaml").read_text(encoding="utf-8")))
+NAMES = {
+    "chain_of_thought",
+    "closed_book",
+    "flare",
+    "ircot",
+    "metarag",
+    "metarag_paper",
+    "react",
+    "reflexion",
+    "self_ask",
+    "self_consistency",
+    "standard_rag",
+}
+MOST_CALLS = 16
+"""No baseline makes more calls for a question, whatever a model says: FLARE's six sentences, twice, and the answer."""
+each_baseline = pytest.mark.parametrize("name", BASELINES)
+
+
+def everywhere(line: Any) -> dict[str, Any]:
+    """The same script for every stage."""
+    return dict.fromkeys(STAGES, line)
+
+
+def after(calls: int, fault: MetaRagError) -> Callable[[Request], Any]:
+    """A model that goes on and on, and fails after so many calls."""
+    tally = count(1)
+    return lambda request: fault if next(tally) > calls else endless(request)
+
+
+def endless(request: Request) -> Mapping[str, Any] | str:
+    """A model that always has one more step: a new query, a new sentence, a new doubt."""
+    word = f"w{zlib.crc32(repr(request.messages).encode())}x"
+    if request.json_schema is None:
+        return f"The {word} is near the park."
+    return universal_reply(
+        word, action="search", argument=word, needed=True, follow_up=f"Where is {word}?", correct=False
+    )
+
+
+def test_methods_are_found() -> None:
+    assert set(METHODS) >= NAMES
+    assert len(METHODS) >= 11
+    assert len({method.citation for method in METHODS.values()}) == len(METHODS)
+
+
+def test_methods_are_called_for_by_name() -> None:
+    assert [method.name for method in named("flare, react")] == ["flare", "react"]
+    assert {method.name for method in named("all")} == set(METHODS)
+    with pytest.raises(UnknownNameError, match="'flair'"):
+        named("flair")
+    with pytest.raises(InputError, match="twice"):
+        named("flare,flare")
+
+
+def test_the_documentation_lists_each() -> None:
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    section = text.partition("## Methods\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(METHODS)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+class TestEveryMethod:
+    """What holds for the loop and for the baselines alike."""
+
+    def test_it_is_named_and_cited(self, method: Method) -> None:
+        module = import_module(f"benchmarks.methods.{method.name}")
+        assert module.METHOD is method
+        assert (module.__doc__ or "").strip()
+        assert re.search(r"arXiv:\d{4}\.\d{4,5}\b", method.citation)
+        assert re.search(r"\b(WWW|NeurIPS|ICLR|ACL|EMNLP) ?\d{4}", method.citation.replace("\n", " "))
+
+    async def test_it_answers_over_supplied_evidence(self, method: Method, tmp_path: Path) -> None:
+        run = await answered(tmp_path, method.name, {})
+        answer = run.answer
+        assert (answer.question, answer.short_answer) == (QUESTION, "scripted")
+        assert answer.text.strip()
+        assert answer.stop_reason
+        assert answer.rounds[answer.chosen].draft.short_answer == answer.short_answer
+        assert {found.passage.id for found in answer.evidence} <= {one.id for one in EVIDENCE}
+        assert len(run.model.requests) == len(answer.calls) >= 1
+        assert all((row.method, row.question_id) == (CALLED, "q1") for row in answer.calls)
+        assert all(run.prompt(request.stage).count(QUESTION) >= 1 for request in run.model.requests)
+
+    async def test_it_answers_over_a_retriever(self, method: Method, tmp_path: Path) -> None:
+        retriever = Shelf(shelf(40))
+        run = await answered(tmp_path, method.name, everywhere(endless), "RETRIEVAL_TOP_K=4", retriever=retriever)
+        known = [found.passage.id for found in run.answer.evidence]
+        assert run.answer.short_answer.strip()
+        assert len(set(known)) == len(known)
+        for asked, (query, top_k, exclude) in enumerate(retriever.asked):
+            assert query.strip()
+            assert 1 <= top_k <= 4
+            assert exclude == frozenset(known[: 4 * asked]), "a search brings passages that are not known yet"
+
+    async def test_a_first_call_that_fails_is_no_answer(self, method: Method, tmp_path: Path) -> None:
+        for fault in (AuthenticationError("no"), BalanceError("no"), RefusedError("no"), ContextWindowError("no")):
+            with pytest.raises(type(fault)):
+                await answered(tmp_path, method.name, everywhere(fault))
+
+    async def test_a_cost_limit_is_kept(self, method: Method, tmp_path: Path) -> None:
+        model = ScriptedModel({})
+        with pytest.raises(CostLimitError):
+            await answered(tmp_path, method.name, {}, "COST_LIMIT_USD=0.0000001", model=model)
+        assert not model.requests
+
+    async def test_a_question_is_no_template(self, method: Method, tmp_path: Path) -> None:
+        question = "What does $question cost, ${x} or {y} or 5 $?"
+        run = await answered(tmp_path, method.name, {}, question=question)
+        assert run.answer.short_answer == "scripted"
+        assert all(question in request.messages[-1].content for request in run.model.requests)
+
+
+@each_baseline
+@pytest.mark.parametrize("fault", [CostLimitError("no"), ContextWindowError("no")])
+async def test_what_fails_later_is_raised_too(name: str, fault: MetaRagError, tmp_path: Path) -> None:
+    calls = len((await answered(tmp_path, name, everywhere(endless), retriever=Shelf(shelf(40)))).answer.calls)
+    for made in range(calls):
+        with pytest.raises(type(fault)):
+            await answered(tmp_path, name, everywhere(after(made, fault)), retriever=Shelf(shelf(40)))
+
+
+@each_baseline
+async def test_it_ends(name: str, tmp_path: Path) -> None:
+    run = await answered(tmp_path, name, everywhere(endless), retriever=Shelf(shelf(200)))
+    assert len(run.answer.calls) <= MOST_CALLS
+    assert run.answer.rounds[-1].index == run.answer.chosen == len(run.answer.rounds) - 1
+    assert sum(round_.calls for round_ in run.answer.rounds) == len(run.answer.calls)
+    assert all(round_.draft.short_answer.strip() for round_ in run.answer.rounds)
+
+
+@each_baseline
+@pytest.mark.parametrize(
+    "step",
+    [
+        "I would rather not.",
+        "",
+        "\n\n",
+        "{}",
+        "[]",
+        universal_reply(thought="", action="", argument="", needed=True, follow_up=" ", correct=False),
+        universal_reply(action="search", argument="Oslo", needed=True, follow_up="Oslo?", correct=False),
+        universal_reply(action="lookup", argument="Oslo", needed=True, follow_up="?", correct=False),
+        universal_reply(action="finish", argument="  ", needed=True, follow_up="none", correct=False),
+    ],
+    ids=["prose", "nothing", "white space", "no keys", "a list", "blank", "repeated", "looking", "unfinished"],
+)
+async def test_a_model_that_misbehaves_between_still_answers(name: str, step: Any, tmp_path: Path) -> None:
+    for retriever in (None, Shelf(())):
+        run = await answered(tmp_path, name, {"step": step}, retriever=retriever)
+        assert run.answer.short_answer == "scripted"
+        assert len(run.answer.calls) <= MOST_CALLS + 6, "each malformed reply is asked for once more"
+
+
+@each_baseline
+async def test_an_answer_that_cannot_be_read_is_none(name: str, tmp_path: Path) -> None:
+    with pytest.raises(StructuredOutputError):
+        await answered(tmp_path, name, everywhere("I would rather not."))
+
+
+@each_baseline
+async def test_what_is_known_from_the_first_is_shown_first(name: str, tmp_path: Path) -> None:
+    """New evidence comes after the old, so that the provider's cache serves the prefix again."""
+    run = await answered(tmp_path, name, everywhere(endless), retriever=Shelf(shelf(40)))
+    shown = [
+        re.findall(r'<passage n="\d+" title="(.*?)">', request.messages[-1].content) for request in run.model.requests
+    ]
+    for before, later in pairwise(shown):
+        assert later[: len(before)] == before

@@ -1,0 +1,49 @@
+"""Rows of a run whose monitor measured something, for tests of the calibration."""
+
+import random
+from typing import Any
+
+from tests.past_runs import row
+
+
+def monitored(
+    id_: str,
+    *,
+    similarity: float | None,
+    agreement: bool | None,
+    right: bool,
+    fired: bool = False,
+    at_last: bool | None = None,
+) -> dict[str, Any]:
+    """A row with its first round; `at_last` is whether the final answer is right, by default as the first."""
+    signals = {
+        "similarity": similarity,
+        "agreement": agreement,
+        "verbatim": 1.0,
+        "abstained": False,
+        "evidence_passages": 2,
+    }
+    final = right if at_last is None else at_last
+    first = {"signals": signals, "em": float(right), "f1": float(right)}
+    return row((id_, "Oslo", "Oslo" if final else "Rome"), fired=fired, rounds=[first])
+
+
+def telling(count: int, *, seed: int = 0, prefix: str = "q") -> list[dict[str, Any]]:
+    """Rows in which agreement tells right drafts from wrong ones mostly, and the cosine tells little."""
+    chance = random.Random(seed)
+    rows = []
+    for number in range(count):
+        right = chance.random() < 0.5
+        agreement = right if chance.random() < 0.85 else not right
+        similarity = None if number % 10 == 9 else round(chance.uniform(0.3, 0.9) + 0.05 * right, 3)
+        rows.append(
+            monitored(
+                f"{prefix}{number}",
+                similarity=similarity,
+                agreement=None if similarity is None else agreement,
+                right=right,
+                fired=not agreement,
+                at_last=right or (not agreement and chance.random() < 0.4),
+            )
+        )
+    return rows

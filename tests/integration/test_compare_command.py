@@ -1,0 +1,173 @@
+"""`python -m benchmarks.compare` and `python -m benchmarks.calibrate`, from the command line."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from benchmarks import calibrate, compare
+from benchmarks.datasets import load_questions
+from meta_agent_rag.agent.calibration import read_calibration
+from tests.dozen import rows_a, rows_b
+from tests.first_drafts import telling
+from tests.past_runs import write_run
+
+ROOT = Path(__file__).parents[2]
+WIDTH = {"COLUMNS": "80", "NO_COLOR": "1"}
+
+
+def comparing(*words: object) -> Result:
+    return CliRunner().invoke(compare.app, [str(word) for word in words], env=WIDTH)
+
+
+def calibrating(*words: object) -> Result:
+    return CliRunner().invoke(calibrate.app, [str(word) for word in words], env=WIDTH)
+
+
+def test_two_runs_at_80_columns(tmp_path: Path) -> None:
+    write_run(tmp_path / "RESULTS" / "one", rows_a())
+    write_run(tmp_path / "two", rows_b(), mode="open_domain")
+    done = comparing("one", tmp_path / "two", "--out", tmp_path / "comparison.md")
+    assert done.exit_code == 0, done.output
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("No difference can be told between A (run one) and B (run two)")
+    assert max(len(line) for line in done.stdout.splitlines() if "comparison.md" not in line) <= 80
+    whole = " ".join(done.stdout.split())
+    assert "only A 2, only B 4" in whole
+    assert "- mode: A gold; B open_domain" in whole
+    assert "Won by B, 5 of 5" in whole
+    assert "gold 'Bern'; A failed (F1 0); B 'Bern' (F1 100)" in whole
+    assert (tmp_path / "comparison.md").read_text().startswith("**No difference")
+
+
+def test_two_methods_of_one_run_as_json(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "both", [*rows_a("react"), *rows_b("metarag")], methods=["react", "metarag", "flare"])
+    implied, named = comparing(run, "--json"), comparing(run, "--method-a", "metarag", "--method-b", "react", "--json")
+    one, other = json.loads(implied.stdout), json.loads(named.stdout)
+    assert "A (react) and B (metarag)" in one["sentence"]
+    assert (one["a"]["name"], one["only_b_right"]) == ("react", 4)
+    assert (other["a"]["name"], other["only_a_right"]) == ("metarag", 4)
+    assert one["permutation_p"] == other["permutation_p"]
+    assert one["differing"] == []
+
+
+def test_two_files_of_predictions(tmp_path: Path) -> None:
+    questions = load_questions("sample").questions[:6]
+    good, bad = tmp_path / "good.json", tmp_path / "bad.jsonl"
+    good.write_text(json.dumps({"answer": {one.id: one.answer for one in questions}, "sp": {}}))
+    bad.write_text("".join(json.dumps({"id": one.id, "prediction": "nobody knows"}) + "\n" for one in questions))
+    data = ROOT / "benchmarks" / "sample" / "questions.json"
+    done = comparing(bad, good, "--dataset", "sample", "--data-file", data, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["n"], found["only_b_right"], found["mcnemar_p"]) == (6, 6, 2 / 64)
+    assert (found["verdict"], found["scores"]["f1"]["difference"]["mean"]) == ("more", 100.0)
+
+
+def test_a_run_and_a_file(tmp_path: Path) -> None:
+    questions = load_questions("sample").questions[:3]
+    (tmp_path / "p.json").write_text(json.dumps([{"id": one.id, "prediction": one.answer} for one in questions]))
+    rows = [
+        {**rows_a()[0], "id": one.id, "question": one.text, "gold": one.answer, "aliases": list(one.aliases)}
+        for one in questions
+    ]
+    run = write_run(tmp_path / "run", rows)
+    done = comparing(run, tmp_path / "p.json", "--dataset", "sample", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["n"] == 3
+    assert "not told" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere", "one"], "'nowhere' is no run folder"),
+        (["one"], "name two of its methods (metarag)"),
+        (["one", "one"], "A and B are both 'metarag'"),
+        (["one", "one", "--method-b", "flare"], "There is no method of the run 'one' called 'flare'"),
+        (["one", "p.json"], "'p.json' holds no questions; name them with --data-file"),
+        (["p.json"], "nothing to compare 'p.json' with"),
+        (["p.json", "one", "--method-a", "react", "--dataset", "sample"], "is a file of predictions"),
+        (["p.json", "one", "--dataset", "sample"], "p.json answers none of the questions"),
+    ],
+)
+def test_misuse_is_one_sentence_and_exit_2(tmp_path: Path, words: list[str], message: str) -> None:
+    write_run(tmp_path / "RESULTS" / "one", rows_a())
+    (tmp_path / "p.json").write_text('[{"id": "a", "prediction": "x"}]')
+    done = comparing(*words)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_policy_is_fitted_and_measured_on_other_questions(tmp_path: Path) -> None:
+    write_run(tmp_path / "RESULTS" / "fitted", telling(150, seed=1))
+    write_run(tmp_path / "RESULTS" / "fresh", telling(60, seed=2, prefix="p"))
+    file = tmp_path / "policies" / "monitor.yaml"
+    done = calibrating("fitted", "--out", file)
+    assert done.exit_code == 0, done.output
+    assert "150 first drafts" in done.stdout
+    assert "calibrated, 5-fold" in done.stdout
+    assert "cosine alone, from 0.4" in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines() if str(file) not in line) <= 80
+    calibration = read_calibration(file)
+    assert calibration.encoder == "all-MiniLM-L6-v2"
+    assert calibration.fitted_on.runs == ("fitted",)
+    assert len(calibration.fitted_on.questions) == 150
+
+    measured = calibrating("fresh", "--evaluate", file, "--json")
+    assert measured.exit_code == 0, measured.output
+    fitted, cosine = json.loads(measured.stdout)["monitors"]
+    assert fitted["auroc"] > 0.75 > cosine["auroc"]
+
+    again = calibrating("fitted", "fresh", "--evaluate", file)
+    assert again.exit_code == 2
+    assert "fitted on 150 of these 210 questions of 'sample'" in again.stderr
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    write_run(tmp_path / "RESULTS" / "one", telling(90))
+    assert calibrating("one", "--out", "a.yaml").exit_code == 0
+    (tmp_path / "RESULTS" / "one" / "samples.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in telling(90)[::-1])
+    )
+    assert calibrating("one", "--out", "b.yaml").exit_code == 0
+    assert (tmp_path / "a.yaml").read_bytes() == (tmp_path / "b.yaml").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["one"], "Give --out FILE to fit"),
+        (["one", "--out", "x", "--evaluate", "y"], "Give --out FILE to fit"),
+        (["one", "--evaluate", "gone.yaml"], "'gone.yaml' cannot be read"),
+        (["one", "--out", "x.yaml", "--method", "flare"], "called 'flare'; choose from: metarag"),
+        (["few", "--out", "x.yaml"], "a fit takes 10 at least"),
+        (["one", "other", "--out", "x.yaml"], "The runs differ in MONITOR_ENCODER"),
+        (["other", "--evaluate", "fitted.yaml"], "encoder 'all-MiniLM-L6-v2', and the runs measured with 'hash-64'"),
+    ],
+)
+def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path, words: list[str], message: str) -> None:
+    for name, count, changes in (("one", 60, {}), ("few", 12, {}), ("other", 60, {"set_monitor_encoder": "hash-64"})):
+        write_run(tmp_path / "RESULTS" / name, telling(count, prefix=name), **changes)
+    assert calibrating("one", "--out", "fitted.yaml").exit_code == 0
+    assert yaml.safe_load((tmp_path / "fitted.yaml").read_text())["version"] == 1
+    done = calibrating(*words)
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+    assert not (tmp_path / "x.yaml").exists()
+
+
+@pytest.mark.parametrize("module", ["benchmarks.compare", "benchmarks.calibrate"])
+def test_help_loads_nothing_heavy(module: str) -> None:
+    code = (
+        f"import sys, {module} as command\n"
+        "from typer.testing import CliRunner\n"
+        "assert CliRunner().invoke(command.app, ['--help']).exit_code == 0\n"
+        "sys.exit(bool({'scipy', 'sklearn', 'langgraph'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -1,0 +1,124 @@
+"""How a run goes: failures kept or asked again, stops at the first one, chosen questions, estimates, oracles."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from meta_agent_rag.testing.server import ServerReply, disagreeing, helpful, loopback_server
+from tests.integration.test_runner import environment, in_process, lines, only_run
+
+
+def broken_for_one(body: dict[str, Any]) -> ServerReply:
+    asked = json.dumps(body["messages"])
+    return ServerReply(status=418) if "Brannock" in asked else helpful()(body)
+
+
+def figures(folder: Path, name: str = "metarag") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())["methods"][name]
+    return found
+
+
+def test_a_failure_stays_until_it_is_asked_again(tmp_path: Path) -> None:
+    words = ["--limit", "1-12", "--mode", "supporting"]
+    with loopback_server(broken_for_one) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        assert in_process(words, env).exit_code == 0
+        folder = only_run(tmp_path)
+        failed = figures(folder)["errors"]
+        assert failed >= 1
+        asked = len(server.bodies)
+        assert in_process(["--resume", str(folder)], env).exit_code == 0
+        assert len(server.bodies) == asked, "a resumed run is the run that it was"
+        server.behaviour = helpful()
+        done = in_process(["--resume", str(folder), "--retry-failed"], env)
+        assert done.exit_code == 0, done.output
+    assert figures(folder)["errors"] == 0
+    assert figures(folder)["answered"] == 12
+
+
+def test_the_first_failure_can_end_a_run_which_then_goes_on(tmp_path: Path) -> None:
+    with loopback_server(broken_for_one) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = in_process(["--limit", "1-12", "--mode", "supporting", "--fail-on-error"], env)
+        assert done.exit_code == 1
+        assert "Go on with: --resume" in done.stderr
+        assert "418" in done.stderr
+        folder = only_run(tmp_path)
+        server.behaviour = helpful()
+        done = in_process(["--resume", str(folder), "--retry-failed"], env)
+        assert done.exit_code == 0, done.output
+    assert figures(folder)["answered"] == 12
+
+
+def test_chosen_questions_are_asked_in_file_order(tmp_path: Path) -> None:
+    with loopback_server(helpful()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = in_process(["--sample-id", "sample-005", "--sample-id", "sample-002", "--concurrency", "1"], env)
+        assert done.exit_code == 0, done.output
+    assert [row["id"] for row in lines(only_run(tmp_path) / "samples.jsonl")] == ["sample-002", "sample-005"]
+
+
+def test_a_flag_that_contradicts_the_resumed_run_is_refused(tmp_path: Path) -> None:
+    with loopback_server(helpful()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        assert in_process(["--n", "2"], env).exit_code == 0
+        folder = only_run(tmp_path)
+        done = in_process(["--resume", str(folder), "--n", "3"], env)
+        assert done.exit_code == 2
+        assert "--n says 3, and that run has 2" in done.stderr
+        assert in_process(["--resume", str(folder), "--n", "2"], env).exit_code == 0
+
+
+def test_a_dry_run_asks_nothing_and_scales_an_earlier_run(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        assert in_process(["--n", "2", "--method", "metarag,standard_rag"], env).exit_code == 0
+        asked = len(server.bodies)
+        words = ["--n", "10", "--method", "all", "--dry-run", "--display", "json"]
+        done = in_process(words, env)
+        assert done.exit_code == 0, done.output
+        assert len(server.bodies) == asked
+        told = json.loads(done.stdout)
+        rows = {row["method"]: row for row in told["rows"]}
+        spent = figures(only_run(tmp_path))
+        assert rows["metarag"]["calls"] == 5 * spent["llm_calls"]
+        assert abs(rows["metarag"]["cost_usd"] - 5 * spent["cost_usd"]) < 1e-9
+        assert "react" in told["unknown"]
+        probed = in_process([*words, "--probe", "1"], env)
+        assert probed.exit_code == 0, probed.output
+        assert json.loads(probed.stdout)["unknown"] == []
+    assert only_run(tmp_path), "a probe leaves no folder behind"
+
+
+def test_oracles_replace_what_a_stage_decides(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = in_process(["--n", "3", "--oracle", "monitor,diagnosis,retrieval"], env)
+        assert done.exit_code == 0, done.output
+    folder = only_run(tmp_path)
+    rows = lines(folder / "samples.jsonl")
+    by_arm = {name: [row for row in rows if row["method"] == name] for name in {row["method"] for row in rows}}
+    assert set(by_arm) == {
+        "metarag",
+        "metarag oracle monitor",
+        "metarag oracle diagnosis",
+        "metarag oracle retrieval",
+        "metarag oracle monitor+diagnosis+retrieval",
+    }
+    # the script's critic always says reasoning_error; nothing is known by heart and all evidence is supplied
+    diagnosed = [row["rounds"][0]["diagnosis"]["deficit"] for row in by_arm["metarag oracle diagnosis"]]
+    assert set(diagnosed) == {"external_only"}
+    assert {row["rounds"][0]["diagnosis"]["deficit"] for row in by_arm["metarag"]} == {"reasoning_error"}
+    assert all(len(row["evidence"]) < 5 for row in by_arm["metarag oracle retrieval"])
+    assert all(len(row["evidence"]) > 5 for row in by_arm["metarag"])
+
+
+def test_an_oracle_monitor_accepts_what_is_right(tmp_path: Path) -> None:
+    with loopback_server(helpful()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        # every reply agrees with every other, and all are wrong
+        done = in_process(["--n", "3", "--oracle", "monitor"], env)
+        assert done.exit_code == 0, done.output
+    folder = only_run(tmp_path)
+    assert figures(folder)["stop_reasons"] == {"satisfied": 3}
+    assert "satisfied" not in figures(folder, "metarag oracle monitor")["stop_reasons"]

@@ -1,0 +1,59 @@
+"""A run that is killed at twenty random moments comes to what an unbroken one does, and pays for nothing twice."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
+from tests.integration.test_runner import command, environment, lines, only_run, run, summary_of
+
+KILLS = 20
+WORDS = ("--n", "12", "--concurrency", "2", "--method", "metarag,standard_rag")
+
+
+def killed(words: list[str], env: dict[str, str], folder: Path, server: LoopbackServer, chance: random.Random) -> bool:
+    """Start a run and kill it a random number of calls and a random moment later; was it still at work?"""
+    until = len(server.bodies) + chance.randint(0, 3)
+    child = subprocess.Popen(words, env=env, cwd=folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    started = time.monotonic()
+    while child.poll() is None and len(server.bodies) <= until and time.monotonic() - started < 60:
+        time.sleep(0.002)
+    time.sleep(chance.random() * 0.06)
+    alive = child.poll() is None
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    return alive
+
+
+def test_twenty_kills_change_nothing_and_cost_nothing(tmp_path: Path) -> None:
+    chance = random.Random(4812)
+    with loopback_server(disagreeing(0.03)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = command(*WORDS)
+        kills = 0
+        for _ in range(KILLS):
+            kills += killed(words, env, tmp_path, server, chance)
+            folder = only_run(tmp_path)
+            words = command("--resume", folder.name, "--concurrency", "2")
+            with (folder / "samples.jsonl").open("ab") as file:  # what a kill in the middle of a write leaves
+                file.write(b'{"id": "torn')
+        assert kills >= KILLS - 2, "nearly every kill must hit a run that is at work"
+        done = run(words, env, tmp_path)
+        assert done.returncode == 0, done.stderr
+        broken = only_run(tmp_path)
+        asked = Counter(json.dumps(body, sort_keys=True) for body in server.bodies)
+        unbroken = run(command(*WORDS, "--output-dir", "WHOLE"), env, tmp_path)
+        assert unbroken.returncode == 0, unbroken.stderr
+        assert sum(asked.values()) == len(server.bodies), "the unbroken run finds every reply in the cache"
+    (whole,) = (tmp_path / "WHOLE").iterdir()
+    assert summary_of(broken) == summary_of(whole)
+    assert len({(row["id"], row["method"]) for row in lines(broken / "samples.jsonl")}) == 24
+    received = Counter(
+        row["request"] for row in lines(broken / "calls.jsonl") if not row["cached"] and not row["error"]
+    )
+    assert set(received.values()) == {1}, "a reply that was received is never paid for again"
+    assert sum(asked.values()) - len(asked) <= 2 * KILLS, "only what was under way at a kill is asked again"

@@ -1,0 +1,124 @@
+"""A recorded run is repeated without a call, to the same bytes."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
+from tests.integration.test_runner import environment, in_process, lines, only_run
+
+METHODS = "metarag,metarag_paper,standard_rag,self_consistency,ircot,flare,react,self_ask,reflexion,closed_book"
+
+
+def record(server: LoopbackServer, folder: Path, *words: str) -> tuple[Path, Path]:
+    """Record a run; returns the record and the run folder."""
+    kept = folder / "run.jsonl.gz"
+    done = in_process([*words, "--record", str(kept)], environment(server.base_url, folder / "data"))
+    assert done.exit_code == 0, done.output
+    return kept, only_run(folder)
+
+
+def replay(kept: Path, folder: Path, *words: str) -> Any:
+    """Replay a record where there is no key, no server and no corpus."""
+    env = {"MARAG_DATA_DIR": str(folder / "other-data")}
+    from typer.testing import CliRunner
+
+    from benchmarks.runner import app
+
+    return CliRunner().invoke(app, ["--replay", str(kept), "--output-dir", str(folder / "AGAIN"), *words], env=env)
+
+
+@pytest.mark.parametrize("mode", ["gold", "open_domain"])
+def test_a_replay_makes_no_call_and_gives_the_same_bytes(tmp_path: Path, mode: str) -> None:
+    with loopback_server(disagreeing()) as server:
+        kept, first = record(server, tmp_path, "--mode", mode, "--n", "3", "--method", METHODS, "--judge")
+    again = replay(kept, tmp_path)
+    assert again.exit_code == 0, again.output
+    assert "byte for byte" in again.stdout
+    (second,) = (tmp_path / "AGAIN").iterdir()
+    assert (second / "summary.json").read_bytes() == (first / "summary.json").read_bytes()
+    assert (second / "predictions.json").read_bytes() == (first / "predictions.json").read_bytes()
+    made, played = (sorted(lines(folder / "calls.jsonl"), key=str) for folder in (first, second))
+    assert made == played
+    assert not (tmp_path / "other-data" / "corpora").exists(), "a replay builds no corpus"
+
+
+def test_sweeps_oracles_and_repetitions_are_replayed_too(tmp_path: Path) -> None:
+    varied = ("--sweep", "MAX_METACOGNITIVE_ROUNDS=0,1", "--oracle", "monitor,diagnosis,retrieval", "--repeat", "2")
+    with loopback_server(disagreeing()) as server:
+        kept, first = record(server, tmp_path, "--n", "2", *varied)
+    again = replay(kept, tmp_path)
+    assert again.exit_code == 0, again.output
+    assert len(json.loads((first / "summary.json").read_text())["methods"]) == 20
+
+
+def test_failed_calls_fail_again(tmp_path: Path) -> None:
+    def broken_for_some(body: dict[str, Any]) -> ServerReply:
+        asked = json.dumps(body["messages"])
+        return ServerReply(status=418) if "Brannock" in asked else disagreeing()(body)
+
+    with loopback_server(broken_for_some) as server:
+        kept, first = record(server, tmp_path, "--limit", "1-12", "--mode", "supporting")
+    assert json.loads((first / "summary.json").read_text())["methods"]["metarag"]["errors"] >= 1
+    assert replay(kept, tmp_path).exit_code == 0
+
+
+def test_nothing_secret_and_no_folder_of_this_machine_is_recorded(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        kept, _ = record(server, tmp_path, "--n", "1")
+    text = gzip.decompress(kept.read_bytes()).decode()
+    assert "sk-planted-secret" not in text
+    assert str(tmp_path) not in text
+
+
+def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        kept, _ = record(server, tmp_path, "--n", "2")
+    whole = gzip.decompress(kept.read_bytes()).split(b"\n")
+
+    def refused(content: list[bytes], said: str, exit_code: int = 2) -> None:
+        other = tmp_path / "other.jsonl"
+        other.write_bytes(b"\n".join(content))
+        done = replay(other, tmp_path, "--display", "none")
+        assert done.exit_code == exit_code, done.output
+        assert said in done.stderr
+
+    refused(whole[:-2], "no whole record")
+    refused(whole[1:], "no whole record")
+    refused([whole[0].replace(b'"format": 1', b'"format": 99'), *whole[1:]], "format 99")
+    refused([line for line in whole if b'"stage": "reference"' not in line], "holds no call of stage 'reference'")
+    refused([line for line in whole if not line.startswith(b'{"vectors"')], "holds no vector")
+    refused([*whole[:-2], b'{"summary": {"sha256": "0"}}'], "not the one that was recorded", exit_code=1)
+    refused([b"{"], "no whole record")
+    missing = replay(tmp_path / "nowhere.jsonl", tmp_path)
+    assert missing.exit_code == 2
+    assert "There is no record" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--record", "run.txt"], "is to end in .jsonl"),
+        (["--replay", "x.jsonl", "--resume", "y"], "exclude each other"),
+        (["--record", "x.jsonl", "--resume", "y"], "exclude each other"),
+        (["--retry-failed"], "goes with --resume"),
+        (["--probe", "3"], "goes with --dry-run"),
+        (["--n", "3", "--sample-id", "a"], "exclude each other"),
+        (["--sample-id", "nope"], "no question 'nope'"),
+        (["--protocol", "nope"], "'nope'"),
+        (["--dry-run"], "--probe 3"),
+    ],
+)
+def test_flags_that_contradict_each_other_are_refused(tmp_path: Path, words: list[str], said: str) -> None:
+    env = environment("http://127.0.0.1:9/v1", tmp_path / "data")
+    from typer.testing import CliRunner
+
+    from benchmarks.runner import app
+
+    done = CliRunner().invoke(app, [*words, "--display", "none"], env=env)
+    assert done.exit_code == 2, done.output
+    assert said in done.stderr
+    assert not (tmp_path / "RESULTS").exists()

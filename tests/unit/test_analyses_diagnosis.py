@@ -1,0 +1,80 @@
+"""Diagnoses against what the data set and the model's memory imply."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.analyses.diagnosis import ANALYSIS
+from tests.benchmark_rows import arm, failed, material, once, round_of, row
+
+
+def diagnosed(identity: str, deficit: str, packed: float | None, *, em: float = 0.0) -> dict[str, Any]:
+    recall = None if packed is None else {"packed": packed}
+    first = round_of(0, "a", em, diagnosis={"deficit": deficit}, evidence_recall=recall)
+    later = round_of(1, "b", 1.0, deficit=deficit, diagnosis={"deficit": "external_only"}, evidence_recall=recall)
+    return row(identity, [first, later])
+
+
+def memory(identity: str, em: float) -> dict[str, Any]:
+    return once(identity, em, method="closed_book")
+
+
+ARMS = [arm("closed_book"), arm("metarag")]
+ROWS = [
+    memory("1", 1.0),
+    memory("2", 0.0),
+    memory("3", 0.0),
+    memory("4", 1.0),
+    memory("5", 0.0),
+    memory("6", 0.0),
+    failed("7", method="closed_book"),
+    diagnosed("1", "reasoning_error", 1.0),  # knows, complete: right
+    diagnosed("2", "external_only", 1.0),  # does not know, complete: right
+    diagnosed("3", "external_only", 0.5),  # neither: insufficient_knowledge was meant
+    diagnosed("4", "internal_only", 0.0),  # knows, incomplete: right
+    diagnosed("5", "none", 1.0, em=1.0),
+    diagnosed("6", "none", 1.0),
+    diagnosed("7", "external_only", 1.0),  # closed book failed: not comparable
+    diagnosed("8", "external_only", None),
+]
+
+
+def figures(rows: list[dict[str, Any]] = ROWS) -> Any:
+    return ANALYSIS.measure(material(ARMS, rows, n=8))
+
+
+def test_confusion_and_agreement_by_hand() -> None:
+    found = figures()["metarag"]
+    assert (found["n"], found["unknown"], found["compared"]) == (6, 2, 4)
+    assert found["agreement"] == 0.75
+    # chance: row and column shares of reasoning 1/4 1/4, external 2/4 1/4, internal 1/4 1/4
+    chance = 1 / 16 + 2 / 16 + 1 / 16
+    assert found["kappa"] == pytest.approx((0.75 - chance) / (1 - chance), abs=1e-4)
+    assert found["confusion"]["external_only"] == {
+        "external_only": 1,
+        "insufficient_knowledge": 1,
+        "internal_only": 0,
+        "reasoning_error": 0,
+    }
+    assert (found["none_on_right"], found["none_on_wrong"]) == (1, 1)
+    assert sum(sum(line.values()) for line in found["confusion"].values()) == 6
+
+
+def test_only_the_first_diagnosis_counts() -> None:
+    assert figures([memory("1", 1.0), diagnosed("1", "reasoning_error", 1.0)])["metarag"]["n"] == 1
+
+
+def test_without_closed_book_there_is_none_and_the_report_says_so() -> None:
+    assert ANALYSIS.measure(material(ARMS[1:], ROWS, n=8)) == {}
+    assert "closed_book" in ANALYSIS.missing
+
+
+def test_the_matrix_has_a_row_for_none() -> None:
+    _, matrix = ANALYSIS.tables(figures())
+    assert [line[0] for line in matrix.rows] == [
+        "external_only",
+        "insufficient_knowledge",
+        "internal_only",
+        "none",
+        "reasoning_error",
+    ]

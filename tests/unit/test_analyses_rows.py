@@ -1,0 +1,88 @@
+"""Rows of one run set against one another: the first method, oracles, variants, repetitions; and the registry."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.analyses import comparison, discover_analyses, error_budget, spread, variants
+from benchmarks.analyses.paired import reference_of
+from benchmarks.arms import Arm
+from tests.benchmark_rows import arm, failed, material, once
+
+PLAIN = arm("metarag")
+RAG = arm("standard_rag")
+
+
+def results(of: Arm, *ems: float) -> list[dict[str, Any]]:
+    return [once(str(place), em, method=of.name) for place, em in enumerate(ems)]
+
+
+def test_every_analysis_is_found_once() -> None:
+    names = [analysis.name for analysis in discover_analyses()]
+    assert set(names) >= {"comparison", "flips", "monitor", "diagnosis", "error_budget", "variants", "spread"}
+    assert len(set(names)) == len(names)
+    assert all(analysis.title and analysis.about for analysis in discover_analyses())
+
+
+def test_the_first_method_against_the_others() -> None:
+    rows = [*results(PLAIN, 1, 1, 1, 0, 0, 1), *results(RAG, 1, 0, 0, 0, 1, 0)]
+    found = comparison.ANALYSIS.measure(material([PLAIN, RAG], rows, n=6))
+    em = found["against"]["standard_rag"]["em"]
+    assert found["method"] == "metarag"
+    assert em["difference"] == pytest.approx(100 * (4 - 2) / 6, abs=0.01)
+    assert em["ci95"][0] <= em["difference"] <= em["ci95"][1]
+    assert em["p"] == pytest.approx(0.625)  # three to one among four that differ: 2 * (1 + 4) / 16
+
+
+def test_with_all_methods_the_loop_is_what_the_run_is_about() -> None:
+    rows = [*results(RAG, 1.0), *results(PLAIN, 0.0)]
+    found = comparison.ANALYSIS.measure(material([RAG, PLAIN], rows, n=1))
+    assert (found["method"], list(found["against"])) == ("metarag", ["standard_rag"])
+    alone = comparison.ANALYSIS.measure(material([RAG, arm("closed_book")], rows, n=1))
+    assert alone["method"] == "standard_rag"
+
+
+def test_one_method_is_compared_with_none() -> None:
+    assert comparison.ANALYSIS.measure(material([PLAIN], results(PLAIN, 1.0), n=1)) == {}
+
+
+def test_failed_and_unreached_questions_earn_nothing_on_either_side() -> None:
+    rows = [*results(PLAIN, 1.0, 1.0), once("0", 1.0, method=RAG.name), failed("1", method=RAG.name)]
+    one, other = material([PLAIN, RAG], rows, n=4).pairs(RAG, PLAIN, "em")
+    assert (one, other) == ([100.0, 0.0, 0.0, 0.0], [100.0, 100.0, 0.0, 0.0])
+
+
+def test_an_oracle_is_set_against_the_same_row_without_it() -> None:
+    oracle = arm("metarag", oracles=("monitor",))
+    rows = [*results(PLAIN, 0, 0, 1, 1), *results(oracle, 1, 0, 1, 1)]
+    found = error_budget.ANALYSIS.measure(material([PLAIN, oracle], rows, n=4))
+    assert list(found) == ["metarag oracle monitor"]
+    assert found[oracle.name]["reference"] == "metarag"
+    assert found[oracle.name]["f1"]["difference"] == 25.0
+
+
+def test_what_each_row_varies() -> None:
+    swept = arm("metarag", assignments=("MAX_METACOGNITIVE_ROUNDS=1",))
+    ablated = arm("metarag", assignments=swept.assignments, without_deficits=("internal_only",))
+    repeated = arm("metarag", oracles=("monitor",), repeat=2)
+    assert reference_of(swept, [PLAIN, swept]) == PLAIN
+    assert reference_of(ablated, [PLAIN, swept, ablated]) == swept
+    assert reference_of(swept, [swept]) is None
+    assert reference_of(PLAIN, [PLAIN]) is None
+    assert reference_of(repeated, [PLAIN]) is None
+
+
+def test_oracles_are_no_variants() -> None:
+    swept = arm("metarag", assignments=("MAX_METACOGNITIVE_ROUNDS=1",))
+    oracle = arm("metarag", oracles=("monitor",))
+    rows = [*results(PLAIN, 1.0), *results(swept, 0.0), *results(oracle, 1.0)]
+    assert list(variants.ANALYSIS.measure(material([PLAIN, swept, oracle], rows, n=1))) == [swept.name]
+
+
+def test_spread_over_repetitions_by_hand() -> None:
+    second, third = (arm("metarag", repeat=repeat) for repeat in (2, 3))
+    rows = [*results(PLAIN, 1, 1), *results(second, 1, 0), *results(third, 0, 0), *results(RAG, 1, 1)]
+    found = spread.ANALYSIS.measure(material([PLAIN, second, third, RAG], rows, n=2))
+    assert list(found) == ["metarag"]
+    assert found["metarag"]["repeats"] == 3
+    assert found["metarag"]["em"] == {"mean": 50.0, "sd": 50.0, "lowest": 0.0, "highest": 100.0}

@@ -1,0 +1,97 @@
+"""The rows of a run: what a sweep, an ablation, an oracle and a repetition add."""
+
+import pytest
+
+from benchmarks.arms import Arm, arm_settings, arms, check_arms
+from benchmarks.methods import named
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
+from meta_agent_rag.settings import Settings
+
+
+def names(*methods: str, **varied: object) -> list[str]:
+    return [arm.name for arm in arms(named(",".join(methods)), **varied)]  # type: ignore[arg-type]
+
+
+def test_a_method_as_it_is() -> None:
+    assert names("metarag", "standard_rag") == ["metarag", "standard_rag"]
+
+
+def test_sweeps_give_every_combination() -> None:
+    assert names("metarag", sweeps=["max_metacognitive_rounds=0, 1", "SELECTION=best,last"]) == [
+        "metarag MAX_METACOGNITIVE_ROUNDS=0 SELECTION=best",
+        "metarag MAX_METACOGNITIVE_ROUNDS=0 SELECTION=last",
+        "metarag MAX_METACOGNITIVE_ROUNDS=1 SELECTION=best",
+        "metarag MAX_METACOGNITIVE_ROUNDS=1 SELECTION=last",
+    ]
+
+
+def test_ablations_and_oracles_stand_beside_the_loop_alone() -> None:
+    assert names(
+        "standard_rag", "metarag", ablations=["reasoning_error", "internal_only,external_only"], oracles=["retrieval"]
+    ) == [
+        "standard_rag",
+        "metarag",
+        "metarag without reasoning_error",
+        "metarag without internal_only+external_only",
+        "metarag oracle retrieval",
+    ]
+
+
+def test_several_oracles_also_stand_together_in_the_order_of_the_loop() -> None:
+    assert names("metarag", oracles=["retrieval", "monitor"]) == [
+        "metarag",
+        "metarag oracle monitor",
+        "metarag oracle retrieval",
+        "metarag oracle monitor+retrieval",
+    ]
+
+
+def test_repetitions_are_numbered_and_share_a_base() -> None:
+    found = arms(named("metarag"), sweeps=["SELECTION=last"], repeats=3)
+    assert [arm.name for arm in found] == [
+        "metarag SELECTION=last",
+        "metarag SELECTION=last #2",
+        "metarag SELECTION=last #3",
+    ]
+    assert {arm.base for arm in found} == {"metarag SELECTION=last"}
+
+
+@pytest.mark.parametrize(
+    ("varied", "said"),
+    [
+        ({"sweeps": ["SELECTION"]}, "has no values"),
+        ({"sweeps": ["SELECTION="]}, "has no values"),
+        ({"sweeps": ["NO_SUCH=1"]}, "no setting 'NO_SUCH'"),
+        ({"sweeps": ["DEEPSEEK_API_KEY=a,b"]}, "cannot be swept"),
+        ({"sweeps": ["LLM_BASE_URL=a,b"]}, "cannot be swept"),
+        ({"sweeps": ["ENCODER=a,b"]}, "cannot be swept"),
+        ({"sweeps": ["SELECTION=best,best"]}, "given twice"),
+        ({"oracles": ["luck"]}, "no oracle 'luck'"),
+        ({"repeats": 0}, "runs nothing"),
+    ],
+)
+def test_what_cannot_be_varied_is_refused(varied: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        names("metarag", **varied)
+
+
+def test_an_ablation_without_a_loop_is_refused() -> None:
+    with pytest.raises(InputError, match="name a method that runs it"):
+        names("standard_rag", ablations=["reasoning_error"])
+
+
+def test_values_are_checked_before_anything_is_asked() -> None:
+    settings, deficits = Settings.load(), discover_deficits()
+    with pytest.raises(MetaRagError, match="SELECTION"):
+        check_arms(arms(named("metarag"), sweeps=["SELECTION=best,worst"]), settings, deficits)
+    with pytest.raises(UnknownNameError, match="deficit 'nope'"):
+        check_arms(arms(named("metarag"), ablations=["nope"]), settings, deficits)
+
+
+def test_a_row_has_the_settings_of_the_run_with_its_own_values() -> None:
+    settings = Settings.load(["RETRIEVAL_TOP_K=9", "SELECTION=last"])
+    (method,) = named("metarag")
+    own = arm_settings(Arm(method=method, assignments=("RETRIEVAL_TOP_K=3",)), settings)
+    assert (own.retrieval_top_k, own.selection) == (3, "last")
+    assert arm_settings(Arm(method=method), settings) is settings

@@ -1,0 +1,297 @@
+"""The calibrated policy: its file, its arithmetic, its fit, and what it refuses."""
+
+import hashlib
+import math
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchmarks.calibration_fit import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
+from benchmarks.past_run import past_run
+from meta_agent_rag.agent.calibration import (
+    FEATURES,
+    features,
+    is_satisfied,
+    probability,
+    question_fingerprint,
+    read_calibration,
+    refuse_fitted_questions,
+)
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.monitor import calibrated_policy, policy
+from meta_agent_rag.agent.state import Signals
+from meta_agent_rag.errors import InputError, SettingsError
+from meta_agent_rag.testing import ScriptedModel
+from tests.first_drafts import monitored, telling
+from tests.loop import QUESTION, WRONG, ask, draft, settings_in
+from tests.past_runs import write_run
+
+
+def file_content(**changes: Any) -> dict[str, Any]:
+    """A calibration by hand: log-odds 2 (similarity - 0.5) / 0.25 - 3 similarity_missing + 1."""
+    return {
+        "version": 1,
+        "encoder": "all-MiniLM-L6-v2",
+        "signals": {
+            "similarity": {"mean": 0.5, "scale": 0.25, "weight": 2.0},
+            "similarity_missing": {"mean": 0.0, "scale": 1.0, "weight": -3.0},
+        },
+        "bias": 1.0,
+        "threshold": 0.5,
+        "fitted_on": {
+            "datasets": ["sample"],
+            "runs": ["r"],
+            "method": "metarag",
+            "n": 40,
+            "right": 20,
+            "auroc": 0.8,
+            "ece": 0.1,
+            "questions": [question_fingerprint("sample", "q1")],
+        },
+        **changes,
+    }
+
+
+def written(folder: Path, content: object) -> Path:
+    path = folder / "monitor.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def signals(similarity: float | None = None, *, abstained: bool = False) -> Signals:
+    return Signals(similarity=similarity, agreement=None, verbatim=None, abstained=abstained, evidence_passages=2)
+
+
+@pytest.mark.parametrize(("similarity", "odds"), [(0.5, 1.0), (0.75, 3.0), (0.0, -3.0), (None, -2.0)])
+def test_the_chance_is_the_logistic_of_the_weighted_signals(
+    tmp_path: Path, similarity: float | None, odds: float
+) -> None:
+    calibration = read_calibration(written(tmp_path, file_content()))
+    assert probability(signals(similarity), calibration) == pytest.approx(1 / (1 + math.exp(-odds)))
+
+
+def test_huge_odds_do_not_overflow(tmp_path: Path) -> None:
+    for bias, chance in ((1e6, 1.0), (-1e6, 0.0)):
+        assert probability(signals(0.5), read_calibration(written(tmp_path, file_content(bias=bias)))) == chance
+
+
+def test_satisfied_from_the_threshold_on_and_never_with_an_abstention(tmp_path: Path) -> None:
+    calibration = read_calibration(written(tmp_path, file_content()))
+    assert is_satisfied(signals(0.375), calibration)  # log-odds 0: one half
+    assert not is_satisfied(signals(0.37), calibration)
+    assert not is_satisfied(signals(1.0, abstained=True), calibration)
+
+
+def test_features_name_every_signal_and_every_gap() -> None:
+    full = Signals(similarity=0.3, agreement=False, verbatim=0.5, abstained=True, evidence_passages=2)
+    assert features(full) == {
+        "similarity": 0.3,
+        "similarity_missing": 0.0,
+        "agreement": 0.0,
+        "agreement_missing": 0.0,
+        "verbatim": 0.5,
+        "verbatim_missing": 0.0,
+        "abstained": 1.0,
+    }
+    assert features(signals())["agreement"] is None
+    assert features(signals())["agreement_missing"] == 1.0
+    assert tuple(features(full)) == FEATURES
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (file_content(version=2), "has version 2, and this program reads 1"),
+        ({"encoder": "x"}, "has no 'version'"),
+        ([1], "is no calibration"),
+        (file_content(threshold=1.5), "malformed at 'threshold'"),
+        (file_content(signals={"mood": {"mean": 0, "scale": 1, "weight": 1}}), "there is no signal 'mood'"),
+        (file_content(signals={}), "malformed at 'signals'"),
+        (file_content(signals={"verbatim": {"mean": 0, "scale": 0, "weight": 1}}), "malformed at 'signals.verbatim"),
+        (file_content(bias=math.nan), "malformed at 'bias'"),
+        (file_content(mood=1), "malformed at 'mood'"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(tmp_path: Path, content: object, message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
+        read_calibration(written(tmp_path, content))
+    assert "\n" not in str(caught.value)
+    assert "benchmarks.calibrate" in str(caught.value)
+
+
+def test_a_file_that_is_not_there_or_no_yaml(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"'.*nowhere.yaml' cannot be read"):
+        read_calibration(tmp_path / "nowhere.yaml")
+    (tmp_path / "monitor.yaml").write_text("{[")
+    with pytest.raises(SettingsError, match="neither YAML nor JSON"):
+        read_calibration(tmp_path / "monitor.yaml")
+    (tmp_path / "monitor.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match="neither YAML nor JSON"):
+        read_calibration(tmp_path / "monitor.yaml")
+
+
+def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path: Path) -> None:
+    path = written(tmp_path, file_content())
+    first = read_calibration(path)
+    assert read_calibration(path) is first
+    written(tmp_path, file_content(threshold=0.9))
+    os.utime(path, ns=(1, 1))
+    assert read_calibration(path).threshold == 0.9
+
+
+def test_the_policy_is_named_by_a_setting(tmp_path: Path) -> None:
+    path = written(tmp_path, file_content())
+    chosen = settings_in(tmp_path, "MONITOR_POLICY=calibrated", f"MONITOR_CALIBRATION={path}")
+    assert policy(chosen) is calibrated_policy
+    assert calibrated_policy(signals(0.6), chosen)
+    assert not calibrated_policy(signals(0.1), chosen)
+    assert not calibrated_policy(signals(None), chosen)
+
+
+async def test_what_the_policy_lacks_is_said_before_any_call(tmp_path: Path) -> None:
+    path, model = written(tmp_path, file_content()), ScriptedModel({})
+    for assignments, message in (
+        (["MONITOR_POLICY=calibrated"], "name it in MONITOR_CALIBRATION"),
+        (["MONITOR_POLICY=calibrated", "MONITOR_CALIBRATION=gone.yaml"], "'gone.yaml' cannot be read"),
+        (
+            ["MONITOR_POLICY=calibrated", f"MONITOR_CALIBRATION={path}", "MONITOR_ENCODER=hash-64"],
+            "encoder 'all-MiniLM-L6-v2', and MONITOR_ENCODER is 'hash-64'",
+        ),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            async with open_engine(settings_in(tmp_path, *assignments), transport=model):
+                pass
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(("bias", "reason", "rounds"), [(9.0, "satisfied", 1), (-9.0, "max_rounds", 2)])
+async def test_the_loop_obeys_the_file(tmp_path: Path, bias: float, reason: str, rounds: int) -> None:
+    path = written(tmp_path, file_content(bias=bias))
+    script = {**WRONG, "rewrite": draft("Bergen")}
+    run = await ask(
+        tmp_path,
+        script,
+        "MONITOR_POLICY=calibrated",
+        f"MONITOR_CALIBRATION={path}",
+        "MAX_METACOGNITIVE_ROUNDS=1",
+        "CONVERGENCE_THRESHOLD=1",
+        question=QUESTION,
+    )
+    assert (run.answer.stop_reason, len(run.answer.rounds)) == (reason, rounds)
+
+
+def test_the_fingerprint_is_what_it_says() -> None:
+    assert question_fingerprint("sample", "q1") == hashlib.sha256(b"sample\0q1").hexdigest()[:16]
+    assert question_fingerprint("a", "bc") != question_fingerprint("ab", "c")
+
+
+def test_fitted_questions_are_refused_and_counted(tmp_path: Path) -> None:
+    calibration = read_calibration(written(tmp_path, file_content()))
+    with pytest.raises(InputError, match="fitted on 1 of these 2 questions of 'sample'"):
+        refuse_fitted_questions(calibration, "sample", ["q1", "q2", "q2"])
+    refuse_fitted_questions(calibration, "sample", ["q2"])
+    refuse_fitted_questions(calibration, "hotpotqa", ["q1"])
+
+
+# -- the fit
+
+
+def drafts_of(folder: Path, rows: list[dict[str, Any]], name: str = "run") -> list[FirstDraft]:
+    return first_drafts(past_run(str(write_run(folder / name, rows)), Path("RESULTS")), "metarag")
+
+
+def test_repairs_and_the_break_even_point_by_hand(tmp_path: Path) -> None:
+    wrong = [
+        monitored(f"w{n}", similarity=0.1, agreement=False, right=False, fired=True, at_last=n < 3) for n in range(8)
+    ]
+    right = [
+        monitored(f"r{n}", similarity=0.1, agreement=False, right=True, fired=True, at_last=n > 0) for n in range(6)
+    ]
+    calm = [monitored(f"c{n}", similarity=0.9, agreement=True, right=n > 0) for n in range(4)]
+    happened = repairs(drafts_of(tmp_path, [*wrong, *right, *calm]))
+    assert happened == Repairs(wrong=8, fixed=3, right=6, broken=1)
+    assert happened.break_even == pytest.approx(0.4 / (0.4 + 0.25))  # (3 + 1) / (8 + 2) and (1 + 1) / (6 + 2)
+    assert Repairs(wrong=0, fixed=0, right=0, broken=0).break_even == 0.5
+
+
+def test_at_the_break_even_point_a_repair_gains_what_it_costs() -> None:
+    happened = Repairs(wrong=98, fixed=29, right=48, broken=4)
+    line, fix, break_ = happened.break_even, 0.3, 0.1
+    assert fix * (1 - line) == pytest.approx(break_ * line)
+
+
+def test_the_fit_finds_the_signal_that_tells(tmp_path: Path) -> None:
+    drafts = drafts_of(tmp_path, telling(200))
+    found = fit(drafts, encoder="e", runs=["run"], method="metarag")
+    weights = {name: weight.weight for name, weight in found.calibration.signals.items()}
+    assert max(weights, key=lambda name: abs(weights[name])) == "agreement"
+    assert weights["agreement"] > 1.0
+    assert "verbatim" not in weights  # the same in all drafts
+    assert found.quality.auroc is not None
+    cosine = cosine_quality(drafts, 0.4)
+    assert found.quality.auroc > 0.75 > (cosine.auroc or 1.0)
+    assert found.quality.ece < 0.15 < cosine.ece
+    assert found.calibration.fitted_on.n == 200
+    assert found.calibration.threshold == pytest.approx(found.repairs.break_even, abs=1e-4)
+
+
+def test_the_file_gives_the_chances_of_the_regression(tmp_path: Path) -> None:
+    """An independent reading of the same model: the mean chance equals the share of right drafts."""
+    drafts = drafts_of(tmp_path, telling(120))
+    calibration = fit(drafts, encoder="e", runs=["run"], method="metarag").calibration
+    chances = [probability(one.signals, calibration) for one in drafts]
+    assert sum(chances) / len(chances) == pytest.approx(sum(one.right for one in drafts) / len(drafts), abs=1e-4)
+
+
+def test_the_same_drafts_in_any_order_give_the_same_file(tmp_path: Path) -> None:
+    drafts = drafts_of(tmp_path, telling(80))
+    one, other = (fit(some, encoder="e", runs=["run"], method="metarag") for some in (drafts, drafts[::-1]))
+    assert one == other
+    assert fit(drafts, encoder="e", runs=["run"], method="metarag", threshold=0.2).calibration.threshold == 0.2
+
+
+def test_what_tells_nothing_is_not_flattered(tmp_path: Path) -> None:
+    """Labels without relation to the signals: a fit judged on its own questions would look better than chance."""
+    chance = random.Random(5)
+    rows = [
+        monitored(f"q{n}", similarity=chance.random(), agreement=chance.random() < 0.5, right=chance.random() < 0.5)
+        for n in range(150)
+    ]
+    found = fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], method="metarag")
+    assert 0.3 < (found.quality.auroc or 0.0) < 0.56
+
+
+def test_repeated_questions_stay_in_one_fold(tmp_path: Path) -> None:
+    drafts = drafts_of(tmp_path, telling(40)) * 3
+    parts = folds(drafts)
+    assert sorted(index for _, held_out in parts for index in held_out) == list(range(120))
+    for learned, held_out in parts:
+        assert not {drafts[index].id for index in learned} & {drafts[index].id for index in held_out}
+    assert len(fit(drafts, encoder="e", runs=["run"], method="metarag").calibration.fitted_on.questions) == 40
+
+
+@pytest.mark.parametrize(
+    ("right", "word"), [(True, "0 of the first drafts of 'metarag' are wrong"), (False, "are right")]
+)
+def test_too_little_to_learn_from_is_refused(tmp_path: Path, right: bool, word: str) -> None:
+    rows = [monitored(f"q{n}", similarity=n / 40, agreement=True, right=right) for n in range(40)]
+    with pytest.raises(InputError, match=word):
+        fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], method="metarag")
+
+
+def test_signals_that_never_vary_are_refused(tmp_path: Path) -> None:
+    rows = [monitored(f"q{n}", similarity=0.5, agreement=True, right=n % 2 == 0) for n in range(40)]
+    with pytest.raises(InputError, match="same signals"):
+        fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], method="metarag")
+
+
+def test_a_method_without_a_monitor_is_refused(tmp_path: Path) -> None:
+    rows = [monitored(f"q{n}", similarity=0.5, agreement=True, right=True) for n in range(3)]
+    for one in rows:
+        one["rounds"][0]["signals"] = None
+    with pytest.raises(InputError, match="No draft by 'metarag'"):
+        drafts_of(tmp_path, rows)

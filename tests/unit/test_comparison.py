@@ -1,0 +1,244 @@
+"""Two sides over a dozen questions, against counts made by hand."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.comparison import Comparison, Figures, compare, verdict
+from benchmarks.comparison_words import as_json, markdown, p_words, sentence, tables
+from benchmarks.datasets import load_questions
+from benchmarks.past_run import past_run
+from benchmarks.sides import Side, file_side, read_predictions, run_side
+from meta_agent_rag.errors import DataFileError, InputError
+from tests.dozen import rows_a, rows_b
+from tests.past_runs import row, write_run
+
+RESULTS = Path("RESULTS")
+
+
+def side(folder: Path, name: str, rows: list[dict[str, Any]], **changes: Any) -> Side:
+    return run_side(past_run(str(write_run(folder / name, rows, **changes)), RESULTS), None)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Comparison:
+    return compare(side(tmp_path, "one", rows_a()), side(tmp_path, "two", rows_b()))
+
+
+def test_exact_matches_by_hand(found: Comparison) -> None:
+    these = found.figures
+    assert these.n == 12
+    counts = (these.both_right, these.only_a_right, these.only_b_right, these.neither_right)
+    assert counts == (3, 2, 4, 3)
+    assert these.mcnemar_p == pytest.approx(44 / 64)  # 2 (1 + 6 + 15) / 2^6
+
+
+def test_scores_by_hand(found: Comparison) -> None:
+    means = {name: (one.a.mean, one.b.mean) for name, one in found.figures.scores.items()}
+    assert means["em"] == pytest.approx((100 * 5 / 12, 100 * 7 / 12))
+    assert means["f1"] == pytest.approx((100 * 7 / 12, 100 * 7.8 / 12))
+    assert means["precision"] == pytest.approx((100 * 8 / 12, 100 * (7 + 2 / 3) / 12))
+    assert means["recall"] == pytest.approx((100 * 6.5 / 12, 100 * 8 / 12))
+    for one in found.figures.scores.values():
+        assert one.difference.mean == pytest.approx(one.b.mean - one.a.mean)
+        assert one.difference.low < one.difference.mean < one.difference.high
+        assert one.a.low < one.a.mean < one.a.high
+
+
+def test_the_p_of_f1_counts_every_pattern_of_signs(found: Comparison) -> None:
+    fifteenths = (15, 5, 15, 15, 10, 2, 15, 15)  # the unequal pairs; B minus A is 12 of them
+    sums = [
+        abs(sum(sign * size for sign, size in zip(signs, fifteenths, strict=True)))
+        for signs in product((1, -1), repeat=8)
+    ]
+    assert found.figures.permutation_p == pytest.approx(sum(total >= 12 for total in sums) / 256)
+
+
+def test_wins_and_losses_by_hand(found: Comparison) -> None:
+    assert (found.figures.wins, found.figures.losses, found.figures.ties) == (5, 3, 4)
+    assert {one.id for one, _ in found.won} == {"q05", "q06", "q07", "q10", "q11"}
+    assert {one.id for one, _ in found.lost} == {"q04", "q09", "q12"}
+    assert found.won[-1][0].id == "q10"  # the smallest change comes last
+    assert found.lost[-1][0].id == "q09"
+
+
+def test_what_is_not_paired_and_what_failed_is_counted(found: Comparison) -> None:
+    assert (found.alone_a, found.alone_b) == (1, 2)
+    assert (found.failed_a, found.failed_b) == (1, 1)  # x3 failed too, but has no counterpart
+
+
+def test_groups_by_hand(found: Comparison) -> None:
+    def em(figures: Figures) -> tuple[int, float, float]:
+        return figures.n, round(figures.scores["em"].a.mean, 2), round(figures.scores["em"].b.mean, 2)
+
+    assert {name: em(one) for name, one in found.by_type.items()} == {
+        "bridge": (7, 71.43, 71.43),
+        "comparison": (5, 0.0, 40.0),
+    }
+    assert {name: em(one) for name, one in found.by_hops.items()} == {"2": (8, 50.0, 75.0), "4": (4, 25.0, 25.0)}
+
+
+def test_the_order_of_rows_is_no_matter(found: Comparison, tmp_path: Path) -> None:
+    again = compare(side(tmp_path, "three", rows_a()[::-1]), side(tmp_path, "four", rows_b()[::-1]))
+    assert (again.figures, again.by_type, again.won) == (found.figures, found.by_type, found.won)
+
+
+def test_a_dozen_questions_tell_nothing(found: Comparison) -> None:
+    assert verdict(found.figures) == "unknown"
+    assert sentence(found).startswith("No difference can be told between A (run one) and B (run two): B - A is +6.7 ")
+    assert sentence(found).endswith("over 12 questions.")
+
+
+@pytest.mark.parametrize(("swapped", "word"), [(False, "more"), (True, "less")])
+def test_a_clear_difference_is_stated_with_its_interval(tmp_path: Path, swapped: bool, word: str) -> None:
+    ids = [f"q{number:03}" for number in range(60)]
+    worse = [row((id_, "Oslo", "Oslo" if number % 3 else "Rome")) for number, id_ in enumerate(ids)]
+    better = [row((id_, "Oslo", "Oslo" if number != 1 else "Rome")) for number, id_ in enumerate(ids)]
+    pair = (better, worse) if swapped else (worse, better)
+    found = compare(side(tmp_path, "one", pair[0]), side(tmp_path, "two", pair[1]))
+    assert verdict(found.figures) == word
+    difference = abs(found.figures.scores["f1"].difference.mean)
+    assert difference == pytest.approx(100 * 19 / 60)
+    low, high = sorted(
+        abs(x) for x in (found.figures.scores["f1"].difference.low, found.figures.scores["f1"].difference.high)
+    )
+    assert sentence(found) == (
+        f"B (run two) scores 31.7 F1 {word} than A (run one) [{low:.1f}, {high:.1f}], p < 0.001, over 60 questions."
+    )
+
+
+def test_one_pair_has_no_interval_that_convinces(tmp_path: Path) -> None:
+    one = side(tmp_path, "one", [row(("q1", "Oslo", "Rome"))])
+    other = side(tmp_path, "two", [row(("q1", "Oslo", "Oslo"))])
+    found = compare(one, other)
+    assert verdict(found.figures) == "unknown"
+    assert sentence(found).endswith("p = 1.000, over 1 question.")
+
+
+def test_protocols_that_differ_are_said_in_words(tmp_path: Path) -> None:
+    a = side(tmp_path, "one", rows_a())
+    b = side(tmp_path, "two", rows_b(), mode="open_domain", n=14, set_evidence_tokens=3000, set_cost_limit_usd=2.0)
+    found = compare(a, b)
+    assert found.differing == (
+        ("sample", "n 12, seed 42", "n 14, seed 42"),
+        ("mode", "gold", "open_domain"),
+        ("setting EVIDENCE_TOKENS", "6000", "3000"),
+    )
+    assert "- mode: A gold; B open_domain" in markdown(found)
+
+
+def test_equal_protocols_are_silent(found: Comparison) -> None:
+    assert found.differing == ()
+    assert "Measured otherwise" not in markdown(found)
+
+
+def test_other_gold_answers_are_counted(tmp_path: Path) -> None:
+    a = side(tmp_path, "one", [row(("q1", "Oslo", "Oslo")), row(("q2", "Bern", "Bern"))])
+    b = side(tmp_path, "two", [row(("q1", "Oslo", "Oslo"), aliases=["Kristiania"]), row(("q2", "Bern", "Bern"))])
+    assert compare(a, b).unlike_golds == 1
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    a = side(tmp_path, "one", rows_a())
+    with pytest.raises(InputError, match="data set 'sample' and B of 'musique'"):
+        compare(a, side(tmp_path, "two", rows_b(), dataset="musique"))
+    with pytest.raises(InputError, match=r"13 questions.*no question in common"):
+        compare(a, side(tmp_path, "three", [row(("z", "Oslo", "Oslo"))]))
+    with pytest.raises(InputError, match="'q01' is one question in A and another in B"):
+        compare(a, side(tmp_path, "four", [row(("q01", "Oslo", "Oslo"), question="Who?")]))
+
+
+def test_a_method_must_be_known(tmp_path: Path) -> None:
+    run = past_run(str(write_run(tmp_path / "both", [*rows_a("metarag"), *rows_b("react")])), RESULTS)
+    assert list(run.methods) == ["metarag", "react"]
+    with pytest.raises(InputError, match=r"several methods \(metarag, react\)"):
+        run_side(run, None)
+    with pytest.raises(InputError, match="'flare'; choose from: metarag, react"):
+        run_side(run, "flare")
+
+
+def test_a_run_must_be_there_and_have_rows(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="'nowhere' is no run folder"):
+        past_run("nowhere", tmp_path)
+    write_run(tmp_path / "bare", [])
+    with pytest.raises(InputError, match="'bare' has no answer yet"):
+        past_run("bare", tmp_path)
+
+
+def test_the_json_view_holds_every_figure(found: Comparison) -> None:
+    shown = json.loads(json.dumps(as_json(found)))
+    assert (shown["only_a_right"], shown["only_b_right"], shown["wins"]) == (2, 4, 5)
+    assert shown["scores"]["f1"]["difference"]["mean"] == pytest.approx(100 * 0.8 / 12)
+    assert shown["a"] == {"name": "metarag", "source": "run one", "answers": 13, "alone": 1, "failed": 1, "unknown": 0}
+    (q12,) = [one for one in shown["lost"] if one["id"] == "q12"]
+    assert q12["b"]["prediction"] is None
+    assert q12["golds"] == ["Kiel"]
+
+
+def test_the_document_lists_every_question_won_and_lost(found: Comparison) -> None:
+    text = markdown(found)
+    assert text.startswith("**No difference can be told")
+    assert "## Won by B (5)" in text
+    assert "- q11: What is q11? gold 'Bern'; A failed (F1 0); B 'Bern' (F1 100)" in text
+    assert "| em | " not in text
+    assert "| EM | 41.7 [" in text
+    assert [table.title.split(" (")[0] for table in tables(found)[1:]] == [
+        "EM by question type",
+        "F1 by question type",
+        "EM by hops",
+        "F1 by hops",
+    ]
+
+
+@pytest.mark.parametrize(("p", "words"), [(0.0204, "p = 0.020"), (1.0, "p = 1.000"), (0.0009, "p < 0.001")])
+def test_p_in_words(p: float, words: str) -> None:
+    assert p_words(p) == words
+
+
+FORMS = (
+    '{"id": "a", "prediction": "Oslo"}\n{"id": "b", "prediction": null}\n',
+    '[{"id": "a", "prediction": "Oslo"}, {"id": "b", "prediction": null}]',
+    '{"answer": {"a": "Oslo", "b": null}, "sp": {}}',
+)
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_three_forms_of_predictions_are_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p.json").write_text(text)
+    assert read_predictions(tmp_path / "p.json") == {"a": "Oslo", "b": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"id": "a", "prediction": 3}\n', r"row 1, field 'prediction'"),
+        ('{"id": "a"}\n', r"row 1, field 'prediction': expected a value"),
+        ('{"id": "a", "prediction": "x"}\n{"id": "a", "prediction": "y"}\n', "row 2 answers 'a' a second time"),
+        ('{"answer": {"a": 3}}', r"field 'answer"),
+        ('{"answer": []}', r"field 'answer'"),
+        ("", "is empty"),
+        ("not json\n", "row 1"),
+    ],
+)
+def test_malformed_predictions_are_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(DataFileError, match=message):
+        read_predictions(tmp_path / "p.json")
+
+
+def test_predictions_are_scored_against_the_data_set(tmp_path: Path) -> None:
+    loaded = load_questions("sample")
+    first, second = loaded.questions[:2]
+    lines = [{"id": first.id, "prediction": first.answer}, {"id": second.id, "prediction": None}]
+    (tmp_path / "p.json").write_text(json.dumps([*lines, {"id": "foreign", "prediction": "x"}]))
+    scored = file_side(tmp_path / "p.json", loaded, "sample")
+    assert scored.answers[first.id].score.em == 1.0
+    assert scored.answers[second.id].prediction is None
+    assert scored.answers[second.id].score.f1 == 0.0
+    assert (len(scored.answers), scored.unknown) == (2, 1)
+    (tmp_path / "foreign.json").write_text('{"answer": {"foreign": "x"}}')
+    with pytest.raises(DataFileError, match="answers none of the questions"):
+        file_side(tmp_path / "foreign.json", loaded, "sample")

@@ -1,0 +1,121 @@
+"""Methods that retrieve once: what they show the model, and how they vote."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.methods.chain_of_thought import ChainReply
+from benchmarks.methods.self_consistency import majority
+from meta_agent_rag.errors import CostLimitError, StructuredOutputError
+from meta_agent_rag.llm.exchange import Request
+from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE
+from tests.methods import Shelf, answered, shelf
+
+
+def chained(short: str, rationale: str = "She directed it.") -> dict[str, str]:
+    return {"rationale": rationale, "short_answer": short}
+
+
+def replies(*shorts: str) -> list[ChainReply]:
+    return [ChainReply(rationale=str(place), short_answer=short) for place, short in enumerate(shorts)]
+
+
+@pytest.mark.parametrize("name", ["standard_rag", "chain_of_thought"])
+async def test_one_retrieval_and_one_call(name: str, tmp_path: Path) -> None:
+    retriever = Shelf(shelf(9))
+    run = await answered(tmp_path, name, {}, "RETRIEVAL_TOP_K=3", retriever=retriever, question="Where?")
+    assert retriever.asked == [("Where?", 3, frozenset())]
+    assert run.stages == ["baseline"]
+    assert [one.text in run.prompt("baseline") for one in shelf(4)] == [True, True, True, False]
+    only = run.answer.rounds[0]
+    assert only.evidence_ids == only.packing.packed_ids == tuple(one.id for one in shelf(3))
+
+
+async def test_supplied_evidence_is_read_whole(tmp_path: Path) -> None:
+    run = await answered(tmp_path, "chain_of_thought", {}, "RETRIEVAL_TOP_K=1")
+    assert FILM_SENTENCE in run.prompt("baseline")
+    assert BIRTH_SENTENCE in run.prompt("baseline")
+
+
+async def test_a_closed_book_shows_no_evidence(tmp_path: Path) -> None:
+    unused = Shelf(shelf(3))
+    for retriever in (None, unused):
+        run = await answered(tmp_path, "closed_book", {}, retriever=retriever)
+        assert "<passage" not in run.prompt("baseline")
+        assert run.answer.evidence == ()
+        assert run.answer.rounds[0].packing.packed_ids == ()
+    assert not unused.asked
+
+
+async def test_the_chain_is_the_answer_in_words(tmp_path: Path) -> None:
+    run = await answered(
+        tmp_path, "chain_of_thought", {"baseline": chained("Oslo", "Holt directed it. Holt is of Oslo.")}
+    )
+    assert (run.answer.text, run.answer.short_answer) == ("Holt directed it. Holt is of Oslo.", "Oslo")
+    run = await answered(tmp_path, "chain_of_thought", {"baseline": chained("Oslo", " ")})
+    assert run.answer.text == "Oslo"
+
+
+class TestSelfConsistency:
+    """Several chains and one vote."""
+
+    async def test_the_majority_wins(self, tmp_path: Path) -> None:
+        script = {
+            "baseline": [chained("Paris"), chained("oslo.", "First."), chained("Rome"), chained("Oslo", "Second.")]
+        }
+        run = await answered(tmp_path, "self_consistency", script, "SELF_CONSISTENCY_SAMPLES=4")
+        assert (run.answer.short_answer, run.answer.text) == ("oslo.", "First.")
+        assert run.answer.stop_reason == "majority"
+        assert len(run.answer.rounds) == 1
+        assert run.answer.rounds[0].calls == 4
+
+    async def test_draws_are_independent_samples_of_one_prompt(self, tmp_path: Path) -> None:
+        run = await answered(tmp_path, "self_consistency", {}, "SELF_CONSISTENCY_SAMPLES=3", "RESPONSE_CACHE=true")
+        assert sorted(request.draw for request in run.model.requests) == [0, 1, 2]
+        assert {request.temperature for request in run.model.requests} == {0.7}
+        assert len({request.messages for request in run.model.requests}) == 1
+        assert len({row.request for row in run.answer.calls}) == 3
+        assert not any(row.cached for row in run.answer.calls)
+
+    async def test_the_first_draw_goes_ahead(self, tmp_path: Path) -> None:
+        """It fills the provider's prefix cache; where it fails for good, no other is made."""
+        made: list[int] = []
+
+        def fail(request: Request) -> CostLimitError:
+            made.append(request.draw)
+            return CostLimitError("no")
+
+        with pytest.raises(CostLimitError):
+            await answered(tmp_path, "self_consistency", {"baseline": fail}, "SELF_CONSISTENCY_SAMPLES=5")
+        assert made == [0]
+
+    async def test_chains_that_cannot_be_read_have_no_vote(self, tmp_path: Path) -> None:
+        def reply(request: Request) -> object:
+            return "No." if request.draw in {0, 2} else chained("Oslo")
+
+        run = await answered(tmp_path, "self_consistency", {"baseline": reply}, "SELF_CONSISTENCY_SAMPLES=4")
+        assert run.answer.short_answer == "Oslo"
+        assert run.answer.notes == ("2 of 4 chains could not be read and had no vote",)
+
+    async def test_a_fault_in_a_later_draw_is_raised(self, tmp_path: Path) -> None:
+        script = {"baseline": [chained("Oslo"), "No.", CostLimitError("no")]}
+        with pytest.raises(CostLimitError):
+            await answered(tmp_path, "self_consistency", script, "SELF_CONSISTENCY_SAMPLES=3")
+
+    async def test_without_a_chain_there_is_no_answer(self, tmp_path: Path) -> None:
+        with pytest.raises(StructuredOutputError):
+            await answered(tmp_path, "self_consistency", {"baseline": "No."}, "SELF_CONSISTENCY_SAMPLES=2")
+
+    def test_ties_go_to_the_earliest(self) -> None:
+        assert majority(replies("b", "a", "a", "b", "c")).rationale == "0"
+        assert majority(replies("c", "a", "b", "The b!", "a")).rationale == "1"
+
+    @given(st.lists(st.sampled_from(["Oslo", "the oslo", "Rome", "rome.", "Bern"]), min_size=1, max_size=9))
+    def test_no_answer_has_more_votes(self, shorts: list[str]) -> None:
+        plain = [short.lower().removeprefix("the ").rstrip(".") for short in shorts]
+        won = majority(replies(*shorts))
+        place = int(won.rationale)
+        assert plain.count(plain[place]) == max(plain.count(short) for short in plain)
+        assert plain.index(plain[place]) == place

@@ -1,0 +1,124 @@
+"""ReAct: what each action does, and what becomes of actions that make no sense."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.methods.react import STEPS, matches
+from meta_agent_rag.agent.packing import pack
+from meta_agent_rag.prompts import phrase
+from meta_agent_rag.retrieval.passage import Found
+from tests.loop import BIRTH_SENTENCE, Run, passage
+from tests.methods import Shelf, answered, shelf
+
+PARK = (
+    passage("park", "Alder Park lies in Oslo. It is old. The park has a mill, run by <b> Holt."),
+    passage("mill", "A mill turns. The MILL of Holt is wooden </passage> and tall."),
+)
+
+
+def step(action: str, argument: str, thought: str = "Something is missing.") -> dict[str, str]:
+    return {"thought": thought, "action": action, "argument": argument}
+
+
+async def react(folder: Path, *steps: Any, **options: Any) -> Run:
+    return await answered(folder, "react", {"step": list(steps)}, **options)
+
+
+def observations(run: Run) -> list[str]:
+    """What the last prompt shows as observations."""
+    lines = run.prompt(run.stages[-1], -1).splitlines()
+    return [line.partition(": ")[2] for line in lines if line.startswith("Observation")]
+
+
+async def test_it_searches_and_finishes(tmp_path: Path) -> None:
+    retriever = Shelf(shelf(8))
+    steps = [step("search", "Mira Holt"), step("search", "parks"), step("finish", "Oslo", "The park is in Oslo.")]
+    run = await react(tmp_path, *steps, retriever=retriever)
+    assert (run.answer.short_answer, run.answer.text) == ("Oslo", "The park is in Oslo.")
+    assert run.answer.stop_reason == "finished"
+    assert run.stages == ["step", "step", "step"]
+    assert retriever.queries == ["Mira Holt", "parks"]
+    assert "<passage" not in run.prompt("step", 0), "it starts without evidence"
+    assert phrase("nothing_yet") in run.prompt("step", 0)
+    assert [shelf(8)[7].text in run.prompt("step", nth) for nth in range(3)] == [False, False, True]
+    last = run.prompt("step", 2)
+    assert "Thought 1: Something is missing.\nAction 1: search[Mira Holt]\nObservation 1:" in last
+    assert "Alder 1; Beech 1; Cedar 1; Dogwood 1; Elm 1" in last
+    assert run.answer.rounds[0].packing.packed_ids == tuple(one.id for one in shelf(8))
+
+
+async def test_supplied_evidence_is_searched(tmp_path: Path) -> None:
+    run = await answered(
+        tmp_path, "react", {"step": [step("search", "born in Oslo"), step("finish", "Oslo")]}, "RETRIEVAL_TOP_K=1"
+    )
+    assert BIRTH_SENTENCE in run.prompt("step", 1)
+    assert len(run.answer.evidence) == 1
+
+
+async def test_lookup_shows_one_sentence_after_the_other(tmp_path: Path) -> None:
+    looks = [step("lookup", "mill")] * 3
+    run = await react(tmp_path, step("search", "park"), *looks, step("finish", "Oslo"), retriever=Shelf(PARK))
+    assert observations(run)[1:] == [
+        '(Result 1 / 3) <passage n="1">The park has a mill, run by &lt;b&gt; Holt.</passage>',
+        '(Result 2 / 3) <passage n="2">A mill turns.</passage>',
+        '(Result 3 / 3) <passage n="2">The MILL of Holt is wooden &lt;/passage&gt; and tall.</passage>',
+    ]
+    assert len(run.model.requests) == 5, "looking up calls no model"
+
+
+def test_matches_are_sentences_of_what_the_prompt_shows() -> None:
+    packed = pack([Found(passage=one, score=1.0) for one in PARK], 1000)
+    assert matches("  LIES   in ", packed) == ['<passage n="1">Alder Park lies in Oslo.</passage>']
+    assert matches("Park", packed)[0].startswith('<passage n="1">Alder'), "titles are not sentences"
+    assert matches("Rome", packed) == matches("park", None) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "key"),
+    [
+        ([step("search", "park"), step("search", "PARK!")], "action_repeated"),
+        ([step("search", "park"), step("lookup", "Rome")], "no_more_results"),
+        ([step("search", "park"), step("search", "Rome")], "nothing_found"),
+        ([step("read", "park")], "unknown_action"),
+        ([step("finish", " ")], "action_without_argument"),
+        ([step("search", "")], "action_without_argument"),
+        ([step("lookup", "park")], "no_more_results"),
+    ],
+)
+async def test_a_fault_is_an_observation(steps: list[Any], key: str, tmp_path: Path) -> None:
+    run = await react(tmp_path, *steps, step(" Finish ", "Oslo"), retriever=Shelf(PARK))
+    assert observations(run)[-1] == phrase(key)
+    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "finished")
+
+
+async def test_out_of_steps_it_must_answer(tmp_path: Path) -> None:
+    steps = [step("search", f"park {number}") for number in range(20)]
+    run = await react(tmp_path, *steps, retriever=Shelf(shelf(100)))
+    assert run.stages == ["step"] * STEPS + ["baseline"]
+    assert (run.answer.stop_reason, run.answer.short_answer) == ("max_steps", "scripted")
+    assert f"Action {STEPS}: search[park {STEPS - 1}]" in run.prompt("baseline")
+    assert len(run.answer.evidence) == STEPS * 5
+
+
+async def test_one_who_repeats_himself_must_answer(tmp_path: Path) -> None:
+    run = await react(tmp_path, step("search", "park"), retriever=Shelf(PARK))
+    assert run.stages == ["step", "step", "step", "baseline"]
+    assert run.answer.stop_reason == "no_progress"
+
+
+async def test_a_step_that_cannot_be_read_is_noted(tmp_path: Path) -> None:
+    run = await react(tmp_path, step("search", "park"), "I search.", retriever=Shelf(PARK))
+    assert run.stages == ["step", "step", "step", "baseline"]
+    assert run.answer.stop_reason == "unreadable_step"
+    assert run.answer.notes == ("a step was left out: the model did not send the JSON that was asked for",)
+    assert "Action 1: search[park]" in run.prompt("baseline")
+
+
+async def test_long_notes_take_from_the_evidence(tmp_path: Path) -> None:
+    steps = [step("search", f"park {number}", "so " * 500) for number in range(STEPS)]
+    run = await answered(tmp_path, "react", {"step": list(steps)}, "EVIDENCE_TOKENS=1000", retriever=Shelf(shelf(40)))
+    packed = run.answer.rounds[0].packing
+    assert len(packed.packed_ids) < len(run.answer.evidence)
+    assert packed.tokens < 1000

@@ -1,0 +1,68 @@
+"""Reflexion: trials, verdicts and what is learnt from them."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.methods import Shelf, answered, shelf
+
+RIGHT = {"reason": "The passage says so.", "correct": True}
+
+
+def wrong(reason: str) -> dict[str, Any]:
+    return {"reason": reason, "correct": False}
+
+
+def reflection(text: str) -> dict[str, str]:
+    return {"reflection": text}
+
+
+def trial(short: str) -> dict[str, str]:
+    return {"rationale": f"It must be {short}.", "short_answer": short}
+
+
+async def test_a_first_trial_that_is_right_is_the_answer(tmp_path: Path) -> None:
+    run = await answered(tmp_path, "reflexion", {"baseline": trial("Oslo"), "step": RIGHT})
+    assert run.stages == ["baseline", "step"]
+    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "satisfied")
+    assert run.answer.rounds[0].satisfied
+    assert "Reasoning: It must be Oslo.\nAnswer: Oslo" in run.prompt("step")
+
+
+async def test_what_was_learnt_is_read_by_the_next_trial(tmp_path: Path) -> None:
+    retriever = Shelf(shelf(9))
+    steps = [wrong("Wrong city."), reflection("Read twice."), wrong("Still wrong."), reflection("Mind the name.")]
+    script = {"baseline": [trial("Rome"), trial("Bern"), trial("Oslo")], "step": steps}
+    run = await answered(tmp_path, "reflexion", script, retriever=retriever)
+    assert run.stages == ["baseline", "step", "step", "baseline", "step", "step", "baseline"]
+    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "max_trials")
+    assert "Why it was judged wrong: Wrong city." in run.prompt("step", 1)
+    assert "Read twice." not in run.prompt("baseline", 0)
+    assert "- Read twice." in run.prompt("baseline", 1)
+    assert "- Read twice.\n- Mind the name." in run.prompt("baseline", 2)
+    assert len(retriever.asked) == 1, "all trials read the same evidence"
+    rounds = run.answer.rounds
+    assert [round_.draft.short_answer for round_ in rounds] == ["Rome", "Bern", "Oslo"]
+    assert [round_.index for round_ in rounds] == [0, 1, 2]
+    assert [round_.calls for round_ in rounds] == [2, 3, 2]
+    assert [round_.satisfied for round_ in rounds] == [False] * 3
+    assert [row.round for row in run.answer.calls] == [0, 0, 1, 1, 1, 2, 2]
+
+
+async def test_a_later_trial_may_satisfy(tmp_path: Path) -> None:
+    steps = [wrong("Wrong city."), reflection("Read twice."), RIGHT]
+    run = await answered(tmp_path, "reflexion", {"baseline": [trial("Rome"), trial("Oslo")], "step": steps})
+    assert (run.answer.short_answer, run.answer.stop_reason, run.answer.chosen) == ("Oslo", "satisfied", 1)
+    assert [round_.satisfied for round_ in run.answer.rounds] == [False, True]
+
+
+async def test_what_cannot_be_read_leaves_the_trial_before(tmp_path: Path) -> None:
+    told = wrong("Wrong city.")
+    for steps, baseline, note in (
+        (["Fine."], [trial("Rome")], "a self-evaluation"),
+        ([told, "Hm."], [trial("Rome")], "a reflection"),
+        ([told, reflection("Read twice.")], [trial("Rome"), "Hm."], "a trial"),
+    ):
+        run = await answered(tmp_path, "reflexion", {"baseline": baseline, "step": steps})
+        assert (run.answer.short_answer, run.answer.stop_reason) == ("Rome", "unreadable_step")
+        assert len(run.answer.rounds) == 1
+        assert [text.startswith(f"{note} was left out") for text in run.answer.notes] == [True]

@@ -1,0 +1,71 @@
+"""Self-Ask: follow-up questions, looked up and settled one by one."""
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.methods.self_ask import FOLLOW_UPS
+from meta_agent_rag.prompts import phrase
+from tests.methods import Shelf, answered, shelf
+
+NO_MORE = {"needed": False, "follow_up": ""}
+
+
+def follow_up(question: str) -> dict[str, Any]:
+    return {"needed": True, "follow_up": question}
+
+
+def settled(answer: str) -> dict[str, str]:
+    return {"intermediate_answer": answer}
+
+
+async def test_it_settles_follow_ups_and_concludes(tmp_path: Path) -> None:
+    retriever = Shelf(shelf(8))
+    steps = [follow_up("Who made it?"), settled("Holt"), follow_up("Where is Holt from?"), settled("Oslo"), NO_MORE]
+    script = {"step": steps, "baseline": {"answer": "Holt is from Oslo.", "short_answer": "Oslo"}}
+    run = await answered(tmp_path, "self_ask", script, retriever=retriever)
+    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "no_follow_up")
+    assert run.stages == ["step"] * 5 + ["baseline"]
+    assert retriever.queries == ["Who made it?", "Where is Holt from?"], "the question itself is not searched for"
+    assert "<passage" not in run.prompt("step", 0)
+    assert phrase("nothing_yet") in run.prompt("step", 0)
+    assert "Follow-up question: Who made it?" in run.prompt("step", 1)
+    assert shelf(5)[4].text in run.prompt("step", 1)
+    assert "Follow-up question: Who made it?\nIntermediate answer: Holt" in run.prompt("step", 2)
+    for line in ("Intermediate answer: Holt", "Follow-up question: Where is Holt from?\nIntermediate answer: Oslo"):
+        assert line in run.prompt("baseline")
+    assert len(run.answer.evidence) == 8
+
+
+async def test_a_question_that_needs_none_is_answered_at_once(tmp_path: Path) -> None:
+    retriever = Shelf(shelf(8))
+    run = await answered(tmp_path, "self_ask", {"step": NO_MORE}, retriever=retriever)
+    assert run.stages == ["step", "baseline"]
+    assert not retriever.asked
+    assert "<passage" not in run.prompt("baseline")
+    assert run.answer.rounds[0].packing.packed_ids == ()
+
+
+async def test_a_repeated_follow_up_ends_it(tmp_path: Path) -> None:
+    retriever = Shelf(shelf(8))
+    steps = [follow_up("Who made it?"), settled("Holt"), follow_up("who made it")]
+    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=retriever)
+    assert run.answer.stop_reason == "no_progress"
+    assert retriever.queries == ["Who made it?"]
+
+
+async def test_there_are_only_so_many(tmp_path: Path) -> None:
+    steps = [said for number in range(9) for said in (follow_up(f"Who is {number}?"), settled(f"Holt {number}"))]
+    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=Shelf(shelf(80)))
+    assert run.stages == ["step", "step"] * FOLLOW_UPS + ["baseline"]
+    assert run.answer.stop_reason == "max_steps"
+    assert f"Intermediate answer: Holt {FOLLOW_UPS - 1}" in run.prompt("baseline")
+
+
+async def test_an_intermediate_answer_that_cannot_be_read_is_not_found(tmp_path: Path) -> None:
+    steps: list[Any] = [follow_up("Who made it?"), "Holt.", "Holt.", NO_MORE]
+    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=Shelf(shelf(8)))
+    assert run.answer.short_answer == "scripted"
+    assert f"Intermediate answer: {phrase('not_found')}" in run.prompt("baseline")
+    assert run.answer.notes == (
+        "an intermediate answer was left out: the model did not send the JSON that was asked for",
+    )

@@ -1,0 +1,56 @@
+"""A table in its three forms: nothing in a cell may break any of them."""
+
+import csv
+import io
+
+import pytest
+
+from benchmarks.tables import Table, as_csv, as_latex, as_markdown, number, signed, with_interval
+
+NASTY = Table(
+    name="Nasty one",
+    title="50 % of {a_b}",
+    head=("row", "F1 [95 %]", "words"),
+    rows=[
+        ("[a] | b", "1.0 [0.5, 2.0]", 'said "no", then\nleft'),
+        ("c\\d ~ ^ <&> #$", "-", "plain"),
+    ],
+)
+
+
+def test_markdown_keeps_a_row_a_line_and_bars_in_their_cells() -> None:
+    lines = as_markdown(NASTY).split("\n")
+    assert len(lines) == 4
+    assert lines[2] == '| [a] \\| b | 1.0 [0.5, 2.0] | said "no", then left |'
+
+
+def test_csv_reads_back() -> None:
+    assert [tuple(row) for row in csv.reader(io.StringIO(as_csv(NASTY)))] == [NASTY.head, *NASTY.rows]
+
+
+def test_latex_is_escaped_and_aligned() -> None:
+    text = as_latex(NASTY)
+    assert r"\caption{50 \% of \{a\_b\}}" in text
+    assert r"\label{tab:nasty-one}" in text
+    assert r"\begin{tabular}{lrl}" in text
+    assert r"{}[a] \textbar{} b & 1.0 [0.5, 2.0] &" in text  # a bracket after \\ would be its argument
+    assert r"c\textbackslash{}d \textasciitilde{} \textasciicircum{} \textless{}\&\textgreater{} \#\$" in text
+    assert text.count(r"\\") == 3
+    assert [rule for rule in ("toprule", "midrule", "bottomrule") if f"\\{rule}" in text] == [
+        "toprule",
+        "midrule",
+        "bottomrule",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (number(None), "-"),
+        (number(1.25, 2), "1.25"),
+        (with_interval(50.0, [40.04, 60.0]), "50.0 [40.0, 60.0]"),
+        (signed(2.5, [-1.0, 6.0]), "+2.5 [-1.0, +6.0]"),
+    ],
+)
+def test_cells(cell: str, expected: str) -> None:
+    assert cell == expected
