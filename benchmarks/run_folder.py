@@ -15,6 +15,7 @@ from meta_agent_rag.journal import Journal, read_journal
 from meta_agent_rag.llm.ledger import read_ledger
 
 _SAME = ("dataset", "provider", "prompts", "deficits", "calibration")
+_NEEDED = {"experiment", "settings", "dataset", "provider", "prompts", "deficits"}
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 
 
@@ -61,7 +62,7 @@ class RunFolder:
         """The configuration that the run was started with."""
         try:
             config: dict[str, Any] = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
-            if {"experiment", "settings", *_SAME} <= set(config):
+            if set(config) >= _NEEDED:
                 return config
         except (OSError, ValueError, TypeError):
             pass
@@ -70,7 +71,7 @@ class RunFolder:
     def require_same(self, now: Mapping[str, Any]) -> None:
         """Refuse to go on with another model, other prompts, deficits or data than the run began with."""
         before = self.config()
-        changed = [name for name in _SAME if before[name] != json.loads(json.dumps(now[name], default=str))]
+        changed = [name for name in _SAME if before.get(name) != json.loads(json.dumps(now[name], default=str))]
         if changed:
             raise InputError(
                 f"The run {self.path.name!r} was started with another {' and another '.join(changed)}; "

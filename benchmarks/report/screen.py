@@ -28,7 +28,7 @@ def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
             for row, found in published
             if bool(found) == wanted
         ]
-        _print_table(caption, ("method", "EM", "F1", last), rows)
+        _print_table(caption, ("method", "EM", "F1", last), rows, folded=3)
 
 
 def _on_screen(name: str, figures: Mapping[str, Any]) -> Cells:
@@ -37,10 +37,13 @@ def _on_screen(name: str, figures: Mapping[str, Any]) -> Cells:
     for score in ("em", "f1"):
         low, high = figures[f"{score}_ci95"]
         row[f"{score.upper()} [95 %]"] = f"{figures[score]:.1f} [{low:.0f}, {high:.0f}]"
+    if figures["cost_usd"] is None:
+        row["USD"] = "?"
     return tuple(cell for column, cell in row.items() if column not in _TOO_WIDE)
 
 
-def _print_table(caption: str, head: Cells, rows: Sequence[Cells]) -> None:
+def _print_table(caption: str, head: Cells, rows: Sequence[Cells], *, folded: int = 0) -> None:
+    """Print a table whose column `folded` takes several lines where the screen is too narrow for all."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -50,7 +53,7 @@ def _print_table(caption: str, head: Cells, rows: Sequence[Cells]) -> None:
         return
     table = Table(title=caption, title_justify="left", box=SIMPLE_HEAD, padding=0, show_edge=False)
     for place, cell in enumerate(head):
-        table.add_column(cell, no_wrap=place > 0, overflow="ellipsis" if place else "fold")
+        table.add_column(cell, no_wrap=place != folded, overflow="fold" if place == folded else "ellipsis")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console = Console()
