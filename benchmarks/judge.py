@@ -24,7 +24,7 @@ async def judged(model: LanguageModel, question: Question, prediction: str) -> f
     Stage and prompt `judge` are pinned in the run's configuration, and the reply is cached. `None` where its call
     failed; raises only what stops the run.
     """
-    task = prompt(NAME, model.settings.prompts_dir).text(
+    task = prompt("judge", model.settings.prompts_dir).text(
         question=question.text, golds=" | ".join(question.golds), prediction=prediction
     )
     system = prompt("system", model.settings.prompts_dir).text()

@@ -78,6 +78,11 @@ def sentences(text: str) -> list[str]:
 
 
 def _block(passage: Passage, number: int, text: str) -> str:
-    title = f' title="{escape(passage.title)}"' if passage.title else ""
+    # an apostrophe stays one: a small model copies "&#x27;" into its answer
+    title = f' title="{_quoted(passage.title)}"' if passage.title else ""
     fenced = _CLOSING.sub(r"<\\/\1", text)
     return f'<passage n="{number}"{title}>{fenced}</passage>'
+
+
+def _quoted(title: str) -> str:
+    return escape(title, quote=False).replace('"', "&quot;")
