@@ -23,7 +23,7 @@ _GREEDY = Sampling()
 class ChainReply(ReplyModel):
     """A chain of thought and the bare answer at its end."""
 
-    rationale: Annotated[str, Field(json_schema_extra={"maxLength": 900})]
+    rationale: Annotated[str, Field(json_schema_extra={"maxLength": 450})]
     short_answer: Short
 
     @property
