@@ -81,8 +81,7 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
         "answered": len(answered),
         "errors": len(rows) - len(answered),
         **{score: round(math.fsum(values[score]) / n, 2) for score in SCORES},
-        "em_ci95": _interval(values["em"], seed),
-        "f1_ci95": _interval(values["f1"], seed),
+        **{f"{score}_ci95": _interval(values[score], seed) for score in SCORES},
         "latency_s": {
             **(_rounded(percentiles(latencies)) if latencies else dict.fromkeys(_CURVE)),
             "cached_calls": sum(row["cached_calls"] for row in rows),  # served by the response cache, in no time
@@ -92,6 +91,7 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
         "cost_usd": _cost(rows),
         "rounds_mean": round(sum(len(row["rounds"]) for row in answered) / len(answered), 3) if answered else None,
         "trigger_rate": round(len(fired) / len(answered), 4) if answered else None,
+        "trigger_rate_ci95": _interval([float(row["fired"]) for row in answered], seed, 4) if answered else None,
         "stop_reasons": dict(sorted(Counter(row["stop_reason"] for row in answered).items())),
         "deficits": {name: _diagnosed(answered, name) for name in deficits},
         "fixed": sum(_first(row) < 1.0 <= row["em"] for row in fired),
@@ -106,9 +106,9 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
     }
 
 
-def _interval(values: Sequence[float], seed: int) -> list[float]:
+def _interval(values: Sequence[float], seed: int, digits: int = 2) -> list[float]:
     low, high = bootstrap_ci(values, seed=seed)
-    return [round(low, 2), round(high, 2)]
+    return [round(low, digits), round(high, digits)]
 
 
 def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
@@ -173,9 +173,13 @@ def _supporting_facts(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
         scores = [row[part] for row in rows if row.get(part) is not None]
         if not scores:
             continue
-        figures = {name: round(100.0 * math.fsum(one[name] for one in scores) / labelled, 2) for name in SCORES}
-        f1 = [100.0 * one["f1"] for one in scores] + [0.0] * (labelled - len(scores))
-        found[part] = {"n": labelled, **figures, "f1_ci95": _interval(f1, seed)}
+        missing = [0.0] * (labelled - len(scores))
+        values = {name: [100.0 * one[name] for one in scores] + missing for name in SCORES}
+        found[part] = {
+            "n": labelled,
+            **{name: round(math.fsum(values[name]) / labelled, 2) for name in SCORES},
+            **{f"{name}_ci95": _interval(values[name], seed) for name in SCORES},
+        }
     return found
 
 

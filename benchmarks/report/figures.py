@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..summary import SCORES
 from ..survival import STAGES
 from ..tables import Cells, Table, number, with_interval
 
 Methods = Mapping[str, Mapping[str, Any]]
-HEAD: Cells = ("method", "EM [95 %]", "F1 [95 %]", "prec.", "rec.", "fired", "fixed", "broken", "calls", "USD", "p50 s")
+HEAD: Cells = (
+    *("method", "EM [95 %]", "F1 [95 %]", "prec. [95 %]", "rec. [95 %]"),
+    *("fired", "fixed", "broken", "calls", "USD", "p50 s"),
+)
 
 
 def quality(methods: Methods, *, name: str = "quality", title: str = "Quality by method, percent") -> Table:
@@ -31,8 +35,8 @@ def method_cells(name: str, figures: Mapping[str, Any]) -> Cells:
         name,
         with_interval(figures["em"], figures["em_ci95"]),
         with_interval(figures["f1"], figures["f1_ci95"]),
-        number(figures["precision"]),
-        number(figures["recall"]),
+        with_interval(figures["precision"], figures["precision_ci95"]),
+        with_interval(figures["recall"], figures["recall_ci95"]),
         "-" if fired is None else f"{fired:.0%}",
         str(figures["fixed"]),
         str(figures["broken"]),
@@ -55,16 +59,13 @@ def supporting(methods: Methods) -> Table:
             method,
             what,
             str(figures[part]["n"]),
-            number(figures[part]["em"]),
-            with_interval(figures[part]["f1"], figures[part]["f1_ci95"]),
-            number(figures[part]["precision"]),
-            number(figures[part]["recall"]),
+            *(with_interval(figures[part][score], figures[part][f"{score}_ci95"]) for score in SCORES),
         )
         for method, figures in methods.items()
         for what, part in (("supporting facts", "support"), ("joint", "joint"))
         if part in figures
     ]
-    head = ("method", "score", "questions", "EM", "F1 [95 %]", "prec.", "rec.")
+    head = ("method", "score", "questions", "EM [95 %]", "F1 [95 %]", "prec. [95 %]", "rec. [95 %]")
     return Table(name="supporting-facts", title="Supporting facts and joint scores, percent", head=head, rows=rows)
 
 

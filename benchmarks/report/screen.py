@@ -10,7 +10,7 @@ from ..tables import Cells
 from .comparable import aspects
 from .figures import HEAD, method_cells
 
-_TOO_WIDE = ("prec.", "rec.")
+_TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 
 
 def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
