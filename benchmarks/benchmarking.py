@@ -110,7 +110,7 @@ def benchmark(
         folder = RunFolder.create(output_dir, at=now, dataset=config.dataset, mode=config.mode, config=about)
     else:
         folder.require_same(about)
-    if conduct.recorder is not None:
+    if conduct.recorder is not None and conduct.player is None:
         conduct.recorder.begin(recorded_run(about, pooled=plan.pooled, model_words=config.model_words), plan.questions)
     shown = display(display_name)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # ends as cleanly as Ctrl+C
@@ -217,20 +217,23 @@ def _complain(plan: Plan, folder: RunFolder, outcome: Outcome) -> None:
 
 
 def _close_record(conduct: Conduct, folder: RunFolder, display_name: DisplayName) -> None:
-    """Write the record of a complete run; hold a replay to the summary that was recorded."""
+    """Write the record of a complete run; hold a replay to the summary that was recorded.
+
+    A replay that is recorded keeps the old calls beside today's summary.
+    """
     sha256 = hashlib.sha256((folder.path / SUMMARY).read_bytes()).hexdigest()
-    quiet = display_name in ("json", "none")
-    if conduct.recorder is not None:
-        conduct.recorder.finish(sha256)
-        if not quiet:
-            say(f"Record: {conduct.recorder.path}")
-    player = conduct.player
-    if player is None:
-        return
-    if sha256 != player.summary_sha256:
+    recorder, player = conduct.recorder, conduct.player
+    told = []
+    if recorder is not None:
+        recorder.finish(sha256, of=player)
+        told.append(f"Record: {recorder.path}")
+    elif player is not None and sha256 != player.summary_sha256:
         raise OtherBytesError(
             f"The replay's {SUMMARY} is not the one that was recorded: the code that sums up has changed since "
-            f"{player.path.name} was made; compare the two, then record the run anew."
+            f"{player.path.name} was made; compare the two, then keep the new one with --replay ... --record FILE."
         )
-    if not quiet:
-        say(f"Replayed without a call: {SUMMARY} equals the recorded one, byte for byte.")
+    elif player is not None:
+        told.append(f"Replayed without a call: {SUMMARY} equals the recorded one, byte for byte.")
+    if display_name not in ("json", "none"):
+        for sentence in told:
+            say(sentence)

@@ -187,7 +187,7 @@ async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> Asyn
     async with open_language_model(
         config.settings, ledger_path=folder.calls, paid_usd=folder.paid_usd(), transport=transport
     ) as model:
-        if conduct.recorder is not None:
+        if conduct.recorder is not None and player is None:
             conduct.recorder.lines[0]["run"]["endpoint"] = model.transport.endpoint
         yield replace(model, tape=player or conduct.recorder)
 

@@ -222,7 +222,7 @@ _OF_THE_EXPERIMENT = {
 }
 """Flags, and what they are called in a run's `config.json`."""
 _EXCLUDE: dict[str, tuple[str, ...]] = {
-    "replay": ("resume", "record", "dry_run", "set_", "cost_limit", "convergence_threshold", "data_file", "aliases"),
+    "replay": ("resume", "dry_run", "set_", "cost_limit", "convergence_threshold", "data_file", "aliases"),
     "resume": ("record", "dry_run", "protocol"),
     "dry_run": ("record",),
 }

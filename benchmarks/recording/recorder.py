@@ -11,7 +11,8 @@ from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.vectors import FloatVector
 
 from ..datasets import Question
-from .records import FORMAT, Line, question_line, retrieval_content, vector_text, write_lines
+from .player import Player
+from .records import FORMAT, Line, question_line, read_lines, retrieval_content, vector_text, write_lines
 from .taped import Search
 
 
@@ -65,6 +66,7 @@ class Recorder:
         """A question was answered, or failed, after so many seconds."""
         self.lines.append({"answer": {"id": question_id, "method": method, "latency_s": latency_s}})
 
-    def finish(self, summary_sha256: str) -> None:
-        """Write the record."""
-        write_lines(self.path, [*self.lines, {"summary": {"sha256": summary_sha256}}])
+    def finish(self, summary_sha256: str, *, of: Player | None = None) -> None:
+        """Write the record: of this run, or of the calls that a player has played."""
+        lines = self.lines if of is None else [{kind: content} for kind, content in read_lines(of.path)][:-1]
+        write_lines(self.path, [*lines, {"summary": {"sha256": summary_sha256}}])

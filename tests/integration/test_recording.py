@@ -93,6 +93,12 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
     refused([line for line in whole if not line.startswith(b'{"vectors"')], "holds no vector")
     refused([*whole[:-2], b'{"summary": {"sha256": "0"}}'], "not the one that was recorded", exit_code=1)
     refused([b"{"], "no whole record")
+    # the same calls, kept with the summary of today
+    signed = tmp_path / "signed.jsonl.gz"
+    assert replay(tmp_path / "other.jsonl", tmp_path, "--record", str(signed)).exit_code == 2
+    (tmp_path / "other.jsonl").write_bytes(b"\n".join([*whole[:-2], b'{"summary": {"sha256": "0"}}']))
+    assert replay(tmp_path / "other.jsonl", tmp_path, "--record", str(signed)).exit_code == 0
+    assert gzip.decompress(signed.read_bytes()) == gzip.decompress(kept.read_bytes())
     missing = replay(tmp_path / "nowhere.jsonl", tmp_path)
     assert missing.exit_code == 2
     assert "There is no record" in missing.stderr
