@@ -8,23 +8,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from meta_agent_rag.agent.deficits import DeficitRegistry
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.errors import InputError, SettingsError
+from meta_agent_rag.llm.tiers import check_stage_tiers
+from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.settings import Settings
 
 from .methods import Method
 
 ORACLES = ("monitor", "diagnosis", "retrieval")
-_FIXED = (
-    "llm_provider",
-    "llm_base_url",
-    "embedded_model_path",
-    "embedded_context_tokens",
-    "marag_data_dir",
-    "encoder",
-    "reranker",
+_SWEPT = (
+    *("flash_model", "pro_model", "stage_tiers", "flash_thinking", "pro_thinking", "writer_temperature"),
+    *("max_metacognitive_rounds", "monitor_policy", "monitor_calibration", "monitor_similarity_threshold"),
+    *("monitor_encoder", "convergence_threshold", "selection", "short_answer", "evidence_tokens"),
+    *("deficits_dir", "prompts_dir", "self_consistency_samples"),
+    *("retrieval_top_k", "retrieval_pool", "rrf_k", "fusion", "blend_floor", "links"),
 )
-"""Settings that choose a server, a file or a corpus: another value of them is another run."""
+"""Settings that a row can have to itself: the others choose a server, a file or a corpus, or change no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +80,12 @@ def arms(
     if repeats < 1:
         raise InputError(f"--repeat {repeats} runs nothing; give 1 or more.")
     swept = list(product(*(_values(sweep) for sweep in sweeps)))
+    fields = [assignment.partition("=")[0] for assignment in swept[0]]
+    if len(set(fields)) < len(fields):
+        raise InputError("--sweep names a setting twice; give all its values in one, as SETTING=V1,V2,V3.")
     rows: list[Arm] = []
     for method in methods:
+        _refuse_pinned(method, fields)
         for assignments in swept:
             plain = Arm(method=method, assignments=assignments)
             rows.append(plain)
@@ -95,21 +100,37 @@ def arms(
     return tuple(found)
 
 
-def check_arms(rows: Sequence[Arm], settings: Settings, deficits: DeficitRegistry) -> None:
-    """Refuse values that no setting takes and deficits that there are not, before anything is paid."""
+def check_arms(rows: Sequence[Arm], settings: Settings) -> None:
+    """Refuse, before anything is paid, values that no setting takes, deficits that there are not, and equal rows."""
+    seen: dict[str, str] = {}
     for arm in rows:
-        arm_settings(arm, settings)
+        own = arm_settings(arm, settings)
+        check_stage_tiers(own)
+        policy(own)
+        for name in prompt_names():
+            prompt(name, own.prompts_dir)
+        deficits = discover_deficits(own.deficits_dir)
         if arm.without_deficits:
             deficits.without(arm.without_deficits)
+        same = f"{arm.method.name} {arm.without_deficits} {arm.oracles} {arm.repeat} {own.model_dump_json()}"
+        if same in seen:
+            raise InputError(f"The rows {seen[same]!r} and {arm.name!r} would be the same; give each value once.")
+        seen[same] = arm.name
 
 
 def arm_settings(arm: Arm, settings: Settings) -> Settings:
-    """The settings of a row: those of the run with the row's own values."""
-    if not arm.assignments:
-        return settings
-    own = Settings.load(arm.assignments)
+    """The settings of a row: those of the run, with the row's own values and what belongs to its method."""
+    own = Settings.load(arm.assignments) if arm.assignments else settings
     names = [assignment.partition("=")[0].strip().lower() for assignment in arm.assignments]
-    return settings.model_copy(update={name: getattr(own, name) for name in names})
+    return settings.model_copy(update={**{name: getattr(own, name) for name in names}, **dict(arm.method.pins)})
+
+
+def _refuse_pinned(method: Method, fields: Sequence[str]) -> None:
+    pinned = [field for field in fields if field.lower() in dict(method.pins)]
+    if pinned:
+        raise InputError(
+            f"{pinned[0]} belongs to {method.name!r} itself and cannot be swept with it; leave that method out."
+        )
 
 
 def _values(sweep: str) -> list[str]:
@@ -119,7 +140,7 @@ def _values(sweep: str) -> list[str]:
         raise InputError(f"--sweep {sweep!r} has no values; write it as SETTING=V1,V2.")
     if field not in Settings.model_fields:
         raise SettingsError(f"There is no setting {name.strip()!r} to sweep; `marag config show` lists them.")
-    if field in _FIXED or field.endswith(("_key", "_token", "_url")):
+    if field not in _SWEPT:
         raise InputError(
             f"{field.upper()} cannot be swept within one run; run each value and set the runs side by side "
             "with `python -m benchmarks.compare`."

@@ -13,7 +13,6 @@ import typer
 
 from meta_agent_rag.agent.calibration import calibration_in_force, refuse_fitted_questions
 from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.cli.command import complain, run, say
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.llm.opening import described
@@ -22,7 +21,7 @@ from meta_agent_rag.llm.providers import choose_provider
 from .arms import arm_settings, check_arms
 from .config import Conduct, RunConfig
 from .datasets import LoadedQuestions, Question, by_id, by_position, draw, load_questions
-from .display import DisplayName, display
+from .display import DisplayName, Silent, display
 from .protocols import Protocol
 from .provenance import as_begun, changed_settings, recorded_run, recorded_settings, run_config
 from .recording import Player
@@ -86,7 +85,7 @@ def replayed(config: RunConfig, player: Player) -> Plan:
         as_begun(config, record["experiment"]),
         settings=recorded_settings(record),
         model_words=record["model_words"],
-        embedded_model=record["provider"]["embedded_model"],
+        recorded=record,
     )
     _check(own)
     source = record["dataset"]
@@ -104,6 +103,8 @@ def benchmark(
 ) -> Path:
     """Run, or go on with, a benchmark; returns its folder. Raises what stopped it, once all is saved."""
     config = plan.config
+    if conduct.recorder is not None and conduct.player is None:
+        _check_recordable(config)
     about = run_config(config, plan.loaded)
     if folder is None:
         now = datetime.now(UTC)
@@ -112,26 +113,32 @@ def benchmark(
         folder.require_same(about)
     if conduct.recorder is not None and conduct.player is None:
         conduct.recorder.begin(recorded_run(about, pooled=plan.pooled, model_words=config.model_words), plan.questions)
-    shown = display(display_name)
+    try:
+        outcome = _carried_out(plan, conduct, folder, display(display_name))
+        summary = _write(plan, folder, outcome)
+        _say(plan, folder, summary, display_name)
+        _complain(plan, folder, outcome)
+        _close_record(conduct, folder, display_name)
+    finally:
+        if conduct.recorder is not None:
+            conduct.recorder.close()
+    return folder.path
+
+
+def _carried_out(plan: Plan, conduct: Conduct, folder: RunFolder, shown: Silent) -> Outcome:
+    """Answer the questions; Ctrl+C and SIGTERM end that with a word on how to go on."""
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # ends as cleanly as Ctrl+C
     try:
-        outcome = run(execute(config, conduct, plan.loaded, questions=plan.questions, folder=folder, display=shown))
+        return run(execute(plan.config, conduct, plan.loaded, questions=plan.questions, folder=folder, display=shown))
     except KeyboardInterrupt:
         shown.stop()
         complain(f"Stopped. Go on with: --resume {folder.path}")
         raise typer.Exit(130) from None
-    summary = _write(plan, folder, outcome)
-    _say(plan, folder, summary, display_name)
-    _complain(plan, folder, outcome)
-    _close_record(conduct, folder, display_name)
-    return folder.path
 
 
 def _check(config: RunConfig) -> None:
     """Refuse what cannot work before anything is written."""
-    check_arms(config.arms, config.settings, discover_deficits(config.settings.deficits_dir))
-    for arm in config.arms:
-        policy(arm_settings(arm, config.settings))
+    check_arms(config.arms, config.settings)
     if config.concurrency is not None and config.concurrency < 1:
         raise InputError(f"--concurrency {config.concurrency} answers nothing; give 1 or more.")
     if sum(given is not None and given != () for given in (config.n, config.limit, config.sample_ids)) > 1:
@@ -142,13 +149,25 @@ def _check(config: RunConfig) -> None:
         raise InputError("--oracle diagnosis knows the data set's own paragraphs alone; leave --corpus out.")
 
 
+def _check_recordable(config: RunConfig) -> None:
+    """A record is complete in itself: it holds no files of the user's own."""
+    for arm in config.arms:
+        own = arm_settings(arm, config.settings)
+        for name in ("prompts_dir", "deficits_dir", "monitor_calibration"):
+            if getattr(own, name) is not None:
+                raise InputError(
+                    f"A record cannot hold the files of {name.upper()}, and a replay would lack them; leave --record "
+                    f"or {name.upper()} out."
+                )
+
+
 def _check_calibration(config: RunConfig, questions: Sequence[Question]) -> None:
     """Refuse a fitted monitor on the questions that it was fitted on: its figures would flatter it."""
     for arm in config.arms:
         settings = arm_settings(arm, config.settings)
         if settings.monitor_policy == "calibrated":
             refuse_fitted_questions(
-                calibration_in_force(settings), config.dataset, [question.id for question in questions]
+                calibration_in_force(settings), config.dataset, [(question.id, question.text) for question in questions]
             )
 
 
@@ -173,23 +192,31 @@ def _write(plan: Plan, folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         seed=config.seed,
         deficits=outcome.deficits,
         arms=config.arms,
-        quadrants={deficit.name: deficit.quadrant for deficit in discover_deficits(config.settings.deficits_dir)},
+        quadrants=_quadrants(config),
     )
     folder.write_json(SUMMARY, summary)
     for number, name in enumerate(names):
         rows = [row for row in outcome.rows if row["method"] == name]
-        file = "predictions.json" if number == 0 else f"predictions-{_file_name(name)}.json"
+        file = "predictions.json" if number == 0 else f"predictions-{_file_name(name, number)}.json"
         folder.write_json(file, official_predictions(rows))
     write_report(folder, config, summary, outcome.rows, arms=config.arms, ours=_protocol(plan))
     return summary
+
+
+def _quadrants(config: RunConfig) -> dict[str, tuple[bool, bool] | None]:
+    """Of the deficits of all rows."""
+    folders = dict.fromkeys(arm_settings(arm, config.settings).deficits_dir for arm in config.arms)
+    return {deficit.name: deficit.quadrant for folder in folders for deficit in discover_deficits(folder)}
 
 
 def _protocol(plan: Plan) -> Protocol:
     return protocol(plan.config, n=len(plan.questions), pooled=plan.pooled)
 
 
-def _file_name(name: str) -> str:
-    return "".join(char if char.isalnum() or char in "-_.=+#" else "_" for char in name)
+def _file_name(name: str, number: int) -> str:
+    """A row's name for a file; where it cannot be one, with the row's number, so that no two are the same."""
+    plain = "".join(char if char.isalnum() or char in "-_.=+#" else "_" for char in name)[:100]
+    return plain if plain == name else f"{plain}-{number + 1}"
 
 
 def _say(plan: Plan, folder: RunFolder, summary: dict[str, Any], display_name: DisplayName) -> None:

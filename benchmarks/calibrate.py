@@ -1,13 +1,15 @@
 """Fits the monitor's policy on runs, or measures a fitted one on others: `python -m benchmarks.calibrate --help`."""
 
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import yaml
+from pydantic import BaseModel, ConfigDict, FiniteFloat, StrictStr, ValidationError
 
 from meta_agent_rag.agent.calibration import (
     Calibration,
@@ -20,6 +22,7 @@ from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
 
 from .calibration_fit import FirstDraft, Fit, Quality, cosine_quality, first_drafts, fit, quality
+from .datasets.schema import first_fault
 from .past_run import PastRun, past_run
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -46,31 +49,77 @@ def main(  # options of a command
     if (out is None) is (evaluate is None) or (evaluate is not None and threshold is not None):
         raise InputError("Give --out FILE to fit (with --threshold, if you like), or --evaluate FILE to measure.")
     found = [past_run(run, output_dir) for run in runs]
+    _require_alike(found)
     drafts = [draft for run in found for draft in first_drafts(run, method)]
-    encoder, cosine = _shared(found, "monitor_encoder"), _shared(found, "monitor_similarity_threshold")
+    with_ = _monitor(found[0])
+    models = found[0].models
     if evaluate is not None:
-        measured = [_evaluated(evaluate, drafts, encoder), cosine_quality(drafts, float(cosine))]
-        _show(drafts, measured, as_json=as_json)
+        calibration, measured = _evaluated(evaluate, drafts, with_.monitor_encoder)
+        cosine = cosine_quality(drafts, with_.monitor_similarity_threshold)
+        _show(drafts, [measured, cosine], models, as_json=as_json, fitted_with=calibration.fitted_on.models)
         return
     assert out is not None
-    fitted = fit(drafts, encoder=encoder, runs=[run.name for run in found], method=method, threshold=threshold)
+    fitted = fit(
+        drafts,
+        encoder=with_.monitor_encoder,
+        runs=[run.name for run in found],
+        models=models,
+        method=method,
+        threshold=threshold,
+    )
     _write(out, fitted.calibration)
-    _show(drafts, [fitted.quality, cosine_quality(drafts, float(cosine))], as_json=as_json, fitted=fitted, out=out)
+    cosine = cosine_quality(drafts, with_.monitor_similarity_threshold)
+    _show(drafts, [fitted.quality, cosine], models, as_json=as_json, fitted=fitted, out=out)
 
 
-def _shared(runs: Sequence[PastRun], setting: str) -> Any:
-    values = {run.setting(setting) for run in runs}
-    if len(values) > 1:
+class _Monitor(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    monitor_encoder: StrictStr
+    monitor_similarity_threshold: FiniteFloat
+
+
+def _monitor(run: PastRun) -> _Monitor:
+    try:
+        return _Monitor.model_validate(run.config["settings"])
+    except ValidationError as error:
         raise InputError(
-            f"The runs differ in {setting.upper()} ({', '.join(sorted(map(repr, values)))}); give runs with the same."
-        )
-    return values.pop()
+            f"The settings of the run {run.name!r} are damaged ({first_fault(error)}); run it anew."
+        ) from None
 
 
-def _evaluated(file: Path, drafts: Sequence[FirstDraft], encoder: str) -> Quality:
+def _require_alike(runs: Sequence[PastRun]) -> None:
+    """Refuse to pool drafts of unlike runs: one policy does not fit two models, prompts or kinds of evidence."""
+    for aspect, of in _ALIKE.items():
+        values = dict.fromkeys(of(run) for run in runs)
+        if len(values) > 1:
+            raise InputError(f"The runs differ in {aspect} ({'; '.join(values)}); give runs with the same.")
+
+
+def _prompts(run: PastRun) -> str:
+    """One digest of all prompts."""
+    return hashlib.sha256(repr(sorted(run.config["prompts"].items())).encode()).hexdigest()[:12]
+
+
+def _named(models: Mapping[str, str]) -> str:
+    return ", ".join(f"{tier} {name!r}" for tier, name in models.items())
+
+
+_ALIKE: Mapping[str, Callable[[PastRun], str]] = {
+    "MONITOR_ENCODER": lambda run: repr(run.setting("monitor_encoder")),
+    "MONITOR_SIMILARITY_THRESHOLD": lambda run: repr(run.setting("monitor_similarity_threshold")),
+    "models": lambda run: f"{_named(run.models)} of {run.config['provider']['name']!r}",
+    "prompts": lambda run: f"digest {_prompts(run)}",
+    "mode": lambda run: repr(run.config["experiment"]["mode"]),
+}
+"""What runs have in common whose drafts are pooled, in words by aspect."""
+
+
+def _evaluated(file: Path, drafts: Sequence[FirstDraft], encoder: str) -> tuple[Calibration, Quality]:
     calibration = read_calibration(file)
     for dataset in dict.fromkeys(draft.dataset for draft in drafts):
-        refuse_fitted_questions(calibration, dataset, [draft.id for draft in drafts if draft.dataset == dataset])
+        asked = [(draft.id, draft.question) for draft in drafts if draft.dataset == dataset]
+        refuse_fitted_questions(calibration, dataset, asked)
     if calibration.encoder != encoder:
         raise InputError(
             f"The calibration {file.name!r} was fitted with the encoder {calibration.encoder!r}, and the runs measured "
@@ -78,7 +127,7 @@ def _evaluated(file: Path, drafts: Sequence[FirstDraft], encoder: str) -> Qualit
         )
     chances = [probability(draft.signals, calibration) for draft in drafts]
     satisfied = [is_satisfied(draft.signals, calibration) for draft in drafts]
-    return quality(f"{file.name}, from {calibration.threshold:g}", drafts, chances, chances, satisfied)
+    return calibration, quality(f"{file.name}, from {calibration.threshold:g}", drafts, chances, chances, satisfied)
 
 
 def _write(out: Path, calibration: Calibration) -> None:
@@ -93,8 +142,10 @@ def _write(out: Path, calibration: Calibration) -> None:
 def _show(
     drafts: Sequence[FirstDraft],
     measured: Sequence[Quality],
+    models: Mapping[str, str],
     *,
     as_json: bool,
+    fitted_with: Mapping[str, str] | None = None,
     fitted: Fit | None = None,
     out: Path | None = None,
 ) -> None:
@@ -102,9 +153,13 @@ def _show(
     if as_json:
         made = {} if fitted is None else {"out": str(out), "threshold": fitted.calibration.threshold}
         counted = {} if fitted is None else {"repairs": asdict(fitted.repairs)}
-        print_json({"n": len(drafts), "right": right, **made, **counted, "monitors": [asdict(one) for one in measured]})
+        origin = {} if fitted_with is None else {"fitted_with": dict(fitted_with)}
+        told = {"n": len(drafts), "right": right, "models": dict(models), **origin, **made, **counted}
+        print_json({**told, "monitors": [asdict(one) for one in measured]})
         return
-    say(f"{len(drafts)} first drafts, {right} of them right.")
+    say(f"{len(drafts)} first drafts, {right} of them right.\nModels: {_named(models)}")
+    if fitted_with is not None:
+        say(f"Fitted with: {_named(fitted_with)}")
     if fitted is not None:
         _say_threshold(fitted)
     _table(measured)

@@ -6,12 +6,16 @@ repair pays where it puts more wrong drafts right than right ones wrong.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, FiniteFloat, StrictBool, StrictInt, StrictStr
 
 from meta_agent_rag.agent.calibration import FEATURES, VERSION, Calibration, FittedOn, Weight, features, weighed
 from meta_agent_rag.agent.calibration import question_fingerprint as fingerprint
+from meta_agent_rag.agent.calibration import text_fingerprint as text_fingerprint_of
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.settings import UnitFloat
 
 from .past_run import PastRun, Row
 from .statistics import auroc, expected_calibration_error
@@ -20,7 +24,8 @@ FOLDS = 5
 FEWEST = 10
 """Right and wrong questions that a fit takes at least, each: two for every fold to be measured on."""
 _SEED = 42
-_SIGNALS = tuple(field.name for field in fields(Signals))
+_ORACLE = " oracle "
+"""In the name of a row that a data set's knowledge took part in, see `benchmarks.arms`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,7 @@ class FirstDraft:
 
     dataset: str
     id: str
+    question: str
     signals: Signals
     right: bool
     fired: bool
@@ -38,6 +44,11 @@ class FirstDraft:
     def fingerprint(self) -> str:
         """What names its question in a calibration file."""
         return fingerprint(self.dataset, self.id)
+
+    @property
+    def text_fingerprint(self) -> str:
+        """What tells its question apart from others, whatever it is called."""
+        return text_fingerprint_of(self.question)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +97,14 @@ class Fit:
 
 
 def first_drafts(run: PastRun, method: str) -> list[FirstDraft]:
-    """The first drafts that a monitor looked at; raises `InputError` where the method has none."""
-    found = [_first_draft(run.dataset, row) for row in run.rows(method) if _signals(row) is not None]
+    """The first drafts that a monitor looked at.
+
+    Raises `InputError` where the method has none, where a row is damaged, and for a row with an oracle: what
+    became of its drafts was decided by the gold answers.
+    """
+    if _ORACLE in method:
+        raise InputError(f"{method!r} knew gold answers, which no monitor does; name a row without an oracle.")
+    found = [draft for row in run.rows(method) if (draft := _first_draft(run, row)) is not None]
     if not found:
         raise InputError(
             f"No draft by {method!r} in the run {run.name!r} was looked at by a monitor; "
@@ -96,20 +113,46 @@ def first_drafts(run: PastRun, method: str) -> list[FirstDraft]:
     return found
 
 
-def _signals(row: Row) -> Mapping[str, object] | None:
-    rounds = row["rounds"]
-    return rounds[0]["signals"] if row["error"] is None and rounds else None
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
 
 
-def _first_draft(dataset: str, row: Row) -> FirstDraft:
-    signals = row["rounds"][0]["signals"]
+class _Signals(_Part):
+    similarity: FiniteFloat | None
+    agreement: StrictBool | None
+    verbatim: FiniteFloat | None
+    abstained: StrictBool
+    evidence_passages: StrictInt
+
+
+class _Round(_Part):
+    em: UnitFloat
+    signals: _Signals | None
+
+
+class _Answered(_Part):
+    question: StrictStr
+    em: UnitFloat
+    fired: StrictBool
+    rounds: tuple[_Round, ...]
+
+
+def _first_draft(run: PastRun, row: Row) -> FirstDraft | None:
+    """The first draft of a row; `None` where it failed, or no monitor looked at it."""
+    if row["error"] is not None:
+        return None
+    answered = run.checked(row, _Answered)
+    if not answered.rounds or answered.rounds[0].signals is None:
+        return None
+    first, signals = answered.rounds[0], answered.rounds[0].signals
     return FirstDraft(
-        dataset=dataset,
-        id=str(row["id"]),
-        signals=Signals(**{name: signals[name] for name in _SIGNALS}),
-        right=row["rounds"][0]["em"] >= 1.0,
-        fired=bool(row["fired"]),
-        right_at_last=row["em"] >= 1.0,
+        dataset=run.dataset,
+        id=row["id"],
+        question=answered.question,
+        signals=Signals(**signals.model_dump()),
+        right=first.em >= 1.0,
+        fired=answered.fired,
+        right_at_last=answered.em >= 1.0,
     )
 
 
@@ -125,16 +168,22 @@ def repairs(drafts: Sequence[FirstDraft]) -> Repairs:
 
 
 def fit(
-    drafts: Sequence[FirstDraft], *, encoder: str, runs: Sequence[str], method: str, threshold: float | None = None
+    drafts: Sequence[FirstDraft],
+    *,
+    encoder: str,
+    runs: Sequence[str],
+    models: Mapping[str, str],
+    method: str,
+    threshold: float | None = None,
 ) -> Fit:
-    """Fit a calibration; the same drafts in any order give the same one.
+    """Fit a calibration; the same drafts in any order give the same one. `models` are their names by tier.
 
     The threshold is the break-even point unless one is given. Raises `InputError` where there are too
     few right or wrong questions.
     """
     ordered = sorted(drafts, key=lambda draft: (draft.fingerprint, repr(draft)))
     for word, right in (("right", True), ("wrong", False)):
-        count = len({draft.fingerprint for draft in ordered if draft.right is right})
+        count = len({draft.text_fingerprint for draft in ordered if draft.right is right})
         if count < FEWEST:
             raise InputError(
                 f"{count} of the first drafts of {method!r} are {word}, and a fit takes {FEWEST} at least; "
@@ -157,12 +206,14 @@ def fit(
         fitted_on=FittedOn(
             datasets=tuple(sorted({draft.dataset for draft in ordered})),
             runs=tuple(runs),
+            models=dict(models),
             method=method,
             n=len(ordered),
             right=sum(draft.right for draft in ordered),
             auroc=round(measured.auroc or 0.0, 4),
             ece=round(measured.ece, 4),
             questions=tuple(dict.fromkeys(draft.fingerprint for draft in ordered)),
+            texts=tuple(sorted({draft.text_fingerprint for draft in ordered})),
         ),
     )
     return Fit(calibration=calibration, repairs=happened, quality=measured)
@@ -215,7 +266,7 @@ def folds(drafts: Sequence[FirstDraft]) -> list[tuple[list[int], list[int]]]:
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
-    groups = [draft.fingerprint for draft in drafts]
+    groups = [draft.text_fingerprint for draft in drafts]
     splitter = StratifiedGroupKFold(n_splits=FOLDS, shuffle=True, random_state=_SEED)
     return [
         (learned.tolist(), held_out.tolist())

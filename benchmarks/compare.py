@@ -27,6 +27,16 @@ class Data:
     data_file: Path | None
     aliases: Path | None
 
+    def require_none(self, *runs: str) -> None:
+        """Refuse what runs, which hold their own questions, would have ignored."""
+        given = {"--data-file": self.data_file, "--dataset": self.dataset, "--aliases": self.aliases}
+        for flag, value in given.items():
+            if value is not None and not any(Path(run).is_file() for run in runs):
+                raise InputError(
+                    f"{flag} {str(value)!r} is for files of predictions, and {' and '.join(map(repr, runs))} "
+                    f"{'is a run' if len(runs) == 1 else 'are runs'} with questions of their own; leave {flag} out."
+                )
+
 
 @app.command()
 @reporting
@@ -71,8 +81,11 @@ def _sides(
     first: str, second: str | None, methods: tuple[str | None, str | None], data: Data, results: Path
 ) -> tuple[Side, Side]:
     if second is None:
+        data.require_none(first)
         return _of_one_run(first, methods, results)
     sources = [_source(one, results) for one in (first, second)]
+    if all(isinstance(source, PastRun) for source in sources):
+        data.require_none(first, second)
     runs = [source.dataset for source in sources if isinstance(source, PastRun)]
     name = data.dataset or (runs[0] if runs else _DEFAULT_DATASET)
     a, b = (_side(source, method, name, data) for source, method in zip(sources, methods, strict=True))

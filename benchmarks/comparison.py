@@ -5,17 +5,16 @@ Everything is B minus A, in percent, over pairs; a failed answer scores nothing 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
 
 from meta_agent_rag.errors import InputError
 
 from .metrics import Score
 from .sides import Scored, Side
-from .statistics import Difference, bootstrap_ci, mcnemar_exact, paired_difference, permutation_p
+from . import statistics
+from .statistics import Difference, Verdict, bootstrap_ci, mcnemar_exact, paired_difference, permutation_p
 
 Pair = tuple[Scored, Scored]
 SCORES = tuple(field.name for field in fields(Score))
-_SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,12 +148,9 @@ def figures(pairs: Sequence[Pair], *, seed: int = 42) -> Figures:
     )
 
 
-def verdict(found: Figures) -> Literal["more", "less", "unknown"]:
-    """Does B have more F1 than A, or less? Known only where p is below 0.05 and the interval leaves 0 out."""
-    difference = found.scores["f1"].difference
-    if found.permutation_p >= _SIGNIFICANT or difference.low <= 0.0 <= difference.high:
-        return "unknown"
-    return "more" if difference.mean > 0.0 else "less"
+def verdict(found: Figures) -> Verdict:
+    """Does B have more F1 than A, or less?"""
+    return statistics.verdict(found.scores["f1"].difference, found.permutation_p)
 
 
 def differing(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:

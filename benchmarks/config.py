@@ -1,9 +1,10 @@
 """What a run is, and how it is conducted."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from meta_agent_rag.settings import Settings
 
@@ -22,7 +23,7 @@ class RunConfig:
     `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id in place of a draw of `n`; `sweeps`,
     `ablations`, `oracles` and `repeats` are those of `benchmarks.arms`; `judge` has a model judge the answers too.
     `concurrency` is the number of questions at once, by default what suits the provider. `model_words` describe
-    the model to a reader; they and `embedded_model` come from the record where a run is replayed.
+    the model to a reader. `recorded` is what a record says of the run that is replayed.
     """
 
     dataset: str
@@ -43,7 +44,7 @@ class RunConfig:
     repeats: int = 1
     judge: bool = False
     model_words: str = ""
-    embedded_model: str | None = None
+    recorded: Mapping[str, Any] | None = None
 
     @cached_property
     def arms(self) -> tuple[Arm, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from meta_agent_rag.agent.deficits import DeficitRegistry
 from meta_agent_rag.agent.engine import Engine
 from meta_agent_rag.agent.oracles import Oracles
-from meta_agent_rag.agent.state import Draft, Round
+from meta_agent_rag.agent.state import NO_DEFICIT, Draft, Round
 
 from .datasets import Question
 from .methods import Task, named
@@ -15,18 +15,21 @@ from .searching import SuppliedSearch
 _CLOSED_BOOK = "closed_book"
 
 
-def oracles_for(stages: Sequence[str], engine: Engine, question: Question) -> Oracles:
+def oracles_for(stages: Sequence[str], engine: Engine, question: Question, *, name: str) -> Oracles:
     """The oracles of a row for one question; the oracle `retrieval` is the evidence itself, see `evidence.supplied`.
 
-    The monitor's accepts a draft that matches a gold answer exactly. The diagnosis' asks whether the model
-    answers rightly without evidence, and whether all supporting paragraphs are in the prompt.
+    The monitor's accepts a draft that matches a gold answer exactly. The diagnosis' finds nothing wrong with such
+    a draft, and else asks whether the model answers rightly without evidence, and whether all supporting
+    paragraphs are in the prompt.
     """
 
     def is_right(draft: Draft) -> bool:
         return score_answer(draft.short_answer, question.golds).em == 1.0
 
     async def deficit_of(round_: Round) -> str:
-        knows = await _knows(engine, question)
+        if is_right(round_.draft):
+            return NO_DEFICIT
+        knows = await _knows(engine, question, name)
         return matching(engine.deficits, knows=knows, complete=_is_complete(question, round_), round_=round_)
 
     return Oracles(
@@ -43,13 +46,13 @@ def matching(deficits: DeficitRegistry, *, knows: bool, complete: bool, round_: 
     return deficits.guess(round_.signals).name
 
 
-async def _knows(engine: Engine, question: Question) -> bool:
+async def _knows(engine: Engine, question: Question, name: str) -> bool:
     """Does the model answer rightly without any evidence?"""
     (closed_book,) = named(_CLOSED_BOOK)
     task = Task(
         id=question.id,
         question=question.text,
-        name="oracle",
+        name=f"{name} (closed book)",
         search=SuppliedSearch(passages=(), encoder=engine.monitor_encoder),
         evidence=(),
         retriever=None,
@@ -60,4 +63,4 @@ async def _knows(engine: Engine, question: Question) -> bool:
 
 def _is_complete(question: Question, round_: Round) -> bool:
     wanted = {paragraph.passage().id for paragraph in question.paragraphs if paragraph.is_supporting}
-    return wanted <= set(round_.packing.packed_ids)
+    return wanted <= set(round_.packing.packed_ids) - set(round_.packing.shortened_ids)

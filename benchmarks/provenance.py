@@ -14,8 +14,10 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.prompts import prompt, prompt_names
+from meta_agent_rag.retrieval.encoder import load_encoder
 from meta_agent_rag.settings import Settings
 
+from .arms import arm_settings
 from .config import RunConfig
 from .datasets import LoadedQuestions
 
@@ -26,6 +28,7 @@ _OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
 def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
     """The contents of `config.json`; secrets are masked."""
     choice = choose_provider(config.settings)
+    known = config.recorded  # a replay may run where neither the model nor its encoder is installed
     return {
         "experiment": experiment(config),
         "concurrency": config.concurrency,
@@ -34,11 +37,12 @@ def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
             "name": choice.provider.name,
             "base_url": choice.base_url,
             "models": dict(choice.models),
-            "embedded_model": _embedded_model(config, choice.provider.name),
+            "embedded_model": _embedded_model(config, choice.provider.name)
+            if known is None
+            else known["provider"]["embedded_model"],
         },
-        "deficits": {deficit.name: _digest(deficit) for deficit in discover_deficits(config.settings.deficits_dir)},
-        "calibration": _file_digest(config.settings.monitor_calibration),
-        "prompts": {name: prompt(name, config.settings.prompts_dir).digest for name in prompt_names()},
+        "encoders": _encoders(config) if known is None else known["encoders"],
+        **_files(config),
         "settings": config.settings.model_dump(mode="json"),
         "commit": commit(),
         "version": version("meta-agent-rag"),
@@ -49,8 +53,31 @@ def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
 def _embedded_model(config: RunConfig, provider: str) -> str | None:
     if provider != EMBEDDED:
         return None
-    # a replay may run where the model is not installed
-    return config.embedded_model or embedded_model_file(config.settings).name
+    return embedded_model_file(config.settings).name
+
+
+def _encoders(config: RunConfig) -> dict[str, str]:
+    """The encoders that serve, by the names that settings ask for: one that cannot be had is replaced."""
+    settings = [arm_settings(arm, config.settings) for arm in config.arms]
+    names = dict.fromkeys(own.monitor_encoder for own in settings)
+    if config.mode == "open_domain":
+        names[config.settings.encoder] = None
+    return {name: load_encoder(config.settings, name).encoder.name for name in names}
+
+
+def _files(config: RunConfig) -> dict[str, Any]:
+    """Digests of the deficits, prompts and calibration in force, and of what single rows take in their place."""
+    shared = _digests(config.settings)
+    own = {arm.base: _digests(arm_settings(arm, config.settings)) for arm in config.arms if arm.assignments}
+    return {**shared, "rows": {name: digests for name, digests in own.items() if digests != shared}}
+
+
+def _digests(settings: Settings) -> dict[str, Any]:
+    return {
+        "deficits": {deficit.name: _digest(deficit) for deficit in discover_deficits(settings.deficits_dir)},
+        "calibration": _file_digest(settings.monitor_calibration),
+        "prompts": {name: prompt(name, settings.prompts_dir).digest for name in prompt_names()},
+    }
 
 
 def _file_digest(path: Path | None) -> str | None:
@@ -59,9 +86,12 @@ def _file_digest(path: Path | None) -> str | None:
 
 
 def _digest(deficit: Deficit) -> str:
-    """First 12 hex digits of the SHA-256 over what of a deficit reaches a prompt or the loop."""
+    """First 12 hex digits of the SHA-256 over all of a deficit that data can say, and its rule's byte code."""
     shapes = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
-    return hashlib.sha256(repr(shapes).encode()).hexdigest()[:12]
+    rule = getattr(deficit.heuristic, "__code__", None)
+    code = None if rule is None else (rule.co_code.hex(), repr(rule.co_consts), rule.co_names)
+    rest = (deficit.priority, deficit.quadrant, code)
+    return hashlib.sha256(repr((*shapes, *rest)).encode()).hexdigest()[:12]
 
 
 def experiment(config: RunConfig) -> dict[str, Any]:

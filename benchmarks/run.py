@@ -1,6 +1,7 @@
 """Runs methods over questions: at once as many as asked, each result on disk as soon as it is there."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,7 +22,7 @@ from .arms import Arm, arm_settings
 from .config import Conduct, RunConfig
 from .datasets import LoadedQuestions, Question
 from .evidence import open_domain, supplied, tuned
-from .judge import judged
+from .judge import Judge
 from .methods import Task
 from .oracles import oracles_for
 from .recording import Player, TapedEncoder, TapedRetriever
@@ -30,6 +31,7 @@ from .run_folder import RunFolder
 from .samples import failed_row, sample_row
 from .searching import SuppliedSearch
 
+_LOG = logging.getLogger("meta_agent_rag.benchmarks")
 _AT_ONCE = 8
 _AT_ONCE_EMBEDDED = 2
 
@@ -74,6 +76,7 @@ class _Run:
     display: Display
     engines: Mapping[Arm, Engine]
     retriever: Retriever | None
+    judge: Judge | None
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
     async def answer(self, question: Question, arm: Arm) -> None:
@@ -114,7 +117,7 @@ class _Run:
             search=retriever or self._taped(search, question, arm),
             evidence=evidence,
             retriever=retriever,
-            oracles=oracles_for(arm.oracles, engine, question),
+            oracles=oracles_for(arm.oracles, engine, question, name=arm.name),
         )
 
     def _taped(self, retriever: Retriever, question: Question, arm: Arm) -> Retriever:
@@ -124,9 +127,8 @@ class _Run:
         return TapedRetriever(inner=retriever, tape=tape, question_id=question.id, method=arm.name)
 
     async def _scored(self, question: Question, arm: Arm, answer: Answer, *, latency_s: float) -> dict[str, Any]:
-        engine = self.engines[arm]
         row = sample_row(question, arm.name, answer, latency_s=latency_s, quotes=arm.method.quotes)
-        return {**row, "judge": await judged(engine.model, question, answer.short_answer)} if self.config.judge else row
+        return row if self.judge is None else {**row, "judge": await self.judge.verdict(question, answer.short_answer)}
 
     def _seconds(self, question: Question, arm: Arm, started: float) -> float:
         if self.conduct.player is not None:
@@ -169,6 +171,7 @@ async def execute(
             display=display,
             engines=engines,
             retriever=retriever,
+            judge=Judge(model=model) if config.judge else None,
             rows=before,
         )
         display.start(len(wanted), [before[key] for key in before if key in finished])
@@ -188,7 +191,7 @@ async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> Asyn
         config.settings, ledger_path=folder.calls, paid_usd=folder.paid_usd(), transport=transport
     ) as model:
         if conduct.recorder is not None and player is None:
-            conduct.recorder.lines[0]["run"]["endpoint"] = model.transport.endpoint
+            conduct.recorder.served_by(model.transport.endpoint)
         yield replace(model, tape=player or conduct.recorder)
 
 
@@ -217,7 +220,10 @@ async def _engines(
 def _encoder(name: str, config: RunConfig, conduct: Conduct) -> AsyncEncoder:
     if conduct.player is not None:
         return AsyncEncoder(TapedEncoder(name=name, tape=conduct.player))
-    encoder = load_encoder(config.settings, name).encoder
+    choice = load_encoder(config.settings, name)
+    if choice.note:
+        _LOG.warning("The monitor's encoder: %s", choice.note)
+    encoder = choice.encoder
     if conduct.recorder is None:
         return AsyncEncoder(encoder)
     return AsyncEncoder(TapedEncoder(name=encoder.name, tape=conduct.recorder, inner=encoder))
@@ -242,23 +248,24 @@ def _at_once(config: RunConfig, model: LanguageModel) -> int:
 
 
 async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -> MetaRagError | None:
-    """Work through the tasks; an error that stops the run ends what is under way, and is returned."""
+    """Work through the tasks; an error that stops the run is returned, once what is under way has come to its end.
+
+    A call under way is paid for: cancelling it would lose its reply.
+    """
     waiting = iter(tasks)
+
+    stopped_by: list[MetaRagError] = []
 
     async def work() -> None:
         for question, arm in waiting:
-            await run.answer(question, arm)
+            try:
+                await run.answer(question, arm)
+            except MetaRagError as error:
+                stopped_by.append(error)
+            if stopped_by:
+                return
 
-    stopped_by: MetaRagError | None = None
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(at_once, len(tasks))):
-                group.create_task(work())
-    except* MetaRagError as errors:
-        stopped_by = _first(errors)
-    return stopped_by
-
-
-def _first(errors: BaseExceptionGroup[MetaRagError]) -> MetaRagError:
-    first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(at_once, len(tasks))):
+            group.create_task(work())
+    return stopped_by[0] if stopped_by else None

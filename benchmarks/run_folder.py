@@ -10,13 +10,65 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.journal import Journal, read_journal
 from meta_agent_rag.llm.ledger import read_ledger
 
-_SAME = ("dataset", "provider", "prompts", "deficits", "calibration")
-_NEEDED = {"experiment", "settings", "dataset", "provider", "prompts", "deficits"}
+from .datasets.schema import first_fault
+
+_SAME = ("dataset", "provider", "prompts", "deficits", "calibration", "rows", "encoders")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Experiment(_Part):
+    dataset: str
+    mode: str
+    methods: list[str]
+    n: int | None = None
+    limit: str | None = None
+    sample_ids: list[str] = []
+    seed: int | None = None
+    data_file: str | None = None
+    aliases_file: str | None = None
+    corpus: str | None = None
+    sweeps: list[str] = []
+    ablations: list[str] = []
+    oracles: list[str] = []
+    repeats: int = 1
+    judge: bool = False
+
+
+class _Dataset(_Part):
+    source: str | None = None
+    sha256: str | None = None
+    aliases_sha256: str | None = None
+
+
+class _Provider(_Part):
+    name: str | None = None
+    base_url: str | None = None
+    models: dict[str, str] = {}
+    embedded_model: str | None = None
+
+
+class _Config(_Part):
+    """What `config.json` must hold, and of what types; parts that came in later may be missing."""
+
+    experiment: _Experiment
+    dataset: _Dataset
+    provider: _Provider
+    prompts: dict[str, str]
+    deficits: dict[str, str]
+    settings: dict[str, Any]
+    calibration: str | None = None
+    encoders: dict[str, Any] | None = None
+    commit: str | None = None
 
 
 class RunFolder:
@@ -59,14 +111,16 @@ class RunFolder:
         return self.path / CALLS
 
     def config(self) -> dict[str, Any]:
-        """The configuration that the run was started with."""
+        """The configuration that the run was started with; raises `InputError` with what is wrong with it."""
+        file = self.path / CONFIG
         try:
-            config: dict[str, Any] = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
-            if set(config) >= _NEEDED:
-                return config
-        except (OSError, ValueError, TypeError):
-            pass
-        raise InputError(f"{str(self.path / CONFIG)!r} is damaged; start the run anew.")
+            config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            _Config.model_validate(config)
+        except ValidationError as error:
+            raise InputError(f"{str(file)!r} is damaged ({first_fault(error)}); start the run anew.") from None
+        except (OSError, ValueError, RecursionError):
+            raise InputError(f"{str(file)!r} is damaged: it is no JSON; start the run anew.") from None
+        return config
 
     def require_same(self, now: Mapping[str, Any]) -> None:
         """Refuse to go on with another model, other prompts, deficits or data than the run began with."""
@@ -80,8 +134,12 @@ class RunFolder:
 
     def rows(self) -> dict[tuple[str, str], dict[str, Any]]:
         """The rows written so far by (question id, method); a later one replaces an earlier, a torn one is none."""
-        rows = (row for row in read_journal(self.path / SAMPLES).rows if {"id", "method", "error"} <= set(row))
-        return {(row["id"], row["method"]): row for row in rows}
+        rows = (row for row in read_journal(self.path / SAMPLES).rows if "error" in row)
+        return {
+            (row["id"], row["method"]): row
+            for row in rows
+            if isinstance(row.get("id"), str) and isinstance(row.get("method"), str)
+        }
 
     def paid_usd(self) -> Decimal:
         """What the run has paid so far; a call whose price is unknown counts nothing."""

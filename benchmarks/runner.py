@@ -171,7 +171,7 @@ def main(
         settings=Settings.load(assignments),
         sweeps=tuple(sweep or ()),
         ablations=tuple(without_deficit or ()),
-        oracles=() if oracle is None else tuple(name.strip() for name in oracle.split(",") if name.strip()),
+        oracles=() if oracle is None else tuple(name.strip() for name in oracle.split(",")),
         repeats=repeat,
         judge=judge,
     )
@@ -222,7 +222,7 @@ _OF_THE_EXPERIMENT = {
 }
 """Flags, and what they are called in a run's `config.json`."""
 _EXCLUDE: dict[str, tuple[str, ...]] = {
-    "replay": ("resume", "dry_run", "set_", "cost_limit", "convergence_threshold", "data_file", "aliases"),
+    "replay": ("resume", "dry_run", "protocol", "set_", "cost_limit", "convergence_threshold", "data_file", "aliases"),
     "resume": ("record", "dry_run", "protocol"),
     "dry_run": ("record",),
 }
@@ -266,8 +266,9 @@ def _by_protocol(config: RunConfig, name: str, given: set[str]) -> RunConfig:
     if clash:
         raise InputError(f"--protocol {name} says what is asked; leave {_flag(clash[0])} out.")
     pinned = protocol_named(name)
-    if pinned.aliases and config.aliases_file is None:
-        raise InputError(f"--protocol {name} counts aliases of answers; give the file with --aliases.")
+    if pinned.aliases != (config.aliases_file is not None):
+        wanted = "counts aliases of answers; give the file with" if pinned.aliases else "counts no aliases; leave out"
+        raise InputError(f"--protocol {name} {wanted} --aliases.")
     return replace(
         config,
         dataset=pinned.dataset,

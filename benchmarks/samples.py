@@ -6,14 +6,12 @@ from typing import Any
 
 from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
-from meta_agent_rag.grounding.quotes import is_verbatim
 from meta_agent_rag.llm.ledger import Totals
 
 from .datasets import Question
 from .metrics import AnswerScore, joint, score_answer, score_supporting_facts
+from .supporting_facts import Fact, supporting_facts
 from .survival import answer_recall, evidence_recall
-
-Fact = tuple[str, int]
 
 
 def sample_row(
@@ -22,8 +20,8 @@ def sample_row(
     """The row of an answered question; scores are 0..1, money USD as text, time seconds.
 
     `support` and `joint` are the official scores of supporting facts and of both together, where the
-    method quotes (`quotes`) and the data set labels sentences, else null. `judge` (1, 0 or null) is
-    for a judge to fill in.
+    method quotes (`quotes`) and the data set labels sentences, else null. Where a judge is asked, its verdict
+    joins as `judge`: 1, 0, or null where the call failed.
     """
     score = score_answer(answer.short_answer, question.golds)
     facts = supporting_facts(question, answer)
@@ -43,7 +41,6 @@ def sample_row(
         "supporting_facts_gold": list(question.supporting_facts),
         **_supported(question, score, facts if quotes else None),
         "notes": list(answer.notes),
-        "judge": None,
         **_spent(answer.totals, latency_s),
         "error": None,
     }
@@ -70,7 +67,6 @@ def failed_row(question: Question, method: str, error: Exception, spent: Totals,
         "support": None,
         "joint": None,
         "notes": [],
-        "judge": None,
         **_spent(spent, latency_s),
         "error": f"{type(error).__name__}: {error}",
     }
@@ -113,21 +109,6 @@ def _round_row(round_: Round, question: Question, answer: Answer) -> dict[str, A
         "evidence_recall": evidence_recall(question, round_, evidence),
         "answer_recall": answer_recall(question, round_, evidence),
     }
-
-
-def supporting_facts(question: Question, answer: Answer) -> list[Fact]:
-    """The sentences that the chosen draft quoted, as (title, sentence index), each once.
-
-    Only verbatim quotes count; one that spans sentences counts for each of them.
-    """
-    texts = [paragraph.text for paragraph in question.paragraphs]
-    quotes = [quote for quote in answer.rounds[answer.chosen].draft.quotes if is_verbatim(quote, texts)]
-    return [
-        (paragraph.title, index)
-        for paragraph in question.paragraphs
-        for index, sentence in enumerate(paragraph.sentences)
-        if any(is_verbatim(quote, [sentence]) or is_verbatim(sentence, [quote]) for quote in quotes)
-    ]
 
 
 def official_predictions(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

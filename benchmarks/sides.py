@@ -4,11 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, StrictStr
+from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
 from pydantic import ValidationError as RowError
 
 from meta_agent_rag.errors import DataFileError, InputError
+from meta_agent_rag.settings import UnitFloat
 
 from .datasets import LoadedQuestions, Question
 from .datasets.rows import read_json_rows
@@ -59,32 +61,59 @@ def run_side(run: PastRun, method: str | None) -> Side:
                 "name one of them with --method-a or --method-b."
             )
         method = next(iter(run.methods))
-    answers = {str(row["id"]): _scored_row(row) for row in run.rows(method)}
+    answers = {row["id"]: _scored_row(run, row) for row in run.rows(method)}
     return Side(
         name=method, source=f"run {run.name}", dataset=run.dataset, answers=answers, protocol=_run_protocol(run)
     )
 
 
-def _scored_row(row: Row) -> Scored:
-    failed = row["error"] is not None
-    gold = (row["gold"], *row.get("aliases", ()))
+class _Asked(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    question: StrictStr
+    gold: StrictStr
+    aliases: tuple[StrictStr, ...] = ()
+    type: StrictStr | None = None
+    hops: StrictInt | None = None
+
+
+class _Answered(_Asked):
+    prediction: StrictStr
+    em: UnitFloat
+    f1: UnitFloat
+    precision: UnitFloat
+    recall: UnitFloat
+
+    @property
+    def score(self) -> AnswerScore:
+        return AnswerScore(em=self.em, f1=self.f1, precision=self.precision, recall=self.recall)
+
+
+def _scored_row(run: PastRun, row: Row) -> Scored:
+    answered = run.checked(row, _Answered) if row["error"] is None else None
+    asked = answered or run.checked(row, _Asked)
     return Scored(
-        id=str(row["id"]),
-        question=row["question"],
-        golds=tuple(dict.fromkeys(gold)),
-        type=row.get("type"),
-        hops=row.get("hops"),
-        prediction=None if failed else row["prediction"],
-        score=NOTHING
-        if failed
-        else AnswerScore(em=row["em"], f1=row["f1"], precision=row["precision"], recall=row["recall"]),
+        id=row["id"],
+        question=asked.question,
+        golds=tuple(dict.fromkeys((asked.gold, *asked.aliases))),
+        type=asked.type,
+        hops=asked.hops,
+        prediction=None if answered is None else answered.prediction,
+        score=NOTHING if answered is None else answered.score,
     )
 
 
 _SAMPLE = ("n", "limit", "seed", "sample_ids")
 _APART = {"dataset", "methods", "data_file", "aliases_file", "judge", "repeats", *_SAMPLE}
 """Of an experiment, what is said in other words, what one compares, or what changes no answer."""
-_IN_OTHER_WORDS = {"llm_provider", "llm_base_url", "flash_model", "pro_model", "embedded_model_path"}
+_IN_OTHER_WORDS = {
+    "llm_provider",
+    "llm_base_url",
+    "flash_model",
+    "pro_model",
+    "embedded_model_path",
+    "monitor_calibration",
+}
 _NO_MATTER = {
     "cost_limit_usd",
     "hf_token",
@@ -114,9 +143,27 @@ def _run_protocol(run: PastRun) -> Mapping[str, str]:
         **{name.replace("_", " "): _words(value) for name, value in sorted(experiment.items()) if name not in _APART},
         **{f"prompt {name}": str(digest) for name, digest in sorted(config["prompts"].items())},
         **{f"deficit {name}": str(digest) for name, digest in sorted(config["deficits"].items())},
+        **{f"encoder {name}": _words(value) for name, value in sorted((config.get("encoders") or {}).items())},
+        "calibration": _calibration(config),
         **settings,
-        "commit": str(config.get("commit"))[:12],
+        "commit": _commit(config.get("commit")),
     }
+
+
+def _calibration(config: Mapping[str, Any]) -> str:
+    """The digest of the file, which may be fitted anew under one path; of runs that kept none, the path."""
+    if "calibration" in config:
+        return _words(config["calibration"])
+    path = config["settings"].get("monitor_calibration")
+    return "none" if path is None else f"{path}, contents not told"
+
+
+def _commit(given: str | None) -> str:
+    """The first 12 digits, with the mark of a checkout whose files were changed."""
+    if given is None:
+        return "none"
+    head, dash, mark = given.partition("-")
+    return f"{head[:12]}{dash}{mark}"
 
 
 def _given(value: object) -> bool:
@@ -124,7 +171,9 @@ def _given(value: object) -> bool:
 
 
 def _words(value: object) -> str:
-    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
 
 
 class _Prediction(BaseModel):

@@ -7,9 +7,12 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from meta_agent_rag.errors import InputError
 
+Verdict: TypeAlias = Literal["more", "less", "unknown"]
+SIGNIFICANT = 0.05
 _DRAWS_IN_MEMORY = 4_000_000
 """Numbers that a batch of resamples holds: 32 MB, whatever the number of questions."""
 
@@ -90,6 +93,13 @@ def paired_difference(
     differences = _differences(one, other)
     low, high = bootstrap_ci(differences, resamples=resamples, seed=seed)
     return Difference(mean=math.fsum(differences) / len(differences), low=low, high=high)
+
+
+def verdict(difference: Difference, p: float) -> Verdict:
+    """Is a difference known, and which way? Only where p is below 0.05 and the interval leaves 0 out."""
+    if not p < SIGNIFICANT or difference.low <= 0.0 <= difference.high:
+        return "unknown"
+    return "more" if difference.mean > 0.0 else "less"
 
 
 def mcnemar_exact(only_one: int, only_other: int) -> float:

@@ -34,7 +34,8 @@ def summarise(
     """The summary of a run over `n` questions.
 
     Scores are percent over all `n` questions: one that failed, or was not reached, earns nothing and
-    is counted under `errors` or missing from `answered`. `methods` are the names that rows go by, those
+    is counted under `errors` or missing from `answered`. What the loop did (rounds, triggers, survival, signals) is
+    over answered questions. `methods` are the names that rows go by, those
     of `arms` where these are given; without arms nothing is analysed further. `quadrants` are those of
     the deficits, by default of the ones that are installed.
     """
@@ -149,15 +150,21 @@ def _packed(rows: Sequence[Row], which: str) -> int:
 
 
 def _judged(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
-    """The judge's verdicts in percent over all questions, where there are any; one without a verdict earns nothing."""
-    verdicts = [100.0 * row["judge"] for row in rows if row.get("judge") is not None]
-    if not verdicts:
+    """The judge's figure in percent, where a judge was asked.
+
+    Answers of which its call failed are missing and counted; `judged` are all other questions. Of these a failed
+    one, or one that was not reached, was not answered correctly and needs no verdict.
+    """
+    asked = [row["judge"] for row in rows if row["error"] is None and "judge" in row]
+    if not asked:
         return {}
-    values = verdicts + [0.0] * (n - len(verdicts))
+    verdicts = [100.0 * verdict for verdict in asked if verdict is not None]
+    values = verdicts + [0.0] * (n - len(asked))
     return {
-        "judge": round(math.fsum(values) / n, 2),
-        "judge_ci95": _interval(values, seed),
-        "judged": len(verdicts),
+        "judge": round(math.fsum(values) / len(values), 2) if values else None,
+        "judge_ci95": _interval(values, seed) if values else None,
+        "judged": len(values),
+        "judge_missing": len(asked) - len(verdicts),
     }
 
 

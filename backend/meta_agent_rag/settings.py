@@ -39,6 +39,14 @@ def _key(secret: SecretStr) -> SecretStr:
     return SecretStr(text)
 
 
+def _without_credentials(url: str) -> str:
+    """Addresses are shown and recorded: a password in one would be too."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError("it holds a name or a password, which would be shown; give the key by its own setting")
+    return url
+
+
+Url = Annotated[str, AfterValidator(_without_credentials)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 
 
@@ -54,7 +62,7 @@ class Settings(BaseSettings):
         "auto",
         description="Provider by name (see `marag doctor`); `auto` takes the first key found, else the embedded model.",
     )
-    llm_base_url: str | None = Field(
+    llm_base_url: Url | None = Field(
         None,
         description="Any OpenAI-compatible endpoint, for instance http://127.0.0.1:8000/v1 (vLLM, Ollama, llama.cpp).",
     )
@@ -151,9 +159,9 @@ class Settings(BaseSettings):
     hf_token: Key | None = Field(
         None, description="Token for the Hugging Face hub; logs in, and quietens its progress noise."
     )
-    qdrant_url: str | None = Field(None, description="Qdrant server, for instance http://127.0.0.1:6333.")
+    qdrant_url: Url | None = Field(None, description="Qdrant server, for instance http://127.0.0.1:6333.")
     qdrant_api_key: Key | None = Field(None, description="Key for QDRANT_URL, where it asks for one.")
-    elasticsearch_url: str | None = Field(
+    elasticsearch_url: Url | None = Field(
         None, description="Elasticsearch server, for instance http://127.0.0.1:9200; both servers, or neither."
     )
     elasticsearch_api_key: Key | None = Field(None, description="Key for ELASTICSEARCH_URL, where it asks for one.")
@@ -221,7 +229,8 @@ def _assigned(assignments: Sequence[str]) -> dict[str, object]:
 def _first_fault(error: ValidationError) -> str:
     fault = error.errors()[0]
     name = str(fault["loc"][0]) if fault["loc"] else "?"
-    secret = "SecretStr" in str(Settings.model_fields[name].annotation) if name in Settings.model_fields else False
+    known = Settings.model_fields.get(name)
+    secret = name.endswith("_url") or (known is not None and "SecretStr" in str(known.annotation))
     value = "(hidden)" if secret else repr(fault["input"])
     return f"The setting {name.upper()} cannot be {value}: {fault['msg'].removeprefix('Value error, ')}."
 

@@ -1,36 +1,50 @@
 """The method that a run is about against every other one, question by question."""
 
 from collections.abc import Sequence
+from typing import Any
 
+from ..arms import Arm
 from ..tables import Table
 from .analysis import Analysis, Figures, Material
 from .paired import against, table
 
 
 def measure(material: Material) -> Figures:
-    """Differences of one method from each other one, all as they are; nothing where it is alone.
+    """Differences of one method from each other one of the same settings; nothing where it is alone.
 
-    The one is the first that runs the loop, or else the first: so also where all methods run, by name.
+    The one is the first that runs the loop, or else the first: so also where all methods run, by name. In a sweep
+    the figures are those of its first values, and `further` holds those of the others.
     """
-    plain = [arm for arm in material.arms if not arm.variant and arm.repeat == 1]
-    if len(plain) < 2:
+    groups: dict[tuple[str, ...], list[Arm]] = {}
+    for arm in material.arms:
+        if not arm.oracles and not arm.without_deficits and arm.repeat == 1:
+            groups.setdefault(arm.assignments, []).append(arm)
+    compared = [_compared(material, group) for group in groups.values() if len(group) > 1]
+    if not compared:
         return {}
-    chosen = next((arm for arm in plain if arm.method.loop), plain[0])
-    others = [arm for arm in plain if arm != chosen]
+    return {**compared[0], "further": compared[1:]} if len(compared) > 1 else compared[0]
+
+
+def _compared(material: Material, group: Sequence[Arm]) -> dict[str, Any]:
+    chosen = next((arm for arm in group if arm.method.loop), group[0])
+    others = [arm for arm in group if arm != chosen]
     return {"method": chosen.name, "against": {other.name: against(material, chosen, other) for other in others}}
 
 
 def tables(figures: Figures) -> Sequence[Table]:
     """A row for each of the others."""
-    compared = ((str(figures["method"]), found) for found in figures["against"].values())
-    return table("comparison", f"{figures['method']} against the other methods", compared)
+    groups = [figures, *figures.get("further", ())]
+    compared = ((str(group["method"]), found) for group in groups for found in group["against"].values())
+    title = f"{figures['method']} against the other methods"
+    return table("comparison", f"{title}, and so for every swept value" if len(groups) > 1 else title, compared)
 
 
 ANALYSIS = Analysis(
     name="comparison",
     title="Against the other methods",
     about=(
-        "Paired differences over the same questions, with 95 % bootstrap intervals.",
+        "Paired differences over the same questions, with 95 % bootstrap intervals; a failed question earned nothing.",
+        "Methods are compared under the same settings alone.",
         "p: McNemar's exact test for EM, a permutation test by signs for F1, not corrected for the number of rows.",
     ),
     measure=measure,

@@ -6,6 +6,7 @@ from typing import Any
 
 from meta_agent_rag.agent.state import NO_DEFICIT
 
+from ..arms import Arm
 from ..statistics import cohen_kappa
 from ..tables import Table, number
 from .analysis import Analysis, Figures, Material, Quadrant, Row, share
@@ -21,19 +22,22 @@ def measure(material: Material) -> dict[str, Figures]:
     Agreement and kappa are over the diagnoses that name a deficit with a quadrant; `none` is counted apart, by whether
     the draft was right. `unknown` diagnoses lack a closed-book answer or labelled paragraphs.
     """
-    knows = _closed_book(material)
     measured: dict[str, Figures] = {}
     for arm in material.looping(without_oracle="diagnosis"):
         firsts = [(row["id"], row["rounds"][0]) for row in material.answered(arm)]
         diagnosed = [(id_, first) for id_, first in firsts if first["diagnosis"] is not None]
+        knows = _closed_book(material, arm)
         if diagnosed and knows and any(material.quadrants.values()):
             measured[arm.name] = confusion(diagnosed, knows, material.quadrants)
     return measured
 
 
-def _closed_book(material: Material) -> dict[str, bool]:
-    plain = [arm for arm in material.arms if arm.method.name == MEMORY and not arm.variant and arm.repeat == 1]
-    return {row["id"]: row["em"] >= 1.0 for arm in plain for row in material.rows[arm.name] if row["error"] is None}
+def _closed_book(material: Material, of: Arm) -> dict[str, bool]:
+    """Was the closed-book answer right, by question id: under the settings of an arm, else under the run's own?"""
+    asked = {arm.assignments: arm for arm in material.arms if arm.method.name == MEMORY and arm.repeat == 1}
+    found = asked.get(of.assignments, asked.get(()))
+    rows = () if found is None else material.rows[found.name]
+    return {row["id"]: row["em"] >= 1.0 for row in rows if row["error"] is None}
 
 
 def confusion(
@@ -109,9 +113,9 @@ ANALYSIS = Analysis(
     title="Diagnosis against the oracle",
     about=(
         "The oracle's deficit follows from two facts.",
-        "Does the model answer rightly without evidence (the row `closed_book` of the same run)?",
+        "Does the model answer rightly without evidence (the row `closed_book` of the same run and settings)?",
         "Did the prompt hold all supporting paragraphs?",
-        "Only first diagnoses count; agreement and kappa leave out those that found nothing wrong.",
+        "Only first diagnoses of answered questions count; agreement and kappa leave out those that found nothing wrong.",
     ),
     measure=measure,
     tables=tables,

@@ -157,6 +157,7 @@ ANALYSIS = Analysis(
     name="flips",
     title="Flips: what repairs did",
     about=(
+        "Over answered questions.",
         "Fixed: the exact match was gained; broken: lost; changed: another answer, as right or as wrong as before.",
         "`breaks right` is the error-introduction rate: the percentage of right drafts that a repair broke.",
         "`fixes wrong` is the fix rate: the percentage of wrong drafts that a repair put right.",

@@ -136,6 +136,7 @@ ANALYSIS = Analysis(
     title="Calibration of the monitor",
     about=(
         "How well each signal, and the policy made of them, tells first drafts that match a gold answer exactly.",
+        "Over the monitored drafts of answered questions.",
         "AUROC 0.5 is chance; lower is better for the expected calibration error (ECE)",
         "and for the area under the risk-coverage curve (AURC).",
         "A missing signal counts as its lowest value; for ECE a cosine below 0 counts as 0.",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..arms import Arm
-from ..statistics import mcnemar_exact, paired_difference, permutation_p
+from ..statistics import mcnemar_exact, paired_difference, permutation_p, verdict
 from ..tables import Cells, Table, signed
 from .analysis import Material
 
@@ -15,38 +15,44 @@ SCORES = ("em", "f1")
 def against(material: Material, arm: Arm, reference: Arm) -> dict[str, Any]:
     """Points of an arm over a reference, with 95 % bootstrap intervals over questions and p values.
 
-    For EM McNemar's exact test, for F1 a permutation test by signs; both two-sided.
+    For EM McNemar's exact test, for F1 a permutation test by signs; both two-sided. `verdict` is that of
+    `statistics.verdict`: does the arm have more, less, or is that unknown?
     """
     differences = {}
     for score in SCORES:
         theirs, ours = material.pairs(reference, arm, score)
         found = paired_difference(theirs, ours, seed=material.seed)
-        differences[score] = {"difference": round(found.mean, 2), "ci95": [round(found.low, 2), round(found.high, 2)]}
         if score == "em":
             only_ours = sum(one >= 100.0 > other for one, other in zip(ours, theirs, strict=True))
             only_theirs = sum(other >= 100.0 > one for one, other in zip(ours, theirs, strict=True))
-            differences[score]["p"] = round(mcnemar_exact(only_theirs, only_ours), 4)
+            p = mcnemar_exact(only_theirs, only_ours)
         else:
-            differences[score]["p"] = round(permutation_p(theirs, ours, seed=material.seed), 4)
+            p = permutation_p(theirs, ours, seed=material.seed)
+        differences[score] = {
+            "difference": round(found.mean, 2),
+            "ci95": [round(found.low, 2), round(found.high, 2)],
+            "p": round(p, 4),
+            "verdict": verdict(found, p),
+        }
     return {"reference": reference.name, **differences}
 
 
 def reference_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:
-    """The row that an arm varies: without its oracle or ablation, or else with the settings of the run.
+    """The row that an arm is set against, of the same method and repetition.
 
-    `None` for a method as it is, and where that row is not part of the run.
+    With an oracle or an ablation it is the row of the same settings without; with swept settings that of the run's
+    own, or, as a sweep has no such row, its first. `None` for that row itself, and where the run has none.
     """
     if arm.oracles or arm.without_deficits:
         plain = replace(arm, oracles=(), without_deficits=())
-    elif arm.assignments:
-        plain = replace(arm, assignments=())
-    else:
-        return None
-    return plain if plain in arms else None
+        return plain if plain in arms else None
+    alike = [one for one in arms if replace(one, assignments=arm.assignments) == arm]
+    reference = next((one for one in alike if not one.assignments), alike[0] if alike else None)
+    return None if reference == arm else reference
 
 
 def table(name: str, title: str, compared: Iterable[tuple[str, Mapping[str, Any]]]) -> Sequence[Table]:
-    """A row an arm, given by its name with its differences from its reference."""
+    """A row an arm, given by its name with its differences from its reference, which the column `against` names."""
     head = ("row", "against", "EM points [95 %]", "p", "F1 points [95 %]", "p")
     rows = [_cells(arm, found) for arm, found in compared]
     return [Table(name=name, title=title, head=head, rows=rows)] if rows else []

@@ -35,7 +35,8 @@ class Method:
     """A method by name, with the paper that it comes from.
 
     `quotes` tells that its drafts quote the evidence, so that supporting facts can be scored. `loop`
-    tells that it runs the graph, so that deficits, oracles and the monitor's settings concern it.
+    tells that it runs the graph, so that deficits, oracles and the monitor's settings concern it. `pins` are
+    settings that belong to the method itself, whatever the run's are.
     """
 
     name: str
@@ -43,3 +44,4 @@ class Method:
     answer: Answerer
     quotes: bool = False
     loop: bool = False
+    pins: tuple[tuple[str, object], ...] = ()

@@ -12,6 +12,7 @@ from meta_agent_rag.errors import DataFileError, MetaRagError
 from meta_agent_rag.llm.cache import reply_from
 from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.llm.ledger import LedgerRow, ledger_row
+from meta_agent_rag.llm.providers import providers
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.vectors import FloatVector
@@ -20,6 +21,7 @@ from ..datasets import Question
 from .records import FORMAT, passage_from, question_from, read_lines, retrieval_from, vector_from
 from .taped import Search
 
+_HEAD = ("experiment", "settings", "provider", "dataset", "encoders", "endpoint", "pooled", "model_words")
 _Asked = tuple[str, str, str]
 """Question id, row of the table, key of the request."""
 
@@ -53,6 +55,9 @@ class Player:
         run = lines[0][1]
         if run.get("format") != FORMAT:
             raise DataFileError(f"{path.name} has the format {run.get('format')!r}, and {FORMAT} is read; record anew.")
+        lacking = [name for name in _HEAD if name not in run]
+        if lacking or run["provider"].get("name") not in providers():
+            raise DataFileError(f"{path.name} does not say {' and '.join(lacking) or 'a known provider'}; record anew.")
         try:
             return _read(path, lines)
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:

@@ -1,10 +1,13 @@
 """Keeps a run, to be written once it is complete."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.retrieval.hybrid import Retrieval
@@ -12,23 +15,33 @@ from meta_agent_rag.retrieval.vectors import FloatVector
 
 from ..datasets import Question
 from .player import Player
-from .records import FORMAT, Line, question_line, read_lines, retrieval_content, vector_text, write_lines
+from .records import FORMAT, Line, as_line, question_line, read_lines, retrieval_content, vector_text, write_lines
 from .taped import Search
 
 
 @dataclass(kw_only=True)
 class Recorder:
-    """Holds the lines of a record, in the order in which things happened."""
+    """Keeps calls, searches, vectors and durations in the order in which they happened.
+
+    They go to a file beside `path` as they come, so that a long run needs no memory for them; the record itself
+    is there once the run is complete.
+    """
 
     path: Path
-    lines: list[Line] = field(default_factory=list)
+    _head: list[Line] = field(default_factory=list)
+    _rest: Journal | None = None
     _passages: set[str] = field(default_factory=set)
     _vectors: set[tuple[str, str]] = field(default_factory=set)
 
     def begin(self, run: Mapping[str, Any], questions: Iterable[Question]) -> None:
-        """What is run, and over which questions."""
-        self.lines.append({"run": {"format": FORMAT, **run}})
-        self.lines += [question_line(question) for question in questions]
+        """What is run, and over which questions; raises `StorageError` where the record could not be written."""
+        self._head = [{"run": {"format": FORMAT, **run}}, *(question_line(question) for question in questions)]
+        self._unfinished.unlink(missing_ok=True)
+        self._rest = Journal(self._unfinished)
+
+    def served_by(self, endpoint: str) -> None:
+        """The endpoint that answers: part of every request's key."""
+        self._head[0] = {"run": {**self._head[0]["run"], "endpoint": endpoint}}
 
     def play(self, row: LedgerRow, request: Request) -> None:
         """Nothing is played while a run is recorded."""
@@ -40,7 +53,7 @@ class Recorder:
             came: dict[str, Any] = {"reply": asdict(outcome)}
         else:
             came = {"raised": [type(outcome).__name__, str(outcome)]}
-        self.lines.append({"call": {"row": vars(row), "prompt": prompt, **came}})
+        self._write({"call": {"row": vars(row), "prompt": prompt, **came}})
 
     def play_search(self, search: Search) -> None:
         """Nothing is played while a run is recorded."""
@@ -50,8 +63,8 @@ class Recorder:
         for one in found.found:
             if one.passage.id not in self._passages:
                 self._passages.add(one.passage.id)
-                self.lines.append({"passage": asdict(one.passage)})
-        self.lines.append({"retrieval": {**vars(search), **retrieval_content(found)}})
+                self._write({"passage": asdict(one.passage)})
+        self._write({"retrieval": {**vars(search), **retrieval_content(found)}})
 
     def play_vector(self, kind: str, text: str) -> None:
         """Nothing is played while a run is recorded."""
@@ -60,13 +73,35 @@ class Recorder:
         """A text's vector, once."""
         if (kind, text) not in self._vectors:
             self._vectors.add((kind, text))
-            self.lines.append({"vectors": {"kind": kind, "text": text, "values": vector_text(vector)}})
+            self._write({"vectors": {"kind": kind, "text": text, "values": vector_text(vector)}})
 
     def answered(self, question_id: str, method: str, latency_s: float) -> None:
         """A question was answered, or failed, after so many seconds."""
-        self.lines.append({"answer": {"id": question_id, "method": method, "latency_s": latency_s}})
+        self._write({"answer": {"id": question_id, "method": method, "latency_s": latency_s}})
 
     def finish(self, summary_sha256: str, *, of: Player | None = None) -> None:
         """Write the record: of this run, or of the calls that a player has played."""
-        lines = self.lines if of is None else [{kind: content} for kind, content in read_lines(of.path)][:-1]
-        write_lines(self.path, [*lines, {"summary": {"sha256": summary_sha256}}])
+        lines = self._lines() if of is None else (as_line({kind: content}) for kind, content in read_lines(of.path))
+        last = as_line({"summary": {"sha256": summary_sha256}})
+        write_lines(self.path, chain((line for line in lines if not line.startswith(b'{"summary"')), [last]))
+        self.close()
+
+    def close(self) -> None:
+        """Drop what has been kept so far: the record is written, or never will be."""
+        if self._rest is not None:
+            self._rest.close()
+            self._rest = None
+        self._unfinished.unlink(missing_ok=True)
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.calls")
+
+    def _write(self, line: Line) -> None:
+        if self._rest is not None:
+            self._rest.append(line)
+
+    def _lines(self) -> Iterator[bytes]:
+        yield from map(as_line, self._head)
+        with self._unfinished.open("rb") as file:
+            yield from (as_line(json.loads(line)) for line in file)

@@ -16,7 +16,7 @@ import base64
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,20 @@ def read_lines(path: Path) -> Iterator[tuple[str, Any]]:
         raise DataFileError(f"{path.name} is no whole record of a run ({error}); record the run anew.") from None
 
 
-def write_lines(path: Path, lines: Sequence[Line]) -> None:
-    """Write a record whole; gzipped where the name ends in `.gz`, equal lines giving equal bytes."""
-    content = b"".join(json.dumps(line, ensure_ascii=True, default=str).encode() + b"\n" for line in lines)
-    if path.suffix == ".gz":
-        content = gzip.compress(content, compresslevel=9, mtime=0)
-    path.parent.mkdir(parents=True, exist_ok=True)
+def as_line(line: Line) -> bytes:
+    """A line as it stands in the file."""
+    return json.dumps(line, ensure_ascii=True, default=str).encode() + b"\n"
+
+
+def write_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Write a record whole, or leave the old one; with `.gz` gzipped, equal lines giving equal bytes."""
     unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_bytes(content)
+    with unfinished.open("wb") as file:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=9, mtime=0) as packed:
+                packed.writelines(lines)
+        else:
+            file.writelines(lines)
     unfinished.replace(path)
 
 

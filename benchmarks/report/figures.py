@@ -15,7 +15,7 @@ HEAD: Cells = (
 
 
 def quality(methods: Methods, *, name: str = "quality", title: str = "Quality by method, percent") -> Table:
-    """A row a method; with the judge's verdict where there is one."""
+    """A row a method; with the judge's figure where one was asked, and the answers that it is over."""
     judged = any("judge" in figures for figures in methods.values())
     head = (*HEAD, "judge [95 %]") if judged else HEAD
     rows = [(*method_cells(method, figures), *_judge(figures, judged)) for method, figures in methods.items()]
@@ -25,7 +25,11 @@ def quality(methods: Methods, *, name: str = "quality", title: str = "Quality by
 def _judge(figures: Mapping[str, Any], judged: bool) -> Cells:
     if not judged:
         return ()
-    return (with_interval(figures["judge"], figures["judge_ci95"]) if "judge" in figures else "-",)
+    if "judge" not in figures:
+        return ("-",)
+    over = f"({figures['judged']} of {figures['judged'] + figures['judge_missing']})"
+    value = figures["judge"]
+    return (f"{'-' if value is None else with_interval(value, figures['judge_ci95'])} {over}",)
 
 
 def method_cells(name: str, figures: Mapping[str, Any]) -> Cells:

@@ -3,14 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..comparison_words import p_words
+from ..statistics import Verdict
 from ..tables import signed, with_interval
 
 Summary = Mapping[str, Any]
+_PLACES: Mapping[Verdict, str] = {
+    "more": "lies above",
+    "less": "lies below",
+    "unknown": "cannot be told apart from",
+}
 
 
 def headline(summary: Summary) -> str:
     """The result of the method that the run is about; with several, against the best of the others, pair by pair.
 
+    A difference is claimed where `statistics.verdict` knows one: by the rule of `benchmarks.compare`.
     The best of several others is chosen after the fact, which speaks against that method and never for it.
     """
     comparison = summary.get("comparison")
@@ -33,19 +41,12 @@ def _alone(summary: Summary) -> str:
 
 def _compared(summary: Summary, name: str, best: str, found: Mapping[str, Any], others: int) -> str:
     figures, n = summary["methods"], summary["n"]
-    low, high = found["ci95"]
     scored = with_interval(figures[name]["f1"], figures[name]["f1_ci95"])
     theirs = with_interval(figures[best]["f1"], figures[best]["f1_ci95"])
     rival = f"{best} ({theirs})" if others == 1 else f"{best} ({theirs}), the best of the {others} other methods"
-    gap = f"{signed(found['difference'], found['ci95'])} F1 points"
-    if low <= 0.0 <= high:
-        verdict = f"{name} ({scored} F1) cannot be told apart from {rival}, over {n} questions"
-        why = f"the interval of the paired difference, {gap}, holds 0"
-    else:
-        side = "above" if found["difference"] > 0 else "below"
-        verdict = f"{name} ({scored} F1) lies {side} {rival}, over {n} questions"
-        why = f"paired difference {gap}"
-    return f"**{verdict}**: {why} (percent, 95 % bootstrap intervals)."
+    gap = f"{signed(found['difference'], found['ci95'])} F1 points, {p_words(found['p'])}"
+    told = f"{name} ({scored} F1) {_PLACES[found['verdict']]} {rival}, over {n} questions"
+    return f"**{told}**: paired difference {gap} (percent, 95 % bootstrap intervals)."
 
 
 def completeness(summary: Summary) -> str:

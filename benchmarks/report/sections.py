@@ -14,13 +14,18 @@ from .drawings import cost_plot, latency_plots, quality_plot
 from .figures import Methods, cost, latency, quality, split, stopping, supporting, survival
 
 _LOST = (
-    "The percentage that each stage of a round still had.",
+    "The percentage that each stage of a round still had, over the answered questions that reached it.",
     "Retrieved: among the round's evidence; packed: in the prompt as it really stood there.",
     "Quoted: packed, and quoted verbatim; used: packed, and cited or quoted; of an answer: in the short answer.",
 )
 _SUPPORT = (
     "The official scores: verbatim quotes stand for the sentences that they come from.",
+    "Quotes from passages of other questions count as wrong ones.",
     "The joint score multiplies precision and recall of answer and supporting facts.",
+)
+_OVER = (
+    "Scores are over all questions, and a failed one earns nothing; `fired` is the share of answered ones, `fixed` and",
+    "`broken` count among these.",
 )
 
 
@@ -49,7 +54,9 @@ def sections(
         *_section("Where evidence is lost", " ".join(_LOST), _survival(methods)),
         *_section("Repairs by deficit", "", [stopping(methods)]),
         *_listed("Notes", _notes(methods)),
-        *_listed("Failed questions (counted as unanswered)", _failures(rows)),
+        *_listed(
+            "Failed questions (they earn nothing, and are left out of figures other than scores)", _failures(rows)
+        ),
         *_published(ours, plain),
     ]
 
@@ -66,15 +73,28 @@ def _listed(title: str, items: Sequence[str]) -> Iterator[Section]:
 
 def _quality(plain: Methods, varied: Methods) -> Iterator[Section]:
     if plain:
-        yield Section(title="Quality", tables=[quality(plain)], plots=[quality_plot(plain)])
+        text = " ".join([*_OVER, *_unjudged(plain)])
+        yield Section(title="Quality", text=text, tables=[quality(plain)], plots=[quality_plot(plain)])
     if varied:
         title = "Varied rows: of the same protocol but for what each name says, percent"
         yield Section(
             title="Varied rows",
-            text="No results of the protocol above: each row changes what its name says.",
+            text=" ".join(
+                ["No results of the protocol above: each row changes what its name says.", *_unjudged(varied)]
+            ),
             tables=[quality(varied, name="varied", title=title)],
             plots=[quality_plot(varied, name="varied", title="Quality of the varied rows")],
         )
+
+
+def _unjudged(methods: Methods) -> Iterator[str]:
+    """Says what the judge's figure is over, and of how many answers its verdict is missing."""
+    judged = [figures for figures in methods.values() if "judge" in figures]
+    if judged:
+        yield "The judge's figure is over the questions that stand beside it; a failed one counts as not correct."
+        missing = sum(figures["judge_missing"] for figures in judged)
+        answers = sum(figures["answered"] for figures in judged)
+        yield f"Its verdict is missing for {missing} of {answers} answers, which are left out."
 
 
 def _analysed(summary: Mapping[str, Any]) -> Iterator[Section]:

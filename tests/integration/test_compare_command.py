@@ -24,6 +24,13 @@ def comparing(*words: object) -> Result:
     return CliRunner().invoke(compare.app, [str(word) for word in words], env=WIDTH)
 
 
+def amend(folder: Path, part: str, value: object) -> None:
+    """Change a part of a run's configuration; of a mapping, the keys that are given."""
+    config = json.loads((folder / "config.json").read_text())
+    config[part] = {**config.get(part, {}), **value} if isinstance(value, dict) else value
+    (folder / "config.json").write_text(json.dumps(config))
+
+
 def calibrating(*words: object) -> Result:
     return CliRunner().invoke(calibrate.app, [str(word) for word in words], env=WIDTH)
 
@@ -93,15 +100,74 @@ def test_a_run_and_a_file(tmp_path: Path) -> None:
         (["p.json"], "nothing to compare 'p.json' with"),
         (["p.json", "one", "--method-a", "react", "--dataset", "sample"], "is a file of predictions"),
         (["p.json", "one", "--dataset", "sample"], "p.json answers none of the questions"),
+        (["one", "two", "--dataset", "sample"], "--dataset 'sample' is for files of predictions"),
+        (["one", "two", "--data-file", "q.json"], "'one' and 'two' are runs with questions of their own"),
+        (["one", "--aliases", "a.json"], "--aliases 'a.json' is for files of predictions, and 'one' is a run"),
     ],
 )
 def test_misuse_is_one_sentence_and_exit_2(tmp_path: Path, words: list[str], message: str) -> None:
     write_run(tmp_path / "RESULTS" / "one", rows_a())
+    write_run(tmp_path / "RESULTS" / "two", rows_b())
     (tmp_path / "p.json").write_text('[{"id": "a", "prediction": "x"}]')
     done = comparing(*words)
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_calibration_fitted_anew_an_encoder_and_a_commit_are_named(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "one", rows_a(), set_monitor_calibration="m.yaml")
+    two = write_run(tmp_path / "two", rows_b(), set_monitor_calibration="m.yaml")
+    changes: dict[Path, dict[str, object]] = {
+        one: {"calibration": "aaaa", "encoders": {"monitor": "e1"}, "commit": "0" * 40},
+        two: {"calibration": "bbbb", "encoders": {"monitor": "e2"}, "commit": "0" * 40 + "-changed"},
+    }
+    for folder, parts in changes.items():
+        for part, value in parts.items():
+            amend(folder, part, value)
+    found = json.loads(comparing(one, two, "--json").stdout)["differing"]
+    assert [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in found] == [
+        ("encoder monitor", "e1", "e2"),
+        ("calibration", "aaaa", "bbbb"),
+        ("commit", "0" * 12, "0" * 12 + "-changed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("experiment", {"methods": "metarag"}, "field 'experiment.methods'"),
+        ("experiment", {"methods": [["x"]]}, "field 'experiment.methods[0]'"),
+        ("experiment", [], "field 'experiment'"),
+        ("provider", {"models": ["f"]}, "field 'provider.models'"),
+        ("provider", None, "field 'provider'"),
+        ("dataset", "text", "field 'dataset'"),
+        ("prompts", ["write"], "field 'prompts'"),
+        ("settings", 3, "field 'settings'"),
+        ("commit", 7, "field 'commit'"),
+        ("encoders", "e", "field 'encoders'"),
+    ],
+)
+def test_a_configuration_of_other_types_is_one_sentence(tmp_path: Path, part: str, value: object, message: str) -> None:
+    write_run(tmp_path / "one", rows_a())
+    folder = write_run(tmp_path / "two", rows_b())
+    amend(folder, part, value)
+    done = comparing(tmp_path / "one", folder)
+    assert done.exit_code == 2, done.output
+    assert f"is damaged ({message}" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("field", ["em", "question", "prediction"])
+def test_a_damaged_row_is_one_sentence(tmp_path: Path, field: str) -> None:
+    rows = rows_b()
+    broken = next(row for row in rows if row["error"] is None)
+    del broken[field]
+    write_run(tmp_path / "one", rows_a())
+    done = comparing(tmp_path / "one", write_run(tmp_path / "two", rows))
+    assert done.exit_code == 2, done.output
+    assert f"The run 'two' has a damaged row in samples.jsonl, of 'metarag' for {broken['id']!r}" in done.stderr
+    assert f"field {field!r}" in done.stderr
 
 
 def test_a_policy_is_fitted_and_measured_on_other_questions(tmp_path: Path) -> None:
@@ -117,12 +183,23 @@ def test_a_policy_is_fitted_and_measured_on_other_questions(tmp_path: Path) -> N
     calibration = read_calibration(file)
     assert calibration.encoder == "all-MiniLM-L6-v2"
     assert calibration.fitted_on.runs == ("fitted",)
-    assert len(calibration.fitted_on.questions) == 150
+    assert len(calibration.fitted_on.questions) == len(calibration.fitted_on.texts) == 150
+    assert calibration.fitted_on.models == {"flash": "f", "pro": "p"}
+    assert "Models: flash 'f', pro 'p'" in done.stdout
 
     measured = calibrating("fresh", "--evaluate", file, "--json")
     assert measured.exit_code == 0, measured.output
     fitted, cosine = json.loads(measured.stdout)["monitors"]
     assert fitted["auroc"] > 0.75 > cosine["auroc"]
+
+    told = calibrating("fresh", "--evaluate", file).stdout
+    assert "Fitted with: flash 'f', pro 'p'" in told
+
+    hidden = [{**row, "id": f"other-{row['id']}"} for row in telling(150, seed=1)]
+    write_run(tmp_path / "RESULTS" / "hidden", hidden, dataset="renamed")
+    evaded = calibrating("hidden", "--evaluate", file)
+    assert evaded.exit_code == 2
+    assert "fitted on 150 of these 150 questions of 'renamed'" in evaded.stderr
 
     again = calibrating("fitted", "fresh", "--evaluate", file)
     assert again.exit_code == 2
@@ -148,14 +225,27 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
         (["one", "--out", "x.yaml", "--method", "flare"], "called 'flare'; choose from: metarag"),
         (["few", "--out", "x.yaml"], "a fit takes 10 at least"),
         (["one", "other", "--out", "x.yaml"], "The runs differ in MONITOR_ENCODER"),
+        (["one", "pooled", "--out", "x.yaml"], "The runs differ in mode ('gold'; 'open_domain')"),
+        (["one", "large", "--out", "x.yaml"], "The runs differ in models (flash 'f', pro 'p' of 'deepseek'; flash 'f'"),
+        (["one", "reworded", "--out", "x.yaml"], "The runs differ in prompts (digest "),
+        (["one", "--out", "x.yaml", "--method", "metarag oracle monitor"], "knew gold answers"),
+        (["torn", "--out", "x.yaml"], "damaged row in samples.jsonl, of 'metarag' for 'torn0' (field 'rounds"),
         (["other", "--evaluate", "fitted.yaml"], "encoder 'all-MiniLM-L6-v2', and the runs measured with 'hash-64'"),
     ],
 )
 def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path, words: list[str], message: str) -> None:
     for name, count, changes in (("one", 60, {}), ("few", 12, {}), ("other", 60, {"set_monitor_encoder": "hash-64"})):
         write_run(tmp_path / "RESULTS" / name, telling(count, prefix=name), **changes)
+    write_run(tmp_path / "RESULTS" / "pooled", telling(60, prefix="p"), mode="open_domain")
+    torn = telling(3, prefix="torn")
+    del torn[0]["rounds"][0]["em"]
+    write_run(tmp_path / "RESULTS" / "torn", torn)
+    models = {"flash": "f", "pro": "other"}
+    for name, part, value in (("large", "provider", {"models": models}), ("reworded", "prompts", {"write": "p2"})):
+        folder = write_run(tmp_path / "RESULTS" / name, telling(60, prefix=name))
+        amend(folder, part, value)
     assert calibrating("one", "--out", "fitted.yaml").exit_code == 0
-    assert yaml.safe_load((tmp_path / "fitted.yaml").read_text())["version"] == 1
+    assert yaml.safe_load((tmp_path / "fitted.yaml").read_text())["version"] == 2
     done = calibrating(*words)
     assert done.exit_code == 2, done.output
     assert message in done.stderr

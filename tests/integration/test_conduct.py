@@ -122,3 +122,55 @@ def test_an_oracle_monitor_accepts_what_is_right(tmp_path: Path) -> None:
     folder = only_run(tmp_path)
     assert figures(folder)["stop_reasons"] == {"satisfied": 3}
     assert "satisfied" not in figures(folder, "metarag oracle monitor")["stop_reasons"]
+
+
+def test_equal_calls_of_one_run_are_paid_once(tmp_path: Path) -> None:
+    with loopback_server(disagreeing(0.05)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = ["--n", "2", "--method", "metarag,metarag_paper,chain_of_thought,reflexion", "--concurrency", "8"]
+        assert in_process(words, env).exit_code == 0
+        asked = [json.dumps(body, sort_keys=True) for body in server.bodies]
+    assert len(asked) == len(set(asked))
+
+
+def test_the_judge_is_the_same_for_every_row_and_asked_once(tmp_path: Path) -> None:
+    with loopback_server(helpful(0.05)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9", "--repeat", "2", "--no-cache"]
+        assert in_process(words, env).exit_code == 0
+        judged = [body for body in server.bodies if "reference answers" in json.dumps(body)]
+    assert len(judged) == 2, "one answer to each of two questions, however many rows gave it"
+    assert {body["temperature"] for body in judged} == {0.0}
+    rows = lines(only_run(tmp_path) / "samples.jsonl")
+    assert {row["judge"] for row in rows} == {1.0}
+    assert len(rows) == 8
+
+
+def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path: Path) -> None:
+    env = environment("http://somebody:hunter2@127.0.0.1:9/v1", tmp_path / "data")
+    done = in_process(["--n", "1"], env)
+    assert done.exit_code == 2
+    assert "LLM_BASE_URL" in done.stderr
+    assert "hunter2" not in done.output
+
+
+def test_a_record_holds_no_files_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "prompts").mkdir()
+    env = environment("http://127.0.0.1:9/v1", tmp_path / "data")
+    done = in_process(["--n", "1", "--record", "r.jsonl", "--set", f"PROMPTS_DIR={tmp_path / 'prompts'}"], env)
+    assert done.exit_code == 2
+    assert "PROMPTS_DIR" in done.stderr
+    assert not (tmp_path / "RESULTS").exists()
+
+
+def test_a_stopped_run_loses_no_call_that_was_under_way(tmp_path: Path) -> None:
+    with loopback_server(disagreeing(0.05)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = in_process(["--n", "8", "--concurrency", "8", "--cost-limit", "0.004"], env)
+        assert done.exit_code == 1
+        folder = only_run(tmp_path)
+        assert not [row for row in lines(folder / "calls.jsonl") if row["error"] == "cancelled"]
+        env["COST_LIMIT_USD"] = "5"
+        assert in_process(["--resume", str(folder)], env).exit_code == 0
+        asked = [json.dumps(body, sort_keys=True) for body in server.bodies]
+    assert len(asked) == len(set(asked))

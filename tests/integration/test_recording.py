@@ -104,6 +104,20 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
     assert "There is no record" in missing.stderr
 
 
+def test_a_run_that_stops_early_leaves_no_record(tmp_path: Path) -> None:
+    kept = tmp_path / "run.jsonl"
+    with loopback_server(disagreeing()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = in_process(["--n", "4", "--cost-limit", "0.003", "--record", str(kept)], env)
+        asked = len(server.bodies)
+    assert done.exit_code == 1, done.output
+    assert not [path for path in tmp_path.iterdir() if "run.jsonl" in path.name]
+    (tmp_path / "file").write_text("")
+    done = in_process(["--n", "1", "--record", str(tmp_path / "file" / "run.jsonl")], env)
+    assert done.exit_code == 2
+    assert not server.bodies[asked:], "what cannot be recorded is not asked"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

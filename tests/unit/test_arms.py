@@ -4,7 +4,6 @@ import pytest
 
 from benchmarks.arms import Arm, arm_settings, arms, check_arms
 from benchmarks.methods import named
-from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
 from meta_agent_rag.settings import Settings
 
@@ -67,6 +66,9 @@ def test_repetitions_are_numbered_and_share_a_base() -> None:
         ({"sweeps": ["LLM_BASE_URL=a,b"]}, "cannot be swept"),
         ({"sweeps": ["ENCODER=a,b"]}, "cannot be swept"),
         ({"sweeps": ["SELECTION=best,best"]}, "given twice"),
+        ({"sweeps": ["SELECTION=best", "SELECTION=last"]}, "names a setting twice"),
+        ({"sweeps": ["RESPONSE_CACHE=true,false"]}, "cannot be swept"),
+        ({"oracles": [""]}, "no oracle ''"),
         ({"oracles": ["luck"]}, "no oracle 'luck'"),
         ({"repeats": 0}, "runs nothing"),
     ],
@@ -82,11 +84,11 @@ def test_an_ablation_without_a_loop_is_refused() -> None:
 
 
 def test_values_are_checked_before_anything_is_asked() -> None:
-    settings, deficits = Settings.load(), discover_deficits()
+    settings = Settings.load()
     with pytest.raises(MetaRagError, match="SELECTION"):
-        check_arms(arms(named("metarag"), sweeps=["SELECTION=best,worst"]), settings, deficits)
+        check_arms(arms(named("metarag"), sweeps=["SELECTION=best,worst"]), settings)
     with pytest.raises(UnknownNameError, match="deficit 'nope'"):
-        check_arms(arms(named("metarag"), ablations=["nope"]), settings, deficits)
+        check_arms(arms(named("metarag"), ablations=["nope"]), settings)
 
 
 def test_a_row_has_the_settings_of_the_run_with_its_own_values() -> None:
@@ -94,4 +96,18 @@ def test_a_row_has_the_settings_of_the_run_with_its_own_values() -> None:
     (method,) = named("metarag")
     own = arm_settings(Arm(method=method, assignments=("RETRIEVAL_TOP_K=3",)), settings)
     assert (own.retrieval_top_k, own.selection) == (3, "last")
-    assert arm_settings(Arm(method=method), settings) is settings
+    assert arm_settings(Arm(method=method), settings) == settings
+
+
+def test_equal_rows_and_settings_of_the_method_itself_are_refused() -> None:
+    settings = Settings.load()
+    with pytest.raises(InputError, match="would be the same"):
+        check_arms(arms(named("metarag"), sweeps=["MONITOR_SIMILARITY_THRESHOLD=0.4,0.40"]), settings)
+    with pytest.raises(InputError, match="belongs to 'metarag_paper' itself"):
+        names("metarag_paper", sweeps=["SELECTION=best,last"])
+    with pytest.raises(MetaRagError, match="no stage"):
+        check_arms(arms(named("metarag"), sweeps=["STAGE_TIERS=nosuch=flash"]), settings)
+    with pytest.raises(MetaRagError, match="PROMPTS_DIR"):
+        check_arms(arms(named("metarag"), sweeps=["PROMPTS_DIR=/nowhere"]), settings)
+    (paper,) = arms(named("metarag_paper"))
+    assert arm_settings(paper, Settings.load(["SELECTION=best"])).selection == "last"

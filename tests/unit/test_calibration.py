@@ -20,6 +20,7 @@ from meta_agent_rag.agent.calibration import (
     question_fingerprint,
     read_calibration,
     refuse_fitted_questions,
+    text_fingerprint,
 )
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.monitor import calibrated_policy, policy
@@ -34,7 +35,7 @@ from tests.past_runs import write_run
 def file_content(**changes: Any) -> dict[str, Any]:
     """A calibration by hand: log-odds 2 (similarity - 0.5) / 0.25 - 3 similarity_missing + 1."""
     return {
-        "version": 1,
+        "version": 2,
         "encoder": "all-MiniLM-L6-v2",
         "signals": {
             "similarity": {"mean": 0.5, "scale": 0.25, "weight": 2.0},
@@ -45,12 +46,14 @@ def file_content(**changes: Any) -> dict[str, Any]:
         "fitted_on": {
             "datasets": ["sample"],
             "runs": ["r"],
+            "models": {"flash": "f", "pro": "p"},
             "method": "metarag",
             "n": 40,
             "right": 20,
             "auroc": 0.8,
             "ece": 0.1,
             "questions": [question_fingerprint("sample", "q1")],
+            "texts": [text_fingerprint("Where was the author of the Edda born?")],
         },
         **changes,
     }
@@ -105,7 +108,7 @@ def test_features_name_every_signal_and_every_gap() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (file_content(version=2), "has version 2, and this program reads 1"),
+        (file_content(version=1), "has version 1, and this program reads 2"),
         ({"encoder": "x"}, "has no 'version'"),
         ([1], "is no calibration"),
         (file_content(threshold=1.5), "malformed at 'threshold'"),
@@ -192,9 +195,20 @@ def test_the_fingerprint_is_what_it_says() -> None:
 def test_fitted_questions_are_refused_and_counted(tmp_path: Path) -> None:
     calibration = read_calibration(written(tmp_path, file_content()))
     with pytest.raises(InputError, match="fitted on 1 of these 2 questions of 'sample'"):
-        refuse_fitted_questions(calibration, "sample", ["q1", "q2", "q2"])
-    refuse_fitted_questions(calibration, "sample", ["q2"])
-    refuse_fitted_questions(calibration, "hotpotqa", ["q1"])
+        refuse_fitted_questions(calibration, "sample", [("q1", "One?"), ("q2", "Two?"), ("q2", "Two?")])
+    refuse_fitted_questions(calibration, "sample", [("q2", "Two?")])
+    refuse_fitted_questions(calibration, "hotpotqa", [("q1", "One?")])
+
+
+@pytest.mark.parametrize("text", ["Where was the author of the Edda born?", "where was author of  the EDDA born"])
+def test_another_id_or_data_set_does_not_hide_a_fitted_question(tmp_path: Path, text: str) -> None:
+    calibration = read_calibration(written(tmp_path, file_content()))
+    with pytest.raises(InputError, match="fitted on 1 of these 2 questions of 'other'"):
+        refuse_fitted_questions(calibration, "other", [("renamed", text), ("x", "Where was the Edda written?")])
+
+
+def test_questions_without_a_word_are_not_all_one() -> None:
+    assert text_fingerprint("???") != text_fingerprint("!")
 
 
 # -- the fit
@@ -226,7 +240,7 @@ def test_at_the_break_even_point_a_repair_gains_what_it_costs() -> None:
 
 def test_the_fit_finds_the_signal_that_tells(tmp_path: Path) -> None:
     drafts = drafts_of(tmp_path, telling(200))
-    found = fit(drafts, encoder="e", runs=["run"], method="metarag")
+    found = fit(drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
     weights = {name: weight.weight for name, weight in found.calibration.signals.items()}
     assert max(weights, key=lambda name: abs(weights[name])) == "agreement"
     assert weights["agreement"] > 1.0
@@ -242,16 +256,23 @@ def test_the_fit_finds_the_signal_that_tells(tmp_path: Path) -> None:
 def test_the_file_gives_the_chances_of_the_regression(tmp_path: Path) -> None:
     """An independent reading of the same model: the mean chance equals the share of right drafts."""
     drafts = drafts_of(tmp_path, telling(120))
-    calibration = fit(drafts, encoder="e", runs=["run"], method="metarag").calibration
+    calibration = fit(drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag").calibration
     chances = [probability(one.signals, calibration) for one in drafts]
     assert sum(chances) / len(chances) == pytest.approx(sum(one.right for one in drafts) / len(drafts), abs=1e-4)
 
 
 def test_the_same_drafts_in_any_order_give_the_same_file(tmp_path: Path) -> None:
     drafts = drafts_of(tmp_path, telling(80))
-    one, other = (fit(some, encoder="e", runs=["run"], method="metarag") for some in (drafts, drafts[::-1]))
+    one, other = (
+        fit(some, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag") for some in (drafts, drafts[::-1])
+    )
     assert one == other
-    assert fit(drafts, encoder="e", runs=["run"], method="metarag", threshold=0.2).calibration.threshold == 0.2
+    assert (
+        fit(
+            drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag", threshold=0.2
+        ).calibration.threshold
+        == 0.2
+    )
 
 
 def test_what_tells_nothing_is_not_flattered(tmp_path: Path) -> None:
@@ -261,7 +282,7 @@ def test_what_tells_nothing_is_not_flattered(tmp_path: Path) -> None:
         monitored(f"q{n}", similarity=chance.random(), agreement=chance.random() < 0.5, right=chance.random() < 0.5)
         for n in range(150)
     ]
-    found = fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], method="metarag")
+    found = fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
     assert 0.3 < (found.quality.auroc or 0.0) < 0.56
 
 
@@ -271,7 +292,14 @@ def test_repeated_questions_stay_in_one_fold(tmp_path: Path) -> None:
     assert sorted(index for _, held_out in parts for index in held_out) == list(range(120))
     for learned, held_out in parts:
         assert not {drafts[index].id for index in learned} & {drafts[index].id for index in held_out}
-    assert len(fit(drafts, encoder="e", runs=["run"], method="metarag").calibration.fitted_on.questions) == 40
+    assert (
+        len(
+            fit(
+                drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag"
+            ).calibration.fitted_on.questions
+        )
+        == 40
+    )
 
 
 @pytest.mark.parametrize(
@@ -280,13 +308,30 @@ def test_repeated_questions_stay_in_one_fold(tmp_path: Path) -> None:
 def test_too_little_to_learn_from_is_refused(tmp_path: Path, right: bool, word: str) -> None:
     rows = [monitored(f"q{n}", similarity=n / 40, agreement=True, right=right) for n in range(40)]
     with pytest.raises(InputError, match=word):
-        fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], method="metarag")
+        fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
 
 
 def test_signals_that_never_vary_are_refused(tmp_path: Path) -> None:
     rows = [monitored(f"q{n}", similarity=0.5, agreement=True, right=n % 2 == 0) for n in range(40)]
     with pytest.raises(InputError, match="same signals"):
-        fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], method="metarag")
+        fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
+
+
+def test_a_question_under_several_ids_stays_in_one_fold(tmp_path: Path) -> None:
+    rows = telling(40)
+    renamed = [{**row, "id": f"again-{row['id']}"} for row in rows]
+    drafts = drafts_of(tmp_path, [*rows, *renamed])
+    for learned, held_out in folds(drafts):
+        assert not {drafts[index].question for index in learned} & {drafts[index].question for index in held_out}
+    found = fit(drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag").calibration.fitted_on
+    assert (len(found.questions), len(found.texts)) == (80, 40)
+
+
+def test_a_row_with_an_oracle_is_refused(tmp_path: Path) -> None:
+    rows = [{**one, "method": "metarag oracle monitor"} for one in telling(3)]
+    run = past_run(str(write_run(tmp_path / "run", rows)), Path("RESULTS"))
+    with pytest.raises(InputError, match="'metarag oracle monitor' knew gold answers"):
+        first_drafts(run, "metarag oracle monitor")
 
 
 def test_a_method_without_a_monitor_is_refused(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, ValidationError
 
 from ..errors import InputError, SettingsError
+from ..grounding.normalise import normalised
 from ..settings import Settings, UnitFloat
 from .state import Signals
 
-VERSION = 1
+VERSION = 2
 _ANEW = "fit one with `python -m benchmarks.calibrate`"
 
 
@@ -57,19 +58,22 @@ class Weight(BaseModel):
 class FittedOn(BaseModel):
     """Where the weights come from: first drafts of runs, and how well the fit told them apart.
 
-    `questions` are fingerprints; `auroc` and `ece` (0..1) were found by cross-validation.
+    `questions` are fingerprints of ids and `texts` of the questions themselves; `models` are names by tier;
+    `auroc` and `ece` (0..1) were found by cross-validation.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     datasets: tuple[str, ...]
     runs: tuple[str, ...]
+    models: Mapping[str, str]
     method: str
     n: PositiveInt
     right: Annotated[int, Field(ge=0)]
     auroc: UnitFloat
     ece: UnitFloat
     questions: tuple[str, ...]
+    texts: tuple[str, ...]
 
 
 class Calibration(BaseModel):
@@ -163,16 +167,28 @@ def _parsed(path: Path, _modified: int, _size: int) -> Calibration:
 
 def question_fingerprint(dataset: str, question_id: str) -> str:
     """What names a question in a calibration file: 16 hex digits of the SHA-256 over data set, NUL, id."""
-    return hashlib.sha256(f"{dataset}\0{question_id}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return _digest(f"{dataset}\0{question_id}")
 
 
-def refuse_fitted_questions(calibration: Calibration, dataset: str, ids: Iterable[str]) -> None:
-    """Raise `InputError` where the calibration was fitted on any of these questions: it would praise itself."""
-    fitted = set(calibration.fitted_on.questions)
-    asked = set(ids)
-    known = [id_ for id_ in asked if question_fingerprint(dataset, id_) in fitted]
+def text_fingerprint(text: str) -> str:
+    """The same over a question's text, normalised: it is one question under whatever id and data set it stands."""
+    return _digest(normalised(text) or text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def refuse_fitted_questions(calibration: Calibration, dataset: str, questions: Iterable[tuple[str, str]]) -> None:
+    """Raise `InputError` where the calibration was fitted on any of these questions: it would praise itself.
+
+    `questions` are pairs of id and text; either gives a question away.
+    """
+    ids, texts = set(calibration.fitted_on.questions), set(calibration.fitted_on.texts)
+    asked = set(questions)
+    known = [id_ for id_, text in asked if question_fingerprint(dataset, id_) in ids or text_fingerprint(text) in texts]
     if known:
         raise InputError(
-            f"The calibration was fitted on {len(known)} of these {len(asked)} questions of {dataset!r}; "
-            "measure it on others, for instance with another --seed or --limit."
+            f"The calibration was fitted on {len(known)} of these {len(asked)} questions of {dataset!r}, by their id "
+            "or text; measure it on others, for instance with another --seed or --limit."
         )

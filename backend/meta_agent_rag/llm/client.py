@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
 from pydantic import BaseModel
@@ -68,6 +69,7 @@ class LanguageModel:
     tape: Tape | None = None
     draw: int = 0
     _gates: dict[Tier, asyncio.Semaphore] = field(default_factory=dict)
+    _under_way: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_stage_tiers(self.settings)
@@ -157,7 +159,7 @@ class ModelSession:
         try:
             return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT)
         except MalformedReplyError as fault:
-            again = (*messages, *_asked_again(reply, fault))
+            again = (*messages, *_asked_again(reply, fault, self.owner.settings.prompts_dir))
         reply = await self._call(self._prepare(served_by, again, wanted, round_=round_, attempt=1, sampling=sampling))
         try:
             return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT)
@@ -184,27 +186,41 @@ class ModelSession:
             if isinstance(came, Exception):
                 raise came
             return came
-        kept = owner.cache.get(call.key) if owner.cache is not None else None
-        if kept is not None:
-            row = replace(call.row, at=kept.at or call.row.at)
-            self._record(replace(call, row=row), kept.reply, cached=True)
-            return kept.reply
-        async with self._turn(call.row.tier):
-            return await self._serve(call, tier=call.row.tier)
+        async with self._alone(call.key):
+            kept = owner.cache.get(call.key) if owner.cache is not None else None
+            if kept is not None:
+                row = replace(call.row, at=kept.at or call.row.at)
+                self._record(replace(call, row=row), kept.reply, cached=True)
+                return kept.reply
+            async with self._held(owner.gate(call.row.tier)):
+                return await self._serve(call, tier=call.row.tier)
 
     @asynccontextmanager
-    async def _turn(self, tier: Tier) -> AsyncIterator[None]:
-        """Wait for a place among the calls in flight, until the deadline at most."""
-        gate = self.owner.gate(tier)
+    async def _alone(self, key: str) -> AsyncIterator[None]:
+        """Where replies are cached, equal calls go one at a time: the second finds what the first has paid for."""
+        if self.owner.cache is None:
+            yield
+            return
+        lock = self.owner._under_way.setdefault(key, asyncio.Lock())
+        try:
+            async with self._held(lock):
+                yield
+        finally:
+            if not lock.locked():
+                self.owner._under_way.pop(key, None)
+
+    @asynccontextmanager
+    async def _held(self, lock: asyncio.Lock | asyncio.Semaphore) -> AsyncIterator[None]:
+        """Wait for a lock, or a place among the calls in flight, until the deadline at most."""
         try:
             async with asyncio.timeout(None if self.deadline is None else self.deadline - time.monotonic()):
-                await gate.acquire()
+                await lock.acquire()
         except TimeoutError:
             raise self._deadline_passed() from None
         try:
             yield
         finally:
-            gate.release()
+            lock.release()
 
     def _prepare(
         self,
@@ -355,10 +371,10 @@ def _first_given(own: float | None, otherwise: float) -> float:
     return otherwise if own is None else own
 
 
-def _asked_again(reply: Reply, fault: MalformedReplyError) -> tuple[Message, Message]:
+def _asked_again(reply: Reply, fault: MalformedReplyError, folder: Path | None) -> tuple[Message, Message]:
     return (
         Message(role="assistant", content=reply.text[:2000]),
-        Message(role="user", content=prompt("reask").text(fault=str(fault))),
+        Message(role="user", content=prompt("reask", folder).text(fault=str(fault))),
     )
 
 
