@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 
 from meta_agent_rag.errors import InputError
 
+from . import statistics
 from .metrics import Score
 from .sides import Scored, Side
-from . import statistics
 from .statistics import Difference, Verdict, bootstrap_ci, mcnemar_exact, paired_difference, permutation_p
 
 Pair = tuple[Scored, Scored]

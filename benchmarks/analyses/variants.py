@@ -23,7 +23,7 @@ ANALYSIS = Analysis(
     title="Sweeps and ablations",
     about=(
         "Each row is set against the one that the column `against` names, and differs from it in what the names say.",
-        "A left-out deficit is set against the same settings with it, a swept value against the first row of the sweep.",
+        "A left-out deficit is set against the same settings with it, a swept value against the first of the sweep.",
         "The p values are not corrected for the number of rows.",
     ),
     measure=measure,

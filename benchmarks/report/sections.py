@@ -54,9 +54,7 @@ def sections(
         *_section("Where evidence is lost", " ".join(_LOST), _survival(methods)),
         *_section("Repairs by deficit", "", [stopping(methods)]),
         *_listed("Notes", _notes(methods)),
-        *_listed(
-            "Failed questions (they earn nothing, and are left out of figures other than scores)", _failures(rows)
-        ),
+        *_listed("Failed questions (they earn nothing)", _failures(rows)),
         *_published(ours, plain),
     ]
 

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from benchmarks.analyses.diagnosis import ANALYSIS
+from benchmarks.arms import arms
+from benchmarks.methods import named
 from tests.benchmark_rows import arm, failed, material, once, round_of, row
 
 
@@ -67,6 +69,22 @@ def test_only_the_first_diagnosis_counts() -> None:
 def test_without_closed_book_there_is_none_and_the_report_says_so() -> None:
     assert ANALYSIS.measure(material(ARMS[1:], ROWS, n=8)) == {}
     assert "closed_book" in ANALYSIS.missing
+
+
+def test_a_swept_row_goes_by_the_closed_book_of_its_own_settings() -> None:
+    run = arms(named("closed_book,metarag"), sweeps=["SELECTION=best,last"])
+    rows = [
+        {**memory("1", 1.0), "method": "closed_book SELECTION=best"},
+        {**memory("1", 0.0), "method": "closed_book SELECTION=last"},
+        *({**diagnosed("1", "reasoning_error", 1.0), "method": f"metarag SELECTION={one}"} for one in ("best", "last")),
+    ]
+    found = ANALYSIS.measure(material(run, rows, n=1))
+    assert {name: one["agreement"] for name, one in found.items()} == {
+        "metarag SELECTION=best": 1.0,
+        "metarag SELECTION=last": 0.0,
+    }
+    plain = [arm("closed_book"), run[-1]]
+    assert ANALYSIS.measure(material(plain, [memory("1", 1.0), rows[-1]], n=1))[run[-1].name]["agreement"] == 1.0
 
 
 def test_the_matrix_has_a_row_for_none() -> None:

@@ -1,12 +1,14 @@
 """Rows of one run set against one another: the first method, oracles, variants, repetitions; and the registry."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from benchmarks.analyses import comparison, discover_analyses, error_budget, spread, variants
 from benchmarks.analyses.paired import reference_of
-from benchmarks.arms import Arm
+from benchmarks.arms import Arm, arms
+from benchmarks.methods import named
 from tests.benchmark_rows import arm, failed, material, once
 
 PLAIN = arm("metarag")
@@ -68,8 +70,62 @@ def test_what_each_row_varies() -> None:
     assert reference_of(swept, [PLAIN, swept]) == PLAIN
     assert reference_of(ablated, [PLAIN, swept, ablated]) == swept
     assert reference_of(swept, [swept]) is None
-    assert reference_of(PLAIN, [PLAIN]) is None
+    assert reference_of(PLAIN, [PLAIN, swept]) is None
     assert reference_of(repeated, [PLAIN]) is None
+
+
+def swept_run(**varied: Any) -> tuple[Arm, ...]:
+    """The rows of a sweep, as the program makes them."""
+    return arms(named("closed_book,metarag,standard_rag"), sweeps=["SELECTION=best,last"], **varied)
+
+
+def every(rows: Sequence[Arm]) -> list[dict[str, Any]]:
+    """Two questions for each row, the second one right in rows that are swept to `last` alone."""
+    return [one for row in rows for one in results(row, 1, float("last" in row.name))]
+
+
+def test_the_first_row_of_a_sweep_is_the_reference_of_its_others() -> None:
+    run = swept_run(ablations=["reasoning_error"], oracles=["monitor"], repeats=2)
+    found = variants.ANALYSIS.measure(material(run, every(run), n=2))
+    assert {name: one["reference"] for name, one in found.items() if name.startswith("metarag")} == {
+        "metarag SELECTION=best without reasoning_error": "metarag SELECTION=best",
+        "metarag SELECTION=last": "metarag SELECTION=best",
+        "metarag SELECTION=last without reasoning_error": "metarag SELECTION=last",
+        "metarag SELECTION=best without reasoning_error #2": "metarag SELECTION=best #2",
+        "metarag SELECTION=last #2": "metarag SELECTION=best #2",
+        "metarag SELECTION=last without reasoning_error #2": "metarag SELECTION=last #2",
+    }
+    assert found["metarag SELECTION=last"]["em"]["difference"] == 50.0
+    assert found["standard_rag SELECTION=last"]["reference"] == "standard_rag SELECTION=best"
+    (table,) = variants.ANALYSIS.tables(found)
+    assert ("metarag SELECTION=last", "metarag SELECTION=best") in [line[:2] for line in table.rows]
+
+
+def test_every_combination_of_two_sweeps_is_set_against_the_first() -> None:
+    run = arms(named("metarag"), sweeps=["SELECTION=best,last", "MAX_METACOGNITIVE_ROUNDS=0,1"])
+    first, *others = run
+    assert [reference_of(one, run) for one in others] == [first] * 3
+
+
+def test_oracles_of_a_sweep_are_set_against_the_same_settings() -> None:
+    run = swept_run(oracles=["monitor"])
+    found = error_budget.ANALYSIS.measure(material(run, every(run), n=2))
+    assert {name: one["reference"] for name, one in found.items()} == {
+        "metarag SELECTION=best oracle monitor": "metarag SELECTION=best",
+        "metarag SELECTION=last oracle monitor": "metarag SELECTION=last",
+    }
+
+
+def test_methods_of_a_sweep_are_compared_under_the_same_settings() -> None:
+    run = swept_run(repeats=2)
+    found = comparison.ANALYSIS.measure(material(run, every(run), n=2))
+    groups = [found, *found["further"]]
+    assert [(group["method"], list(group["against"])) for group in groups] == [
+        (f"metarag SELECTION={value}", [f"closed_book SELECTION={value}", f"standard_rag SELECTION={value}"])
+        for value in ("best", "last")
+    ]
+    (table,) = comparison.ANALYSIS.tables(found)
+    assert len(table.rows) == 4
 
 
 def test_oracles_are_no_variants() -> None:

@@ -11,12 +11,13 @@ import pytest
 from benchmarks.config import RunConfig
 from benchmarks.plots import Plot, save
 from benchmarks.protocols import Protocol
-from benchmarks.report import protocol, write_report
+from benchmarks.report import markdown, protocol, write_report
 from benchmarks.report.comparable import other_protocols, same_protocol
 from benchmarks.report.document import document
 from benchmarks.report.headline import headline
 from benchmarks.report.sections import Section
 from benchmarks.run_folder import RunFolder
+from benchmarks.statistics import Difference, verdict
 from benchmarks.summary import summarise
 from tests.benchmark_rows import DEFICITS, SURE, failed, once, round_of, row
 from tests.loop import settings_in
@@ -156,9 +157,10 @@ def test_plots_folder_in_the_way_is_survived(tmp_path: Path) -> None:
     assert "The plot 'quality' could not be drawn: FileExistsError" in (tmp_path / "report.md").read_text()
 
 
-def compared(difference: float, low: float, high: float) -> Mapping[str, Any]:
+def compared(difference: float, low: float, high: float, p: float = 0.5) -> Mapping[str, Any]:
     figures = {"f1": 50.0, "em": 40.0, "f1_ci95": [45.0, 55.0], "em_ci95": [35.0, 45.0]}
-    found = {"f1": {"difference": difference, "ci95": [low, high], "p": 0.5}}
+    known = verdict(Difference(mean=difference, low=low, high=high), p)
+    found = {"f1": {"difference": difference, "ci95": [low, high], "p": p, "verdict": known}}
     return {
         "n": 100,
         "methods": {"metarag": figures, "standard_rag": {**figures, "f1": 48.0}, "react": {**figures, "f1": 30.0}},
@@ -167,17 +169,21 @@ def compared(difference: float, low: float, high: float) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("difference", "low", "high", "said"),
+    ("difference", "low", "high", "p", "said"),
     [
-        (2.0, -1.0, 5.0, "cannot be told apart from standard_rag"),
-        (2.0, 0.0, 5.0, "cannot be told apart from standard_rag"),
-        (5.0, 1.0, 9.0, "lies above standard_rag"),
-        (-5.0, -9.0, -1.0, "lies below standard_rag"),
+        (2.0, -1.0, 5.0, 0.04, "cannot be told apart from standard_rag"),
+        (2.0, 0.0, 5.0, 0.04, "cannot be told apart from standard_rag"),
+        (5.0, 1.0, 9.0, 0.05, "cannot be told apart from standard_rag"),
+        (5.0, 1.0, 9.0, 0.049, "lies above standard_rag"),
+        (-5.0, -9.0, -1.0, 0.0001, "lies below standard_rag"),
     ],
 )
-def test_the_headline_claims_no_more_than_the_interval(difference: float, low: float, high: float, said: str) -> None:
-    sentence = headline(compared(difference, low, high))
+def test_the_headline_claims_no_more_than_interval_and_p(
+    difference: float, low: float, high: float, p: float, said: str
+) -> None:
+    sentence = headline(compared(difference, low, high, p))
     assert said in sentence
+    assert ("p < 0.001" if p < 0.001 else f"p = {p:.3f}") in sentence
     assert "the best of the 2 other methods" in sentence
     assert f"[{low:+.1f}, {high:+.1f}]" in sentence
 
@@ -187,6 +193,21 @@ def test_one_method_alone_is_told_with_its_intervals() -> None:
     sentence = headline({"n": 100, "methods": {"metarag": figures}})
     assert "50.0 [45.0, 55.0] F1" in sentence
     assert "98 answered, 2 failed" in sentence
+
+
+def test_the_judge_stands_with_the_answers_that_it_is_over(tmp_path: Path) -> None:
+    run = config(tmp_path, methods=("standard_rag", "closed_book"), oracles=(), sweeps=("SELECTION=best,last",))
+    made = []
+    for arm in run.arms:
+        failing = arm.name == "standard_rag SELECTION=last"
+        verdicts = [None if failing else 1.0, *[1.0] * 18, *[0.0] * 20]
+        made += [once(f"q{place}", 1.0, method=arm.name, judge=found) for place, found in enumerate(verdicts)]
+        made.append(failed("bad", method=arm.name))
+    ours = protocol(run, n=N, pooled=N)
+    text = markdown(run, summary_of(run, made), made, ours, run.arms)
+    assert text.count("] (39 of 40) |") == 1
+    assert text.count("| 47.5 [") == text.count("] (40 of 40) |") == 3
+    assert "missing for 1 of 156 answers" in text
 
 
 def test_published_rows_join_ours_only_under_the_same_protocol() -> None:

@@ -7,7 +7,9 @@ import pytest
 
 from benchmarks.datasets.question import Paragraph, Question
 from benchmarks.samples import failed_row, sample_row
+from benchmarks.supporting_facts import supporting_facts
 from benchmarks.survival import STAGES, answer_recall, evidence_recall, shown_texts
+from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.packing import pack
 from meta_agent_rag.agent.state import Draft, Packing, Round
 from meta_agent_rag.errors import RefusedError
@@ -145,7 +147,7 @@ async def test_a_row_has_supporting_facts_and_joint_scores(tmp_path: Path) -> No
     assert row["supporting_facts"] == [(BIRTH.title, 0)]
     assert row["support"] == {"em": 0.0, "f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5}
     assert row["joint"] == {"em": 0.0, "f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5}
-    assert row["judge"] is None
+    assert "judge" not in row
     assert row["rounds"][1]["evidence_recall"] == {"retrieved": 1.0, "packed": 1.0, "quoted": 0.5, "used": 0.5}
     assert row["rounds"][0]["answer_recall"] == {"retrieved": 1.0, "packed": 1.0, "quoted": 0.0, "used": 0.0}
 
@@ -153,6 +155,93 @@ async def test_a_row_has_supporting_facts_and_joint_scores(tmp_path: Path) -> No
 async def test_a_method_that_does_not_quote_has_neither(tmp_path: Path) -> None:
     row = await answered(tmp_path, quotes=False)
     assert (row["support"], row["joint"]) == (None, None)
+
+
+HOLT = Paragraph(
+    title="Holt",
+    sentences=("Mira Holt was born in Oslo in 1900.", " She moved to Bergen.", " There she built a mill."),
+    is_supporting=True,
+)
+PAGE = Paragraph(title="Page", sentences=("Ann Page was born in Oslo.", " She sang."), is_supporting=False)
+BORN = Question(id="b", text="?", answer="Oslo", paragraphs=(HOLT, PAGE), supporting_facts=(("Holt", 0),))
+
+
+def facts(*quotes: str, elsewhere: str = "", packed: bool = True) -> list[tuple[str, int]]:
+    """The facts of one draft; `elsewhere` is the text of a further passage, of no paragraph of the question."""
+    passages = [HOLT.passage(), *([Passage(id="x", doc_id="x", title="Else", text=elsewhere)] if elsewhere else [])]
+    ids = tuple(passage.id for passage in passages if packed or passage.id != "x")
+    draft = Draft(answer="a", short_answer="a", quotes=quotes)
+    round_ = Round(index=0, draft=draft, packing=Packing(packed_ids=ids), evidence_ids=ids)
+    found = tuple(Found(passage=passage, score=0.0) for passage in passages)
+    return supporting_facts(
+        BORN,
+        Answer(
+            question="?",
+            text="a",
+            short_answer="a",
+            stop_reason="satisfied",
+            chosen=0,
+            rounds=(round_,),
+            evidence=found,
+            dropped=(),
+            calls=(),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("quote", "sentences"),
+    [
+        ("born in Oslo in 1900. She moved to Bergen", [0, 1]),
+        ("in 1900.  She moved to Bergen. There she", [0, 1, 2]),
+        ("in Oslo in 1900.", [0]),
+        ("She moved to Bergen. T", [1]),  # a letter is no word
+        ("She moved to Rome.", []),
+        ("in Oslo in 1900. She stayed.", []),
+        ("\u201cShe moved to Bergen.\u201d", [1]),
+    ],
+)
+def test_a_quote_stands_for_every_sentence_that_it_touches(quote: str, sentences: list[int]) -> None:
+    assert facts(quote) == [("Holt", index) for index in sentences]
+
+
+def test_a_short_quote_names_a_sentence_only_where_it_can_mean_no_other() -> None:
+    assert facts("Oslo") == []  # in two paragraphs
+    assert facts("Bergen") == [("Holt", 1)]
+    assert facts("Berg") == []  # a part of a word
+    assert facts("She sang.") == [("Page", 1)]
+    assert facts("She sang.", elsewhere="Ann woke. She sang. She sang aloud.") == [("Page", 1), ("Else", 1)]
+    assert facts("", " . ") == []
+
+
+def test_a_quote_in_several_paragraphs_names_them_all_each_once() -> None:
+    assert facts("was born in Oslo", "born in Oslo", "She sang.") == [("Holt", 0), ("Page", 0), ("Page", 1)]
+
+
+def test_a_quote_from_another_passage_of_the_prompt_is_a_prediction_too() -> None:
+    other = "Whales sing. They breathe air. They were never born in Oslo in 1900."
+    assert facts("They breathe air", elsewhere=other) == [("Else", 1)]
+    assert facts("They breathe air", elsewhere=other, packed=False) == []
+    assert facts("born in Oslo in 1900", elsewhere=other) == [("Holt", 0), ("Else", 2)]
+
+
+def test_sentences_without_a_blank_between_them_are_told_apart() -> None:
+    glued = Paragraph(title="Glued", sentences=("He came", "She went", " ", "home."), is_supporting=True)
+    question = Question(id="g", text="?", answer="a", paragraphs=(glued,))
+    draft = Draft(answer="a", short_answer="a", quotes=("cameShe went home",))
+    round_ = Round(index=0, draft=draft, packing=Packing(), evidence_ids=())
+    answer = Answer(
+        question="?",
+        text="a",
+        short_answer="a",
+        stop_reason="satisfied",
+        chosen=0,
+        rounds=(round_,),
+        evidence=(),
+        dropped=(),
+        calls=(),
+    )
+    assert supporting_facts(question, answer) == [("Glued", 0), ("Glued", 1), ("Glued", 3)]
 
 
 def test_a_failed_question_keeps_its_supporting_facts() -> None:

@@ -137,11 +137,28 @@ def test_a_method_that_does_not_quote_has_no_supporting_facts() -> None:
     assert "support" not in run(rows, "standard_rag", n=1)["methods"]["standard_rag"]
 
 
-def test_the_judge_is_reported_only_where_it_judged() -> None:
-    figures = run([once("a", 1.0, judge=1.0), once("b", 0.0, judge=0.0), failed("c")], "metarag", n=4)
-    assert figures["methods"]["metarag"]["judge"] == 25.0
-    assert figures["methods"]["metarag"]["judged"] == 2
-    assert "judge" not in run([once("a", 1.0)], "metarag", n=1)["methods"]["metarag"]
+def judged(rows: list[dict[str, Any]], n: int) -> dict[str, Any]:
+    """What the summary says of the judge."""
+    figures = run(rows, "metarag", n=n)["methods"]["metarag"]
+    return {name: value for name, value in figures.items() if name.startswith("judge")}
+
+
+def test_a_failed_answer_is_not_correct_and_a_failed_verdict_is_missing() -> None:
+    rows = [once("a", 1.0, judge=1.0), once("b", 0.0, judge=0.0), once("c", 1.0, judge=None), failed("d")]
+    found = judged(rows, 4)
+    assert (found["judge"], found["judged"], found["judge_missing"]) == (33.33, 3, 1)
+    low, high = found["judge_ci95"]
+    assert 0 <= low <= found["judge"] <= high <= 100
+    assert judged(rows, 5)["judge"] == 25.0  # the fifth was not reached
+
+
+def test_without_any_verdict_there_is_no_figure_but_a_count() -> None:
+    none = {"judge": None, "judge_ci95": None, "judged": 0, "judge_missing": 2}
+    assert judged([once("a", 1.0, judge=None), once("b", 1.0, judge=None)], 2) == none
+
+
+def test_the_judge_is_reported_only_where_it_was_asked() -> None:
+    assert judged([once("a", 1.0), failed("b")], 2) == {}
 
 
 def test_analyses_stand_under_their_method_and_those_across_at_the_top() -> None:
