@@ -99,11 +99,13 @@ class Fit:
 def first_drafts(run: PastRun, method: str) -> list[FirstDraft]:
     """The first drafts that a monitor looked at.
 
-    Raises `InputError` where the method has none, where a row is damaged, and for a row with an oracle: what
-    became of its drafts was decided by the gold answers.
+    Raises `InputError` where the method has none, where a row is damaged, for one with an oracle (the gold answers
+    decided what became of its drafts) and for one of a swept encoder (the run's settings do not tell its own).
     """
     if _ORACLE in method:
         raise InputError(f"{method!r} knew gold answers, which no monitor does; name a row without an oracle.")
+    if "MONITOR_ENCODER=" in method:
+        raise InputError(f"{method!r} measured with an encoder of its own; give a run with --set MONITOR_ENCODER.")
     found = [draft for row in run.rows(method) if (draft := _first_draft(run, row)) is not None]
     if not found:
         raise InputError(

@@ -184,6 +184,8 @@ def main(
         recorder=None if record is None else Recorder(path=_record_path(record)),
         player=None if replay is None else Player.read(replay),
     )
+    if protocol is not None and config.n is not None:
+        _require_whole_sample(planned(config), protocol)
     if dry_run:
         estimated(planned(config), output_dir, probe=probe, display_name=display_)
         return
@@ -202,6 +204,15 @@ def _plan(
     folder = RunFolder.resume(resume, output_dir)
     _require_as_begun(config, folder.config()["experiment"], given)
     return folder, planned(resumed(config, folder))
+
+
+def _require_whole_sample(plan: Plan, protocol: str) -> None:
+    """A protocol's name tells a number of questions: fewer are another experiment."""
+    if plan.config.n is not None and len(plan.questions) < plan.config.n:
+        raise InputError(
+            f"--protocol {protocol} draws {plan.config.n} questions, and the data hold {len(plan.questions)}; "
+            "name what is asked by --dataset, --mode and --n instead."
+        )
 
 
 def _mode(name: str) -> Mode:

@@ -90,6 +90,23 @@ def test_a_dry_run_asks_nothing_and_scales_an_earlier_run(tmp_path: Path) -> Non
     assert only_run(tmp_path), "a probe leaves no folder behind"
 
 
+def test_a_dry_run_knows_the_judge_and_the_oracle_and_names_other_settings(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = ["--oracle", "diagnosis", "--judge"]
+        assert in_process(["--n", "2", *words], env).exit_code == 0
+        calls = [row["method"] for row in lines(only_run(tmp_path) / "calls.jsonl")]
+        estimate = ["--n", "4", *words, "--dry-run"]
+        told = json.loads(in_process([*estimate, "--display", "json"], env).stdout)
+        shown = in_process([*estimate, "--display", "plain", "--set", "EVIDENCE_TOKENS=1000"], env)
+    assert told["unknown"] == []
+    expected = {row["method"]: row["calls"] for row in told["rows"]}
+    assert expected == {name: 2 * calls.count(name) for name in expected}
+    assert set(expected) == set(calls) > {"metarag", "judge"}
+    assert all(row["other_settings"] == [] for row in told["rows"])
+    assert "measured under other settings: EVIDENCE_TOKENS" in shown.stdout
+
+
 def test_oracles_replace_what_a_stage_decides(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")

@@ -35,6 +35,14 @@ def test_another_prompt_model_or_deficit_is_refused(
         done = in_process(["--resume", str(folder)], env)
         assert done.exit_code == 2
         assert f"another {name}" in done.stderr
+    for part, value, place in (
+        ("settings", [], "settings"),
+        ("experiment", {**config["experiment"], "methods": 1}, "experiment.methods"),
+    ):
+        (folder / "config.json").write_text(json.dumps({**config, part: value}))
+        done = in_process(["--resume", str(folder)], env)
+        assert done.exit_code == 2
+        assert f"is damaged (field '{place}': " in done.stderr
     (folder / "config.json").write_text("{}")
     done = in_process(["--resume", str(folder)], env)
     assert done.exit_code == 2

@@ -327,11 +327,19 @@ def test_a_question_under_several_ids_stays_in_one_fold(tmp_path: Path) -> None:
     assert (len(found.questions), len(found.texts)) == (80, 40)
 
 
-def test_a_row_with_an_oracle_is_refused(tmp_path: Path) -> None:
-    rows = [{**one, "method": "metarag oracle monitor"} for one in telling(3)]
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("metarag oracle monitor", "'metarag oracle monitor' knew gold answers"),
+        ("metarag EVIDENCE_TOKENS=512 oracle diagnosis", "knew gold answers"),
+        ("metarag MONITOR_ENCODER=hash-64", "an encoder of its own"),
+    ],
+)
+def test_rows_that_tell_nothing_of_the_runs_monitor_are_refused(tmp_path: Path, method: str, message: str) -> None:
+    rows = [{**one, "method": method} for one in telling(3)]
     run = past_run(str(write_run(tmp_path / "run", rows)), Path("RESULTS"))
-    with pytest.raises(InputError, match="'metarag oracle monitor' knew gold answers"):
-        first_drafts(run, "metarag oracle monitor")
+    with pytest.raises(InputError, match=message):
+        first_drafts(run, method)
 
 
 def test_a_method_without_a_monitor_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,108 @@
+"""What `--dry-run` makes of earlier runs: whose calls it counts, and by which run it goes."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+from benchmarks.config import RunConfig
+from benchmarks.estimate import Measured, expectations
+from meta_agent_rag.llm.ledger import LedgerRow
+from tests.loop import settings_in
+
+N = 10
+
+
+def call(id_: str, method: str, request: str = "r", *, cached: bool = False, error: str | None = None) -> LedgerRow:
+    return LedgerRow(
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+        stage="write",
+        tier="pro",
+        provider="deepseek",
+        model="p",
+        request=request,
+        question_id=id_,
+        method=method,
+        cached=cached,
+        prompt_tokens=100,
+        completion_tokens=10,
+        cost_usd=None if error else Decimal("0.5"),
+        paid_usd=Decimal(0) if cached else Decimal("0.5"),
+        error=error,
+    )
+
+
+def measured(*calls: LedgerRow, source: str = "run", judged: bool = False, others: tuple[str, ...] = ()) -> Measured:
+    """A run of two finished questions by each method that it names in `calls`, the judge apart."""
+    methods = {one.method for one in calls} - {"judge"}
+    return Measured(
+        source=source,
+        judged=judged,
+        other_settings=others,
+        ids={method: frozenset({"a", "b"}) for method in methods if "(closed book)" not in method},
+        calls={method: tuple(one for one in calls if one.method == method) for method in {*methods, "judge"}},
+    )
+
+
+def config(tmp_path: Path) -> RunConfig:
+    return RunConfig(
+        dataset="sample",
+        mode="gold",
+        methods=("metarag",),
+        n=N,
+        limit=None,
+        seed=42,
+        data_file=None,
+        aliases_file=None,
+        corpus=None,
+        concurrency=None,
+        settings=settings_in(tmp_path),
+    )
+
+
+def test_calls_of_failed_answers_count_and_paid_ones_once(tmp_path: Path) -> None:
+    run = measured(
+        call("a", "metarag", "1"),
+        call("a", "metarag", "1", cached=True),  # the run was taken up again
+        call("a", "metarag", "2", cached=True),  # another run had paid for it
+        call("b", "metarag", "3", error="RefusedError"),
+        call("unfinished", "metarag", "4"),
+    )
+    found = expectations(config(tmp_path), [run], n=N)["metarag"]
+    assert found is not None
+    assert (found.calls, found.prompt_tokens, found.completion_tokens) == (15, 1500, 150)
+    assert (found.cost_usd, found.measured) == (5.0, 2)
+
+
+def test_judge_and_oracle_are_rows_of_their_own(tmp_path: Path) -> None:
+    wanted = replace(config(tmp_path), judge=True, oracles=("diagnosis",))
+    own, aside = "metarag oracle diagnosis", "metarag oracle diagnosis (closed book)"
+    bare = measured(call("a", "metarag"), source="bare")
+    assert [name for name, one in expectations(wanted, [bare], n=N).items() if one is None] == [aside, "judge"]
+    full = measured(
+        call("a", "metarag"), call("a", own), call("b", aside), call("a", "judge"), call("b", "judge"), judged=True
+    )
+    found = {name: one.calls for name, one in expectations(wanted, [full], n=N).items() if one is not None}
+    # one verdict for every two answers, of two rows over ten questions
+    assert found == {"metarag": 5, own: 5, aside: 5, "judge": 10}
+
+
+def test_the_first_run_that_has_a_row_is_gone_by_and_says_what_differs(tmp_path: Path) -> None:
+    same = measured(call("a", "metarag"), source="same")
+    other = measured(
+        call("a", "metarag"), call("b", "metarag", "2"), source="other", others=("evidence_tokens",), judged=True
+    )
+    wanted = replace(config(tmp_path), judge=True)
+    found = expectations(wanted, [same, other], n=N)
+    metarag, judge = found["metarag"], found["judge"]
+    assert metarag is not None
+    assert judge is not None
+    assert (metarag.source, metarag.calls, metarag.other_settings) == ("same", 5, ())
+    assert (judge.source, judge.other_settings) == ("other", ("evidence_tokens",))
+
+
+def test_a_variant_that_was_not_run_is_judged_by_its_method(tmp_path: Path) -> None:
+    wanted = replace(config(tmp_path), sweeps=("EVIDENCE_TOKENS=512",))
+    (found,) = expectations(wanted, [measured(call("a", "metarag"))], n=N).values()
+    assert found is not None
+    assert (found.method, found.basis) == ("metarag EVIDENCE_TOKENS=512", "metarag")
