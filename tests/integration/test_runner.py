@@ -51,8 +51,12 @@ def command(*words: str) -> list[str]:
 
 
 def run(words: list[str], env: Mapping[str, str], cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end."""
-    return subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    """Run the command of `command()` to its end, without a process of its own, which is faster."""
+    assert Path.cwd() == cwd
+    done = CliRunner().invoke(app, words[3:], env=dict(env))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
 def only_run(folder: Path) -> Path:
@@ -294,8 +298,8 @@ def test_secrets_stay_out_of_the_run_folder(server: LoopbackServer, tmp_path: Pa
     env = environment(server.base_url, tmp_path / "data")
     done = run(command("--n", "2"), env, tmp_path)
     assert "sk-planted-secret" not in done.stdout + done.stderr
-    for path in only_run(tmp_path).iterdir():
-        assert b"sk-planted-secret" not in path.read_bytes(), path.name
+    for path in only_run(tmp_path).rglob("*"):
+        assert path.is_dir() or b"sk-planted-secret" not in path.read_bytes(), path.name
 
 
 def test_a_deficit_file_of_ones_own_reaches_the_report(tmp_path: Path) -> None:

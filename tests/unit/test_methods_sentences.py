@@ -201,6 +201,7 @@ def test_the_tokens_of_a_sentence_cover_it(pieces: list[str], data: st.DataObjec
     assert kept is not None
     covered = "".join(piece for piece, _ in kept)
     assert sentence in covered
-    assert sentence not in "".join(piece for piece, _ in kept[1:]) or covered.count(sentence) > 1
+    again = covered.find(sentence, covered.find(sentence) + 1)
+    assert sentence not in "".join(piece for piece, _ in kept[1:]) or again > 0
     assert len(covered) < len(sentence) + len(kept[0][0]) + len(kept[-1][0])
     assert of_sentence("not in it", [(piece, -1.0) for piece in pieces]) is None

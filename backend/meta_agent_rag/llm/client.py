@@ -278,11 +278,15 @@ class ModelSession:
             async with asyncio.timeout(seconds):
                 outcome = await owner.transport.complete(call.request)
             error = None
+            if owner.cache is not None:
+                # before the ledger's row: a kill between the two must not have the call paid again
+                owner.cache.put(call.key, outcome, call.row.at)
         except TimeoutError:
             error, fault = "timeout", self._late(seconds)
             raise fault from None
         except MetaRagError as raised:
-            error, fault, unbilled = type(raised).__name__, raised, not isinstance(raised, UnreachableError)
+            error, fault = type(raised).__name__, raised
+            unbilled = outcome is None and not isinstance(raised, UnreachableError)
             raise
         except Exception as raised:
             error, fault = type(raised).__name__, raised
@@ -294,8 +298,6 @@ class ModelSession:
             row = replace(call.row, latency_s=seconds_taken, error=error, paid_usd=held)
             row = self._record(replace(call, row=row), outcome, fault=fault)
             owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd)
-        if owner.cache is not None:
-            owner.cache.put(call.key, outcome, call.row.at)
         return outcome
 
     def _record(
