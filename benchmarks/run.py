@@ -25,7 +25,7 @@ from .evidence import open_domain, supplied, tuned
 from .judge import Judge
 from .methods import Task
 from .oracles import oracles_for
-from .recording import Player, TapedEncoder, TapedRetriever
+from .recording import TapedEncoder, TapedRetriever
 from .recording.offline import NoModel, NoSearch
 from .run_folder import RunFolder
 from .samples import failed_row, sample_row
@@ -234,7 +234,7 @@ async def _retriever(
     config: RunConfig, conduct: Conduct, loaded: LoadedQuestions, display: Display
 ) -> AsyncIterator[HybridRetriever | NoSearch | None]:
     """The retriever of an `open_domain` run; a replay needs no corpus."""
-    if isinstance(conduct.player, Player):
+    if conduct.player is not None:
         yield NoSearch() if config.mode == "open_domain" else None
         return
     async with open_domain(config, loaded, display.corpus) as retriever:
@@ -253,7 +253,6 @@ async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -
     A call under way is paid for: cancelling it would lose its reply.
     """
     waiting = iter(tasks)
-
     stopped_by: list[MetaRagError] = []
 
     async def work() -> None:

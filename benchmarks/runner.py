@@ -184,12 +184,12 @@ def main(
         recorder=None if record is None else Recorder(path=_record_path(record)),
         player=None if replay is None else Player.read(replay),
     )
-    if protocol is not None and config.n is not None:
-        _require_whole_sample(planned(config), protocol)
-    if dry_run:
-        estimated(planned(config), output_dir, probe=probe, display_name=display_)
-        return
     folder, plan = _plan(config, conduct, resume, output_dir, given)
+    if protocol is not None:
+        _require_whole_sample(plan, protocol)
+    if dry_run:
+        estimated(plan, output_dir, probe=probe, display_name=display_)
+        return
     benchmark(plan, conduct, folder, output_dir, display_)
 
 
