@@ -22,6 +22,7 @@ _SWEPT = (
     *("flash_model", "pro_model", "stage_tiers", "flash_thinking", "pro_thinking", "writer_temperature"),
     *("max_metacognitive_rounds", "monitor_policy", "monitor_calibration", "monitor_similarity_threshold"),
     *("monitor_encoder", "convergence_threshold", "selection", "short_answer", "evidence_tokens"),
+    "supplied_evidence",
     *("deficits_dir", "prompts_dir", "self_consistency_samples"),
     *("retrieval_top_k", "retrieval_pool", "rrf_k", "fusion", "blend_floor", "links"),
 )

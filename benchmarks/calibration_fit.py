@@ -125,6 +125,12 @@ class _Signals(_Part):
     verbatim: FiniteFloat | None
     abstained: StrictBool
     evidence_passages: StrictInt
+    overlap: FiniteFloat | None = None
+    coverage: FiniteFloat | None = None
+    quoted: StrictBool | None = None
+    confidence: FiniteFloat | None = None
+    logprob: FiniteFloat | None = None
+    reference_logprob: FiniteFloat | None = None
 
 
 class _Round(_Part):

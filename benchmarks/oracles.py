@@ -6,11 +6,11 @@ from meta_agent_rag.agent.deficits import DeficitRegistry
 from meta_agent_rag.agent.engine import Engine
 from meta_agent_rag.agent.oracles import Oracles
 from meta_agent_rag.agent.state import NO_DEFICIT, Draft, Round
+from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
 from .datasets import Question
 from .methods import Task, named
 from .metrics import score_answer
-from .searching import SuppliedSearch
 
 _CLOSED_BOOK = "closed_book"
 
@@ -53,7 +53,7 @@ async def _knows(engine: Engine, question: Question, name: str) -> bool:
         id=question.id,
         question=question.text,
         name=f"{name} (closed book)",
-        search=SuppliedSearch(passages=(), encoder=engine.monitor_encoder),
+        search=SuppliedRetriever(passages=(), encoder=engine.monitor_encoder),
         evidence=(),
         retriever=None,
     )

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from meta_agent_rag.agent.calibration import calibration_in_force, was_fitted_on
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.errors import CostLimitError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
@@ -17,6 +18,7 @@ from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoder import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
+from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
 from .arms import Arm, arm_settings
 from .config import Conduct, RunConfig
@@ -29,9 +31,9 @@ from .recording import TapedEncoder, TapedRetriever
 from .recording.offline import NoModel, NoSearch
 from .run_folder import RunFolder
 from .samples import failed_row, sample_row
-from .searching import SuppliedSearch
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")
+FITTED = "the packaged monitor was fitted on this question; measure on others"
 _AT_ONCE = 8
 _AT_ONCE_EMBEDDED = 2
 
@@ -102,19 +104,31 @@ class _Run:
         if answer.stop_reason == CostLimitError.stop_reason:
             # with more money it would have gone on: no finished question, to be asked again
             raise CostLimitError("The cost limit is reached; raise it to go on.")
-        return answer
+        return replace(answer, notes=(*answer.notes, *self._fitted(question, arm, engine)))
+
+    def _fitted(self, question: Question, arm: Arm, engine: Engine) -> tuple[str, ...]:
+        """What a reader must know where the packaged monitor has seen the question before."""
+        if not arm.method.loop or engine.settings.monitor_policy != "calibrated":
+            return ()
+        known = was_fitted_on(calibration_in_force(engine.settings), self.config.dataset, question.id, question.text)
+        return (FITTED,) if known else ()
 
     def _task(self, question: Question, arm: Arm, engine: Engine) -> Task:
         evidence = supplied(question, "supporting" if "retrieval" in arm.oracles else self.config.mode)
         retriever = None
         if evidence is None and self.retriever is not None:
             retriever = self._taped(tuned(self.retriever, engine.settings), question, arm)
-        search = SuppliedSearch(passages=evidence or (), encoder=engine.monitor_encoder)
+        search = retriever
+        if search is None:
+            own = SuppliedRetriever(passages=evidence or (), encoder=engine.monitor_encoder)
+            search = self._taped(own, question, arm)
+        if evidence is not None and engine.narrows(evidence):
+            retriever, evidence = search, None
         return Task(
             id=question.id,
             question=question.text,
             name=arm.name,
-            search=retriever or self._taped(search, question, arm),
+            search=search,
             evidence=evidence,
             retriever=retriever,
             oracles=oracles_for(arm.oracles, engine, question, name=arm.name),

@@ -6,7 +6,7 @@ from typing import Any
 
 from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
-from meta_agent_rag.llm.ledger import Totals
+from meta_agent_rag.llm.ledger import LedgerRow, Totals
 
 from .datasets import Question
 from .metrics import AnswerScore, joint, score_answer, score_supporting_facts
@@ -21,7 +21,8 @@ def sample_row(
 
     `support` and `joint` are the official scores of supporting facts and of both together, where the
     method quotes (`quotes`) and the data set labels sentences, else null. Where a judge is asked, its verdict
-    joins as `judge`: 1, 0, or null where the call failed.
+    joins as `judge`: 1, 0, or null where the call failed. `usage` has the method's calls in the order in which they
+    ended, each with its tokens, null where the server did not report them.
     """
     score = score_answer(answer.short_answer, question.golds)
     facts = supporting_facts(question, answer)
@@ -42,6 +43,7 @@ def sample_row(
         **_supported(question, score, facts if quotes else None),
         "notes": list(answer.notes),
         **_spent(answer.totals, latency_s),
+        "usage": [_usage(call) for call in answer.calls],
         "error": None,
     }
 
@@ -84,6 +86,18 @@ def _spent(totals: Totals, latency_s: float) -> dict[str, Any]:
         },
         "cost_usd": totals.cost_usd,
         "paid_usd": totals.paid_usd,
+    }
+
+
+def _usage(call: LedgerRow) -> dict[str, Any]:
+    known = call.usage_known
+    return {
+        "stage": call.stage,
+        "tier": call.tier,
+        "round": call.round,
+        "prompt": call.prompt_tokens if known else None,
+        "cache_hit": call.cache_hit_tokens if known else None,
+        "completion": call.completion_tokens if known else None,
     }
 
 

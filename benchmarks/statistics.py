@@ -72,6 +72,23 @@ def bootstrap_ci(
     return float(interval.low), float(interval.high)
 
 
+def binomial_interval(successes: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Give the exact interval of a share (Clopper & Pearson 1934), low and high in 0..1.
+
+    Unlike a bootstrap it says something of a share of 0: none of 100 may still be up to 3.6 in a hundred.
+    Raises `InputError` for more successes than cases, a negative count, no case, or a confidence outside 0..1.
+    """
+    from scipy.stats import binomtest
+
+    if n < 1 or not 0 <= successes <= n or not 0.0 < confidence < 1.0:
+        raise InputError(
+            f"Give successes among one case or more, and a confidence in 0..1, not {successes!r} of {n!r} "
+            f"and {confidence!r}."
+        )
+    interval = binomtest(successes, n).proportion_ci(confidence_level=confidence, method="exact")
+    return float(interval.low), float(interval.high)
+
+
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     """Give p50, p75, p90 and p99 in the unit of `seconds`, interpolated linearly between neighbours.
 
@@ -154,6 +171,40 @@ def auroc(scores: Sequence[float], labels: Sequence[float]) -> float | None:
 
     known, right = _labelled(scores, labels)
     return float(roc_auc_score(right, known)) if len(set(right)) == 2 else None
+
+
+def auroc_interval(
+    scores: Sequence[float], labels: Sequence[float], *, seed: int = 42, resamples: int = 1000
+) -> tuple[float, float] | None:
+    """Give the 95 % percentile bootstrap interval of `auroc` over answers, low and high in 0..1.
+
+    Draws without a right or without a wrong answer have no figure and are left out; `None` where all are right
+    or all wrong. The same for the same answers in any order.
+    Raises `InputError` as `auroc` does, and for less than one resample.
+    """
+    import numpy as np
+
+    if resamples < 1:
+        raise InputError(f"Give a resample or more, not {resamples!r}.")
+    ranked = sorted(zip(*_labelled(scores, labels), strict=True))
+    right = np.array([is_right for _, is_right in ranked], dtype=float)
+    if right.min() == right.max():
+        return None
+    ties = np.unique([score for score, _ in ranked], return_index=True)[1]
+    draw, batch = np.random.default_rng(seed), max(1, _DRAWS_IN_MEMORY // len(ranked))
+    areas = []
+    for start in range(0, resamples, batch):
+        drawn = draw.multinomial(len(ranked), [1 / len(ranked)] * len(ranked), size=min(batch, resamples - start))
+        rights = np.add.reduceat(drawn * right, ties, axis=1)
+        wrongs = np.add.reduceat(drawn * (1 - right), ties, axis=1)
+        won = (rights * (np.cumsum(wrongs, axis=1) - wrongs / 2)).sum(axis=1)  # ties count half
+        pairs = rights.sum(axis=1) * wrongs.sum(axis=1)
+        areas.append(won[pairs > 0] / pairs[pairs > 0])
+    found = np.concatenate(areas)
+    if not found.size:
+        return None
+    low, high = np.percentile(found, (2.5, 97.5))
+    return float(low), float(high)
 
 
 def calibration_bins(probabilities: Sequence[float], labels: Sequence[float], *, bins: int = 10) -> list[Bin]:

@@ -45,6 +45,8 @@ def row(identity: str, rounds: Sequence[Mapping[str, Any]], *, chosen: int = -1,
     return {
         "id": identity,
         "method": "metarag",
+        "question": f"Question {identity}?",
+        "gold": "Oslo",
         **dict.fromkeys(("em", "f1", "precision", "recall"), em),
         "chosen": chosen % len(rounds) if rounds else 0,
         "fired": len(rounds) > 1,

@@ -32,7 +32,8 @@ EVIDENCE = (FILM, BIRTH)
 
 def draft(short: str, *, quotes: Sequence[str] = (), answer: str | None = None) -> dict[str, Any]:
     """A reply of the stages `write` and `rewrite`."""
-    return {"quotes": list(quotes), "answer": answer or f"She was born in {short} [2].", "short_answer": short}
+    said = answer or f"She was born in {short} [2]."
+    return {"steps": ["Mira Holt directed it."], "quotes": list(quotes), "answer": said, "short_answer": short}
 
 
 def reference(short: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.methods import Task, discover_methods
-from benchmarks.searching import SuppliedSearch
+from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
@@ -63,7 +63,7 @@ async def answered(
             id="q1",
             question=question,
             name=CALLED,
-            search=retriever or SuppliedSearch(passages=evidence, encoder=encoder),
+            search=retriever or SuppliedRetriever(passages=evidence, encoder=encoder),
             evidence=None if retriever is not None else evidence,
             retriever=retriever,
         )

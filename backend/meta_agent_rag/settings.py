@@ -126,6 +126,11 @@ class Settings(BaseSettings):
         "inline", description="Short answer with the write call, or from a call of its own (stage `short_answer`)."
     )
     evidence_tokens: PositiveInt = Field(6000, description="Evidence packed into a prompt, in tokens at most.")
+    supplied_evidence: Literal["ranked", "whole"] = Field(
+        "ranked",
+        description="Of passages supplied with a question show the best RETRIEVAL_TOP_K and search the rest on demand, "
+        "or show the whole.",
+    )
     deficits_dir: Path | None = Field(None, description="A folder with deficit files of your own.")
     prompts_dir: Path | None = Field(
         None, description="A folder with prompt files that replace the built-in ones of the same name."

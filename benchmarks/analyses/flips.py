@@ -8,10 +8,13 @@ from typing import Any
 from meta_agent_rag.grounding.normalise import normalised
 
 from ..plots import Plot, legend, stacked_bars
-from ..tables import Cells, Table, number
+from ..statistics import binomial_interval
+from ..tables import Cells, Table, number, with_interval
 from .analysis import Analysis, Figures, Material, Row, share
 
 KINDS = ("fixed", "broken", "changed", "unchanged")
+_LISTED = 50
+"""Broken questions that are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +80,61 @@ def counts(flips: Iterable[Flip]) -> dict[str, Any]:
     }
 
 
+def rate(part: int, whole: int) -> dict[str, Any]:
+    """A share in 0..1 with its 95 % Clopper-Pearson interval; both `None` of nothing."""
+    interval = [round(end, 4) for end in binomial_interval(part, whole)] if whole else None
+    return {"n": whole, "count": part, "rate": share(part, whole), "ci95": interval}
+
+
+def kept(rows: Iterable[Row]) -> dict[str, Any]:
+    """From first drafts to returned answers, whatever rounds lay between.
+
+    `error_introduction` is the share of right first drafts that were lost, `repair` that of wrong ones that ended
+    right.
+    """
+    ends = [(row["rounds"][0]["em"] >= 1.0, row["rounds"][row["chosen"]]["em"] >= 1.0) for row in rows]
+    right, wrong = [end for was, end in ends if was], [end for was, end in ends if not was]
+    return {"error_introduction": rate(right.count(False), len(right)), "repair": rate(wrong.count(True), len(wrong))}
+
+
+def broken(row: Row) -> dict[str, Any] | None:
+    """What became of a right first draft that was not returned; `None` for any other question."""
+    first, returned = row["rounds"][0], row["rounds"][row["chosen"]]
+    if not first["em"] >= 1.0 > returned["em"]:
+        return None
+    plans = (round_["plan"] for round_ in row["rounds"][1 : returned["index"] + 1])
+    return {
+        "id": row["id"],
+        "question": row["question"],
+        "gold": row["gold"],
+        "first": first["draft"]["short_answer"],
+        "returned": returned["draft"]["short_answer"],
+        "deficits": [plan["deficit"] for plan in plans if plan is not None],
+    }
+
+
+def whole_loop(answered: Sequence[Row]) -> dict[str, Any]:
+    """What the loop did to all first drafts, fired or not, and to those that each deficit fired on first."""
+    by_deficit: dict[str, list[Row]] = {}
+    for row in answered:
+        if len(row["rounds"]) > 1 and row["rounds"][1]["plan"] is not None:
+            by_deficit.setdefault(row["rounds"][1]["plan"]["deficit"], []).append(row)
+    return {
+        "all": kept(answered),
+        "by_first_deficit": {name: kept(rows) for name, rows in sorted(by_deficit.items())},
+        "broken": [lost for row in answered if (lost := broken(row)) is not None][:_LISTED],
+    }
+
+
 def measure(material: Material) -> dict[str, Figures]:
-    """Flips by round and deficit, by either alone, in all, and from the first draft to the returned answer."""
+    """Flips by round and deficit, by either alone, in all, and from the first draft to the returned answer.
+
+    `loop` is the balance over all first drafts, those that were accepted at once among them.
+    """
     measured: dict[str, Figures] = {}
     for arm in material.looping():
-        fired = [row for row in material.answered(arm) if len(row["rounds"]) > 1]
+        answered = material.answered(arm)
+        fired = [row for row in answered if len(row["rounds"]) > 1]
         found = [one for row in fired for one in steps(row)]
         if not found:
             continue
@@ -98,12 +151,13 @@ def measure(material: Material) -> dict[str, Figures]:
             "by_deficit": {name: counts(one for one in found if one.deficit == name) for name in deficits},
             "all": counts(found),
             "returned": counts(flip(row["rounds"][0], row["rounds"][row["chosen"]], deficit="") for row in fired),
+            "loop": whole_loop(answered),
         }
     return measured
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """The ledger by round and deficit, and what firing came to."""
+    """The ledger by round and deficit, what firing came to, what the loop broke and repaired, and the broken."""
     ledger = [
         (method, str(cell["round"]), cell["deficit"], str(cell["n"]), *(str(cell[kind]) for kind in KINDS))
         for method, found in figures.items()
@@ -127,7 +181,43 @@ def tables(figures: Figures) -> Sequence[Table]:
             head=("method", "step", "n", *KINDS, "breaks right", "fixes wrong", "right before", "break-even"),
             rows=balance,
         ),
+        *_loop_tables(figures),
     )
+
+
+def _loop_tables(figures: Figures) -> list[Table]:
+    rates = [
+        (method, fired_on, *_rate(found["error_introduction"]), *_rate(found["repair"]))
+        for method, one in figures.items()
+        for fired_on, found in (("all first drafts", one["loop"]["all"]), *one["loop"]["by_first_deficit"].items())
+    ]
+    lost = [
+        (method, one["id"], one["question"], one["gold"], one["first"], one["returned"], ", ".join(one["deficits"]))
+        for method, found in figures.items()
+        for one in found["loop"]["broken"]
+    ]
+    head = ("method", "first fired on", "right first", "lost", "lost, % [95 %]")
+    rated = Table(
+        name="flips-loop",
+        title="What the loop lost and repaired, from first drafts to returned answers",
+        head=(*head, "wrong first", "repaired", "repaired, % [95 %]"),
+        rows=rates,
+    )
+    listed = Table(
+        name="broken",
+        title="Right first drafts that were not returned",
+        head=("method", "id", "question", "gold", "first draft", "returned", "deficits"),
+        rows=lost[:_LISTED],
+        note=f"The first {_LISTED}." if len(lost) >= _LISTED else "",
+    )
+    return [rated, listed] if lost else [rated]
+
+
+def _rate(found: Mapping[str, Any]) -> Cells:
+    if found["rate"] is None:
+        return (str(found["n"]), str(found["count"]), number(None))
+    percent = with_interval(100.0 * found["rate"], [100.0 * end for end in found["ci95"]])
+    return (str(found["n"]), str(found["count"]), percent)
 
 
 def _balance(method: str, step: str, found: Mapping[str, Any]) -> Cells:
@@ -162,6 +252,8 @@ ANALYSIS = Analysis(
         "`breaks right` is the error-introduction rate: the percentage of right drafts that a repair broke.",
         "`fixes wrong` is the fix rate: the percentage of wrong drafts that a repair put right.",
         "Where more drafts than the break-even percentage are right before it, firing costs more than it wins.",
+        "For the loop as a whole, right first drafts that were accepted at once count too;",
+        "a deficit stands for the questions that it was first found on. Intervals: 95 %, Clopper-Pearson.",
     ),
     measure=measure,
     tables=tables,

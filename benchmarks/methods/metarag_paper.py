@@ -8,6 +8,7 @@ PROTOCOL: tuple[tuple[str, object], ...] = (
     ("monitor_similarity_threshold", 0.4),
     ("max_metacognitive_rounds", 2),
     ("selection", "last"),
+    ("supplied_evidence", "whole"),
 )
 """Section 4.1 and Table 2 of the paper: k = 0.4, two rounds; the answer is that of the last round."""
 

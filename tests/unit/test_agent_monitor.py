@@ -9,8 +9,9 @@ import pytest
 from meta_agent_rag.agent.context import Context
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitor import measure, paper_policy, policy
+from meta_agent_rag.agent.monitor import paper_policy, policy
 from meta_agent_rag.agent.packing import pack
+from meta_agent_rag.agent.signals import measure
 from meta_agent_rag.agent.state import Draft, Reference, Signals
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.abstention import is_abstention
@@ -21,7 +22,7 @@ from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, settings_in
+from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, QUESTION, settings_in
 
 PACKED = pack([Found(passage=FILM, score=0.0), Found(passage=BIRTH, score=0.0)], 1000)
 
@@ -58,27 +59,27 @@ async def measured(
         deficits=discover_deficits(),
     )
     written = Draft(answer=draft, short_answer=draft, quotes=tuple(quotes), abstained=is_abstention(draft))
-    return await measure(context, written, other, PACKED)
+    return await measure(context, QUESTION, written, other, PACKED)
 
 
 @pytest.mark.parametrize(
     ("similarity", "satisfied"), [(0.4, True), (0.41, True), (1.0, True), (0.399, False), (-1.0, False), (None, False)]
 )
 def test_the_papers_policy_is_the_threshold(tmp_path: Path, similarity: float | None, satisfied: bool) -> None:
-    assert paper_policy(signals(similarity), settings_in(tmp_path)) is satisfied
+    assert paper_policy(signals(similarity), settings_in(tmp_path)).satisfied is satisfied
 
 
 @pytest.mark.parametrize("threshold", [-1.0, 0.0, 0.75, 1.0])
 def test_the_threshold_is_the_settings(tmp_path: Path, threshold: float) -> None:
     settings = settings_in(tmp_path, f"MONITOR_SIMILARITY_THRESHOLD={threshold}")
-    assert paper_policy(signals(threshold), settings)
-    assert not paper_policy(signals(threshold - 0.001), settings)
+    assert paper_policy(signals(threshold), settings).satisfied
+    assert not paper_policy(signals(threshold - 0.001), settings).satisfied
 
 
 def test_an_abstention_never_satisfies(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, "MONITOR_SIMILARITY_THRESHOLD=-1")
-    assert not paper_policy(signals(1.0, abstained=True), settings)
-    assert not paper_policy(signals(None), settings)
+    assert not paper_policy(signals(1.0, abstained=True), settings).satisfied
+    assert not paper_policy(signals(None), settings).satisfied
 
 
 async def test_equal_short_answers_are_not_encoded(tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ async def test_nothing_to_compare_is_neither_agreement_nor_disagreement(
     assert (found.similarity, found.agreement) == (None, None)
     assert found.abstained is (draft == "NOT FOUND")
     assert encoder.texts == []
-    assert not paper_policy(found, settings_in(tmp_path, "MONITOR_SIMILARITY_THRESHOLD=-1"))
+    assert not paper_policy(found, settings_in(tmp_path, "MONITOR_SIMILARITY_THRESHOLD=-1")).satisfied
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,64 @@ def test_a_method_that_never_fired_has_no_ledger() -> None:
 
 
 def test_tables_hold_every_repair_once() -> None:
-    cells, balance = ANALYSIS.tables({"metarag": ledger()})
+    cells, balance, *_ = ANALYSIS.tables({"metarag": ledger()})
     assert sum(int(line[3]) for line in cells.rows) == 11
     assert [line[1] for line in balance.rows] == ["every repair", "first draft to returned answer"]
+
+
+def test_what_the_whole_loop_lost_and_repaired() -> None:
+    # right at first: 01, 05, 06, 09, of which 05 is lost; wrong at first: seven, of which 03, 04, 10 end right
+    found = ledger()["loop"]["all"]
+    assert found["error_introduction"] == {"n": 4, "count": 1, "rate": 0.25, "ci95": [0.0063, 0.8059]}
+    assert (found["repair"]["count"], found["repair"]["n"]) == (3, 7)
+    assert found["error_introduction"]["ci95"][0] == pytest.approx(1 - 0.975 ** (1 / 4), abs=1e-4)
+
+
+def test_each_deficit_answers_for_the_questions_that_it_was_first_found_on() -> None:
+    found = ledger()["loop"]["by_first_deficit"]
+    told = {name: [(part["count"], part["n"]) for part in one.values()] for name, one in found.items()}
+    assert told == {REASON: [(1, 3), (2, 3)], RETRIEVE: [(0, 0), (1, 3)]}
+    assert found[RETRIEVE]["error_introduction"] == {"n": 0, "count": 0, "rate": None, "ci95": None}
+
+
+def test_the_broken_are_listed_with_their_way() -> None:
+    way = walk("q", ("Oslo", 1.0, None), ("Bern", 0.0, RETRIEVE), ("Rome", 0.0, REASON), ("Ulm", 0.0, REASON), chosen=2)
+    measured = ANALYSIS.measure(material([arm("metarag")], [*ROWS, way], n=13))
+    assert measured["metarag"]["loop"]["broken"] == [
+        {
+            "id": "05 broken",
+            "question": "Question 05 broken?",
+            "gold": "Oslo",
+            "first": "Oslo",
+            "returned": "Rome",
+            "deficits": [REASON],
+        },
+        {
+            "id": "q",
+            "question": "Question q?",
+            "gold": "Oslo",
+            "first": "Oslo",
+            "returned": "Rome",
+            "deficits": [RETRIEVE, REASON],
+        },
+    ]
+    *_, loop, listed = ANALYSIS.tables(measured)
+    assert [line[1:5] for line in loop.rows] == [
+        ("all first drafts", "5", "2", "40.0 [5.3, 85.3]"),
+        (RETRIEVE, "1", "1", "100.0 [2.5, 100.0]"),
+        (REASON, "3", "1", "33.3 [0.8, 90.6]"),
+    ]
+    assert (listed.name, [line[1] for line in listed.rows]) == ("broken", ["05 broken", "q"])
+
+
+def test_at_most_fifty_broken_are_listed() -> None:
+    rows = [walk(f"{place:02}", ("Oslo", 1.0, None), ("Rome", 0.0, REASON)) for place in range(60)]
+    measured = ANALYSIS.measure(material([arm("metarag")], rows, n=60))
+    assert measured["metarag"]["loop"]["all"]["error_introduction"]["count"] == 60
+    *_, listed = ANALYSIS.tables(measured)
+    assert (len(listed.rows), listed.note) == (50, "The first 50.")
+
+
+def test_where_nothing_broke_none_is_listed() -> None:
+    names = [table.name for table in ANALYSIS.tables(ANALYSIS.measure(material([arm("metarag")], ROWS[2:4], n=2)))]
+    assert names == ["flips", "flips-balance", "flips-loop"]

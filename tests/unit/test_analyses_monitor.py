@@ -70,6 +70,58 @@ def test_an_oracle_is_not_judged() -> None:
     assert ANALYSIS.measure(material([oracle], rows, n=5)) == {}
 
 
+MORE = {"overlap": 0.5, "coverage": None, "quoted": True, "logprob": -0.1, "confidence": 0.8}
+
+
+def richer(identity: str, em: float, *, chance: float | None, **signals: Any) -> dict[str, Any]:
+    first = round_of(0, "the Oslo", em, signals={**SURE, **MORE, **signals}, satisfied=True, chance=chance)
+    return row(identity, [first])
+
+
+def test_further_signals_are_judged_where_a_draft_has_them() -> None:
+    rows = [
+        richer("a", 1.0, chance=0.9, logprob=-0.1, quoted=True),
+        richer("b", 0.0, chance=0.7, logprob=-2.0, quoted=True),
+        richer("c", 0.0, chance=0.8, logprob=None, quoted=False),
+    ]
+    found = ANALYSIS.measure(material([arm("metarag")], rows, n=3))["metarag"]
+    assert found["chance"]["auroc"] == 1.0
+    assert found["quoted"]["auroc"] == 0.75
+    assert (found["logprob"]["auroc"], found["logprob"]["missing"]) == (1.0, 1)
+    # read as probabilities: exp(-0.1) of a right draft, exp(-2) and nought of the wrong ones
+    assert found["logprob"]["ece"] == pytest.approx((1 - 0.9048 + 0.1353) / 3, abs=1e-4)
+    assert "coverage" not in found
+    assert "second_sample" not in found
+
+
+def test_old_rows_have_the_old_signals_alone() -> None:
+    assert [name for name in figures() if name not in ("n", "right")] == [
+        *("similarity", "agreement", "verbatim", "not_abstained", "policy")
+    ]
+
+
+def test_the_second_sample_is_the_answer_of_the_plain_method() -> None:
+    rows = [richer("a", 1.0, chance=None), richer("b", 0.0, chance=None), richer("c", 0.0, chance=None)]
+    others = [
+        row("a", [round_of(0, "Oslo.", 1.0)], method="standard_rag"),
+        row("b", [round_of(0, "Rome", 0.0)], method="standard_rag"),
+    ]
+    found = ANALYSIS.measure(material([arm("metarag"), arm("standard_rag")], [*rows, *others], n=3))["metarag"]
+    assert (found["second_sample"]["auroc"], found["second_sample"]["missing"]) == (1.0, 1)
+    varied = arm("standard_rag", repeat=2)
+    again = [{**other, "method": varied.name} for other in others]
+    assert "second_sample" not in ANALYSIS.measure(material([arm("metarag"), varied], [*rows, *again], n=3))["metarag"]
+
+
+def test_auroc_has_its_interval() -> None:
+    found = figures()["similarity"]
+    low, high = found["auroc_ci95"]
+    assert 0.0 <= low < found["auroc"] < high <= 1.0
+    assert judged([0.1, 0.2], [1.0, 1.0], "verbatim")["auroc_ci95"] is None
+    (table,) = ANALYSIS.tables({"metarag": figures()})
+    assert table.rows[0][4] == f"{found['auroc']:.3f} [{low:.3f}, {high:.3f}]"
+
+
 def test_a_row_a_signal() -> None:
     (table,) = ANALYSIS.tables({"metarag": figures()})
     assert [line[1] for line in table.rows] == ["similarity", "agreement", "verbatim", "not_abstained", "policy"]

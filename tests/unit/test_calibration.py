@@ -35,7 +35,7 @@ from tests.past_runs import write_run
 def file_content(**changes: Any) -> dict[str, Any]:
     """A calibration by hand: log-odds 2 (similarity - 0.5) / 0.25 - 3 similarity_missing + 1."""
     return {
-        "version": 2,
+        "version": 3,
         "encoder": "all-MiniLM-L6-v2",
         "signals": {
             "similarity": {"mean": 0.5, "scale": 0.25, "weight": 2.0},
@@ -90,16 +90,20 @@ def test_satisfied_from_the_threshold_on_and_never_with_an_abstention(tmp_path: 
 
 
 def test_features_name_every_signal_and_every_gap() -> None:
-    full = Signals(similarity=0.3, agreement=False, verbatim=0.5, abstained=True, evidence_passages=2)
-    assert features(full) == {
+    measured = {
         "similarity": 0.3,
-        "similarity_missing": 0.0,
-        "agreement": 0.0,
-        "agreement_missing": 0.0,
+        "agreement": False,
+        "overlap": 0.2,
         "verbatim": 0.5,
-        "verbatim_missing": 0.0,
-        "abstained": 1.0,
+        "coverage": 0.6,
+        "quoted": True,
+        "confidence": 0.9,
+        "logprob": -0.4,
+        "reference_logprob": -0.2,
     }
+    full = Signals(**measured, abstained=True, evidence_passages=2)  # type: ignore[arg-type]  # by name, of all types
+    named = {name: float(value) for name, value in measured.items()}
+    assert features(full) == {**named, **{f"{name}_missing": 0.0 for name in measured}, "abstained": 1.0}
     assert features(signals())["agreement"] is None
     assert features(signals())["agreement_missing"] == 1.0
     assert tuple(features(full)) == FEATURES
@@ -108,7 +112,7 @@ def test_features_name_every_signal_and_every_gap() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (file_content(version=1), "has version 1, and this program reads 2"),
+        (file_content(version=1), "has version 1, and this program reads 3"),
         ({"encoder": "x"}, "has no 'version'"),
         ([1], "is no calibration"),
         (file_content(threshold=1.5), "malformed at 'threshold'"),
@@ -150,15 +154,16 @@ def test_the_policy_is_named_by_a_setting(tmp_path: Path) -> None:
     path = written(tmp_path, file_content())
     chosen = settings_in(tmp_path, "MONITOR_POLICY=calibrated", f"MONITOR_CALIBRATION={path}")
     assert policy(chosen) is calibrated_policy
-    assert calibrated_policy(signals(0.6), chosen)
-    assert not calibrated_policy(signals(0.1), chosen)
-    assert not calibrated_policy(signals(None), chosen)
+    judged = calibrated_policy(signals(0.5), chosen)
+    assert judged.satisfied
+    assert judged.chance == pytest.approx(1 / (1 + math.exp(-1.0)), abs=1e-4)
+    assert not calibrated_policy(signals(0.1), chosen).satisfied
+    assert not calibrated_policy(signals(None), chosen).satisfied
 
 
 async def test_what_the_policy_lacks_is_said_before_any_call(tmp_path: Path) -> None:
     path, model = written(tmp_path, file_content()), ScriptedModel({})
     for assignments, message in (
-        (["MONITOR_POLICY=calibrated"], "name it in MONITOR_CALIBRATION"),
         (["MONITOR_POLICY=calibrated", "MONITOR_CALIBRATION=gone.yaml"], "'gone.yaml' cannot be read"),
         (
             ["MONITOR_POLICY=calibrated", f"MONITOR_CALIBRATION={path}", "MONITOR_ENCODER=hash-64"],

@@ -97,7 +97,7 @@ def test_a_section_that_turns_out_empty_is_left_out() -> None:
 def test_a_file_of_ones_own_replaces_the_built_in_of_its_name(tmp_path: Path) -> None:
     assert own(tmp_path, "instruction: Mine.").text() == "Mine."
     assert prompt("reference", tmp_path) == prompt("reference")
-    assert "Mine." not in prompt("write").text(question="q", mode="m", abstention="a")
+    assert "Mine." not in prompt("write").text(mode="m", abstention="a", short_answer_rule="s")
 
 
 def test_a_folder_that_is_none_is_an_error(tmp_path: Path) -> None:
@@ -120,7 +120,6 @@ def test_a_strategy_is_spliced_in_by_name(tmp_path: Path) -> None:
     assert named.startswith("Do it.\n\nHow to think:\n")
     written = own(tmp_path, "instruction: Do it.\nreasoning_strategy: Think as you like.", "reask").text()
     assert written == "Do it.\n\nHow to think:\nThink as you like."
-    assert "follow-up questions" in prompt("reference").text(question="q")
 
 
 def test_the_digest_changes_with_the_text(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A sample row says how an answer scored, and at which stage supporting evidence was lost."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,17 @@ async def test_a_row_has_supporting_facts_and_joint_scores(tmp_path: Path) -> No
     assert "judge" not in row
     assert row["rounds"][1]["evidence_recall"] == {"retrieved": 1.0, "packed": 1.0, "quoted": 0.5, "used": 0.5}
     assert row["rounds"][0]["answer_recall"] == {"retrieved": 1.0, "packed": 1.0, "quoted": 0.0, "used": 0.0}
+
+
+async def test_a_row_has_the_tokens_of_every_call(tmp_path: Path) -> None:
+    run = await ask(tmp_path, WRONG)
+    usage = sample_row(SALT_ROAD, "metarag", run.answer, latency_s=1.0)["usage"]
+    assert [(one["stage"], one["round"]) for one in usage] == [(call.stage, call.round) for call in run.answer.calls]
+    assert len(usage) == run.answer.totals.calls > 3
+    assert {one["tier"] for one in usage} == {"flash", "pro"}
+    assert sum(one["prompt"] for one in usage) == run.answer.totals.prompt_tokens > 0
+    silent = replace(run.answer, calls=(replace(run.answer.calls[0], usage_known=False),))
+    assert sample_row(SALT_ROAD, "metarag", silent, latency_s=1.0)["usage"][0]["prompt"] is None
 
 
 async def test_a_method_that_does_not_quote_has_neither(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from benchmarks.statistics import (
     Difference,
     area_under_risk_coverage,
     auroc,
+    auroc_interval,
+    binomial_interval,
     bootstrap_ci,
     calibration_bins,
     cohen_kappa,
@@ -219,3 +221,39 @@ def test_no_figure_from_what_is_no_label_probability_or_count() -> None:
         cohen_kappa(["a", "b"], ["a"])
     with pytest.raises(InputError, match="no pairs"):
         cohen_kappa([], [])
+
+
+def test_the_exact_interval_of_a_share() -> None:
+    assert list(binomial_interval(0, 100)) == pytest.approx([0.0, 1 - 0.025 ** (1 / 100)])
+    low, high = binomial_interval(2, 10)  # Clopper and Pearson's own kind of case, by tables 0.0252 to 0.5561
+    assert [low, high] == pytest.approx([0.0252, 0.5561], abs=1e-4)
+    assert list(binomial_interval(8, 10)) == pytest.approx([1 - high, 1 - low])
+
+
+@pytest.mark.parametrize(("successes", "n"), [(1, 0), (3, 2), (-1, 2)])
+def test_a_share_of_impossible_counts(successes: int, n: int) -> None:
+    with pytest.raises(InputError, match=f"not {successes!r} of {n!r}"):
+        binomial_interval(successes, n)
+
+
+def test_the_interval_of_auroc_is_that_of_resampling_by_hand() -> None:
+    draw = random.Random(5)
+    labels = [float(index % 2) for index in range(80)]
+    scores = [round(draw.gauss(label, 1.0), 1) for label in labels]  # rounded, so that some tie
+    areas = []
+    for _ in range(300):
+        drawn = [draw.randrange(80) for _ in range(80)]
+        areas.append(auroc([scores[index] for index in drawn], [labels[index] for index in drawn]))
+    ranked = sorted(area for area in areas if area is not None)
+    found = auroc_interval(scores, labels, seed=3)
+    assert found is not None
+    assert list(found) == pytest.approx([ranked[7], ranked[292]], abs=0.03)
+    assert auroc_interval(scores[::-1], labels[::-1], seed=3) == found
+
+
+def test_the_interval_of_auroc_where_there_is_nothing_to_draw() -> None:
+    assert auroc_interval([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]) == (1.0, 1.0)
+    assert auroc_interval([0.5, 0.5, 0.5, 0.5], [0, 0, 1, 1]) == (0.5, 0.5)
+    assert auroc_interval([0.1, 0.9], [1, 1]) is None
+    with pytest.raises(InputError, match="resample"):
+        auroc_interval([0.1, 0.9], [0, 1], resamples=0)

@@ -20,13 +20,24 @@ from ..grounding.normalise import normalised
 from ..settings import Settings, UnitFloat
 from .state import Signals
 
-VERSION = 2
+VERSION = 3
+PACKAGED = Path(__file__).with_name("calibration.yaml")
 _ANEW = "fit one with `python -m benchmarks.calibrate`"
 
 
 def features(signals: Signals) -> dict[str, float | None]:
     """The signals as numbers, by name: `None` where one is missing, and beside it `NAME_missing` as 0 or 1."""
-    measured = {"similarity": signals.similarity, "agreement": signals.agreement, "verbatim": signals.verbatim}
+    measured = {
+        "similarity": signals.similarity,
+        "agreement": signals.agreement,
+        "overlap": signals.overlap,
+        "verbatim": signals.verbatim,
+        "coverage": signals.coverage,
+        "quoted": signals.quoted,
+        "confidence": signals.confidence,
+        "logprob": signals.logprob,
+        "reference_logprob": signals.reference_logprob,
+    }
     named: dict[str, float | None] = {}
     for name, value in measured.items():
         named[name] = None if value is None else float(value)
@@ -113,19 +124,17 @@ def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
 
 
 def calibration_in_force(settings: Settings) -> Calibration:
-    """The calibration that MONITOR_CALIBRATION names.
+    """The calibration that MONITOR_CALIBRATION names, else the packaged one.
 
-    Raises `SettingsError` where it names none, where the file is missing, malformed or of another
-    version, and where it was fitted with another encoder than MONITOR_ENCODER.
+    Raises `SettingsError` where the file is missing, malformed or of another version, and where it was
+    fitted with another encoder than MONITOR_ENCODER.
     """
-    path = settings.monitor_calibration
-    if path is None:
-        raise SettingsError(f"MONITOR_POLICY='calibrated' needs a file: name it in MONITOR_CALIBRATION, or {_ANEW}.")
+    path = settings.monitor_calibration or PACKAGED
     found = read_calibration(path)
     if found.encoder != settings.monitor_encoder:
         raise SettingsError(
             f"The calibration {path.name!r} was fitted with the encoder {found.encoder!r}, and MONITOR_ENCODER is "
-            f"{settings.monitor_encoder!r}; set that encoder, or {_ANEW}."
+            f"{settings.monitor_encoder!r}; set that encoder, set MONITOR_POLICY=paper, or {_ANEW}."
         )
     return found
 
@@ -179,14 +188,19 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def was_fitted_on(calibration: Calibration, dataset: str, question_id: str, text: str) -> bool:
+    """Did the fit see this question? Its id or its text gives it away."""
+    fitted = calibration.fitted_on
+    return question_fingerprint(dataset, question_id) in fitted.questions or text_fingerprint(text) in fitted.texts
+
+
 def refuse_fitted_questions(calibration: Calibration, dataset: str, questions: Iterable[tuple[str, str]]) -> None:
     """Raise `InputError` where the calibration was fitted on any of these questions: it would praise itself.
 
     `questions` are pairs of id and text; either gives a question away.
     """
-    ids, texts = set(calibration.fitted_on.questions), set(calibration.fitted_on.texts)
     asked = set(questions)
-    known = [id_ for id_, text in asked if question_fingerprint(dataset, id_) in ids or text_fingerprint(text) in texts]
+    known = [id_ for id_, text in asked if was_fitted_on(calibration, dataset, id_, text)]
     if known:
         raise InputError(
             f"The calibration was fitted on {len(known)} of these {len(asked)} questions of {dataset!r}, by their id "

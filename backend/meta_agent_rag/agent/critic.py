@@ -5,7 +5,7 @@ import json
 from ..errors import AuthenticationError, BalanceError, ModelError
 from ..prompts import phrase
 from .context import Context
-from .messages import messages
+from .messages import concluded, messages
 from .packing import Packed
 from .replies import critique_schema
 from .state import NO_DEFICIT, Diagnosis, Round, Signals
@@ -16,15 +16,14 @@ async def evaluate(context: Context, question: str, judged: Round, packed: Packe
 
     Raises only what must stop the run: a refused key, an empty account, a budget.
     """
-    deficits, draft, reference = context.deficits, judged.draft, judged.reference
-    concluded = [*reference.steps, reference.short_answer] if reference is not None else []
+    deficits, draft = context.deficits, judged.draft
     prompt = messages(
         context.settings,
         "evaluate",
         question,
         packed,
         draft=f"{draft.answer} (short answer: {draft.short_answer})",
-        reference="; ".join(concluded) or phrase("nothing_quoted"),
+        reference=concluded(judged.reference),
         quotes="; ".join(draft.quotes) or phrase("nothing_quoted"),
         deficits="\n".join(f"- {_described(deficit.name, deficit.when, deficit.examples)}" for deficit in deficits),
         names=json.dumps([*deficits.names, NO_DEFICIT]),

@@ -1,6 +1,7 @@
 """Node `diagnose`: the monitor, then, only if it is not satisfied, the evaluator-critic."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -11,8 +12,9 @@ from ..llm.ledger import total
 from .context import Context
 from .convergence import converged, oscillates
 from .critic import evaluate
-from .monitor import measure, policy, reference_answer
+from .monitor import policy, reference_answer
 from .packing import Packed, pack
+from .signals import measure
 from .state import NO_DEFICIT, NOT_IN_EVIDENCE, Reference, Round, State, Update
 
 
@@ -54,10 +56,11 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
     reference = _earlier_reference(state, packed)
     if reference is None:
         reference = await reference_answer(context, state["question"], packed, round_=round_.index)
-    signals = await measure(context, round_.draft, reference, packed)
+    signals = await measure(context, state["question"], round_.draft, reference, packed)
     known = context.oracles.monitor
-    satisfied = policy(context.settings)(signals, context.settings) if known is None else known(round_.draft)
-    return replace(round_, reference=reference, signals=signals, satisfied=satisfied)
+    judged = policy(context.settings)(signals, context.settings)
+    satisfied = judged.satisfied if known is None else known(round_.draft)
+    return replace(round_, reference=reference, signals=signals, satisfied=satisfied, chance=judged.chance)
 
 
 def _settled(state: State, context: Context) -> str | None:
@@ -95,7 +98,13 @@ def _stop_reason(state: State, context: Context, round_: Round) -> str | None:
         return "oscillating"
     if round_.index >= settings.max_metacognitive_rounds:
         return "max_rounds"
-    return None
+    return None if _pays(round_, state.get("rounds", ())) else "no_gain"
+
+
+def _pays(round_: Round, earlier: Sequence[Round]) -> bool:
+    """Is another repair worth its price? As long as each has raised the chance of being right, where that is known."""
+    chances = [one.chance for one in (*earlier, round_) if one.chance is not None]
+    return len(chances) < 2 or chances[-1] > max(chances[:-1])
 
 
 async def _evaluated(state: State, context: Context, round_: Round) -> Round:

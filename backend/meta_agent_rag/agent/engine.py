@@ -16,6 +16,7 @@ from ..retrieval.encoder import load_encoder
 from ..retrieval.guardrails import Dropped
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
+from ..retrieval.supplied import SuppliedRetriever
 from ..settings import Settings
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
@@ -84,6 +85,9 @@ class Engine:
     ) -> Answer:
         """Answer one question over supplied `evidence` or what `retriever` finds.
 
+        Of more evidence than RETRIEVAL_TOP_K the best passages are shown first, and the rest is searched
+        where something is missing, unless SUPPLIED_EVIDENCE is `whole`.
+
         Raises `InputError` for an empty question, and a `ModelError` or `BudgetError` where not even
         a first draft could be written.
         """
@@ -91,6 +95,8 @@ class Engine:
             raise InputError("The question is empty; write one.")
         if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
             raise InputError("The question is not valid Unicode; check the terminal's encoding and write it anew.")
+        if evidence is not None and retriever is None and self.narrows(evidence):
+            retriever, evidence = SuppliedRetriever(passages=tuple(evidence), encoder=self.monitor_encoder), None
         session = self.model.session(question_id, method=method, deadline=deadline)
         context = Context(
             settings=self.settings,
@@ -105,6 +111,11 @@ class Engine:
         )
         state = await self.graph.ainvoke({"question": question.strip(), "rounds": ()}, context=context)
         return self._answer(state, tuple(session.rows))
+
+    def narrows(self, evidence: Sequence[Passage]) -> bool:
+        """Is this more than a first draft is to be shown, so that the rest is searched on demand?"""
+        settings = self.settings
+        return settings.supplied_evidence == "ranked" and len(evidence) > settings.retrieval_top_k
 
     def _answer(self, state: dict[str, object], calls: tuple[LedgerRow, ...]) -> Answer:
         final = State(**state)  # type: ignore[typeddict-item]  # what the graph returns is its state

@@ -5,9 +5,10 @@ New evidence is appended to the old, so a provider's prefix cache serves what wa
 """
 
 from ..llm.exchange import Message
-from ..prompts import prompt
+from ..prompts import phrase, prompt
 from ..settings import Settings
 from .packing import Packed
+from .state import Reference
 
 
 def messages(
@@ -23,3 +24,10 @@ def messages(
         Message(role="system", content=prompt("system", folder).text()),
         Message(role="user", content=f"{shown}\n\n{prompt(name, folder).text(question=question, **values)}"),
     )
+
+
+def concluded(reference: Reference | None) -> str:
+    """The reference answer as critic and writer see it: its steps, and what follows from them."""
+    if reference is None or reference.error is not None:
+        return phrase("nothing_quoted")
+    return " ".join((*reference.steps, f"(short answer: {reference.short_answer})"))

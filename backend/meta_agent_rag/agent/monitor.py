@@ -1,36 +1,47 @@
-"""The monitor: an answer by another route, signals that compare it with the draft, and a policy over them."""
+"""The monitor: an answer by another route, and a policy over what it shows of the draft."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..errors import ModelError, UnknownNameError
-from ..grounding.abstention import is_abstention
-from ..grounding.normalise import normalised
-from ..grounding.quotes import verbatim_share
+from ..prompts import phrase
 from ..settings import Settings
-from .calibration import calibration_in_force, is_satisfied
+from .calibration import calibration_in_force, is_satisfied, probability
 from .context import Context
 from .messages import messages
 from .packing import Packed
 from .replies import ReferenceReply
-from .state import Draft, Reference, Signals
+from .signals import short_answer_logprob, with_logprobs
+from .state import Reference, Signals
 
-Policy: TypeAlias = Callable[[Signals, Settings], bool]
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """Is the monitor satisfied, and, where it is calibrated, how likely (0..1) is the draft right?"""
+
+    satisfied: bool
+    chance: float | None = None
 
 
-def paper_policy(signals: Signals, settings: Settings) -> bool:
+Policy: TypeAlias = Callable[[Signals, Settings], Judgement]
+
+
+def paper_policy(signals: Signals, settings: Settings) -> Judgement:
     """Satisfied where the cosine reaches the threshold (MetaRAG, section 3.3).
 
     An abstaining draft never satisfies: two refusals agree perfectly and answer nothing.
     """
     if signals.abstained or signals.similarity is None:
-        return False
-    return signals.similarity >= settings.monitor_similarity_threshold
+        return Judgement(satisfied=False)
+    return Judgement(satisfied=signals.similarity >= settings.monitor_similarity_threshold)
 
 
-def calibrated_policy(signals: Signals, settings: Settings) -> bool:
+def calibrated_policy(signals: Signals, settings: Settings) -> Judgement:
     """Satisfied where the fitted chance of being right reaches the file's threshold (`agent/calibration.py`)."""
-    return is_satisfied(signals, calibration_in_force(settings))
+    calibration = calibration_in_force(settings)
+    chance = round(probability(signals, calibration), 4)
+    return Judgement(satisfied=is_satisfied(signals, calibration), chance=chance)
 
 
 def _paper(_settings: Settings) -> Policy:
@@ -58,31 +69,19 @@ async def reference_answer(context: Context, question: str, packed: Packed, *, r
 
     A failed call is recorded as such; it never counts as agreement. Raises only what must stop the run.
     """
-    prompt = messages(context.settings, "reference", question, packed)
+    rule = phrase("short_answer_rule")
+    prompt = messages(context.settings, "reference", question, packed, short_answer_rule=rule)
     try:
-        reply = await context.model.ainvoke("reference", prompt, ReferenceReply, round_=round_)
+        reply, said = await context.model.aparse(
+            "reference", prompt, ReferenceReply, round_=round_, sampling=with_logprobs(context, "reference")
+        )
     except ModelError as error:
         if error.stops_run:
             raise
         return Reference(short_answer="", steps=(), packed_ids=packed.packing.packed_ids, error=str(error))
-    return Reference(short_answer=reply.short_answer, steps=tuple(reply.steps), packed_ids=packed.packing.packed_ids)
-
-
-async def measure(context: Context, draft: Draft, reference: Reference, packed: Packed) -> Signals:
-    """The signals of a draft beside the reference answer."""
-    comparable = reference.error is None and not is_abstention(reference.short_answer) and not draft.abstained
-    agreement = normalised(draft.short_answer) == normalised(reference.short_answer) if comparable else None
-    return Signals(
-        similarity=await _similarity(context, draft, reference, equal=bool(agreement)) if comparable else None,
-        agreement=agreement,
-        verbatim=verbatim_share(draft.quotes, packed.texts),
-        abstained=draft.abstained,
-        evidence_passages=len(packed.texts),
+    return Reference(
+        short_answer=reply.short_answer,
+        steps=tuple(reply.steps),
+        packed_ids=packed.packing.packed_ids,
+        logprob=short_answer_logprob(said, reply.short_answer),
     )
-
-
-async def _similarity(context: Context, draft: Draft, reference: Reference, *, equal: bool) -> float:
-    if equal:
-        return 1.0  # equal texts have equal vectors: no need to encode them
-    vectors = await context.monitor_encoder.passages([draft.short_answer, reference.short_answer])
-    return float(vectors[0] @ vectors[1])

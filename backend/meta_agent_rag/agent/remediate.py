@@ -5,10 +5,16 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 
 from ..grounding.abstention import is_abstention
-from ..grounding.normalise import tokens
+from ..grounding.normalise import normalised, tokens
+from ..retrieval.names import spaced, words
+from ..retrieval.stores.words import stop_words
 from .context import Context
 from .deficits import Deficit
 from .state import Diagnosis, Plan, Round, State, Update
+
+_RESTATED = 0.7
+"""Jaccard similarity of query and question from which a search would only find again what the question found."""
+_VERDICTS = ("yes", "no")
 
 
 async def remediate(state: State, runtime: Runtime[Context]) -> Update:
@@ -39,13 +45,37 @@ def _plan(deficit: Deficit, diagnosis: Diagnosis, queries: tuple[str, ...]) -> P
 
 
 def _wanted(question: str, last: Round) -> Sequence[str]:
-    """The critic's queries; where it has none, the question with the entity that the answers arrived at."""
-    if last.diagnosis is not None and last.diagnosis.suggested_queries:
-        return last.diagnosis.suggested_queries
+    """The critic's queries; where it only restated the question, the entities reached with what is still open."""
+    suggested = last.diagnosis.suggested_queries if last.diagnosis is not None else ()
+    own = [query for query in suggested if not restates(query, question)]
+    return own or [f"{entity} {still_open(question, last)}".strip() for entity in _reached(last)]
+
+
+def _reached(last: Round) -> list[str]:
+    """The entities that the draft and the reference arrived at."""
     reached = [] if last.draft.abstained else [last.draft.short_answer]
     if last.reference is not None and not is_abstention(last.reference.short_answer):
         reached.append(last.reference.short_answer)
-    return [f"{question} {entity}" for entity in reached]
+    return [answer for answer in dict.fromkeys(reached) if normalised(answer) not in _VERDICTS]
+
+
+def still_open(question: str, last: Round) -> str:
+    """The question's content words that the draft's quotes do not hold, in their order."""
+    held = spaced(" ".join(last.draft.quotes))
+    content = [word for word in dict.fromkeys(words(question)) if word not in stop_words()]
+    return " ".join(word for word in content if f" {word} " not in held)
+
+
+def restates(query: str, question: str) -> bool:
+    """Has a query nearly the words of the question, so that it would find the same again?
+
+    >>> restates("Where was the director of Salt Road born?", "Where was the director of The Salt Road born?")
+    True
+    >>> restates("Mira Holt birthplace", "Where was the director of The Salt Road born?")
+    False
+    """
+    asked, wanted = tokens(question), tokens(query)
+    return bool(wanted) and len(asked & wanted) / len(asked | wanted) >= _RESTATED
 
 
 def unasked(queries: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:

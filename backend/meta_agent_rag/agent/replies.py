@@ -22,12 +22,23 @@ def _without_blanks(value: object) -> object:
     return [item for item in value if not isinstance(item, str) or item.strip()]
 
 
+def _share(value: object) -> float | None:
+    """A number in 0..1, written as such or in percent; a writer's estimate of itself is worth no re-ask."""
+    try:
+        number = float(str(value).strip().rstrip("%"))
+    except ValueError:
+        return None
+    number = number / 100.0 if 1.0 < number <= 100.0 else number
+    return number if 0.0 <= number <= 1.0 else None
+
+
 def _at_most(**hints: Any) -> Any:
     return Field(json_schema_extra=hints)
 
 
 Line = Annotated[_Text, _at_most(maxLength=240)]
 Lines = Annotated[list[Line], BeforeValidator(_without_blanks)]
+Confidence = Annotated[float | None, BeforeValidator(_share)]
 Short = Annotated[_Text, _at_most(maxLength=100)]
 
 
@@ -38,17 +49,25 @@ class ReplyModel(BaseModel):
 
 
 class DraftReply(ReplyModel):
-    """Stages `write` and `rewrite`."""
+    """Stage `write`."""
 
-    quotes: Annotated[Lines, _at_most(maxItems=4)]
+    quotes: Annotated[Lines, _at_most(maxItems=3)]
     answer: Line
     short_answer: Short
+    confidence: Annotated[Confidence, _at_most(minimum=0, maximum=1)] = None
 
 
-class ReferenceReply(ReplyModel):
+class _StepsReply(ReplyModel):
+    steps: Annotated[Lines, _at_most(maxItems=3)]
+
+
+class RewriteReply(DraftReply, _StepsReply):
+    """Stage `rewrite`: the steps come first, so that the quotes follow from them."""
+
+
+class ReferenceReply(_StepsReply):
     """Stage `reference`."""
 
-    steps: Annotated[Lines, _at_most(maxItems=4)]
     short_answer: Short
 
 

@@ -17,8 +17,9 @@ def select(rounds: Sequence[Round], how: Literal["best", "last"]) -> Round:
 def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
     """How well a draft is supported, as figures to be compared from left to right.
 
-    An answer before an abstention; one that monitor or critic accepted; one that the reference agrees
-    with; the share of its quotes that are verbatim; how many drafts arrived at it; its cosine.
+    An answer before an abstention; one that monitor or critic accepted; its chance of being right, where
+    the monitor is calibrated; one that the reference agrees with; the share of its quotes that are
+    verbatim; how many drafts arrived at it; its cosine.
     """
     signals = round_.signals
     accepted = round_.satisfied or (round_.diagnosis is not None and round_.diagnosis.deficit == NO_DEFICIT)
@@ -26,6 +27,7 @@ def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
     return (
         0.0 if round_.draft.abstained else 1.0,
         float(accepted),
+        round_.chance or 0.0,
         float(signals is not None and signals.agreement is True),
         (signals.verbatim or 0.0) if signals is not None else 0.0,
         float(len(same)),

@@ -15,31 +15,44 @@ NOT_IN_EVIDENCE = "not_in_evidence"
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A written answer. `answer` is a sentence or two with citations, `short_answer` the bare fact."""
+    """A written answer. `answer` is a sentence or two with citations, `short_answer` the bare fact.
+
+    `confidence` (0..1) is what the writer said of itself; `logprob` the mean log-probability of the short
+    answer's tokens (<= 0). `None` where there is none.
+    """
 
     answer: str
     short_answer: str
     quotes: tuple[str, ...] = ()
     abstained: bool = False
+    confidence: float | None = None
+    logprob: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """The monitor's own answer over the evidence `packed_ids`; `error` says why there is none."""
+    """The monitor's own answer over the evidence `packed_ids`; `error` says why there is none.
+
+    `logprob` is the mean log-probability of its short answer's tokens, where the endpoint gave it.
+    """
 
     short_answer: str
     steps: tuple[str, ...]
     packed_ids: tuple[str, ...]
     error: str | None = None
+    logprob: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
     """What the monitor measured on a draft.
 
-    `similarity` is the cosine of draft and reference short answers (-1..1), `agreement` whether they are
-    equal once normalised, `verbatim` the share of quotes found in the evidence (0..1). `None` means
-    that there was nothing to measure.
+    Of draft and reference short answers `similarity` is the cosine (-1..1), `agreement` whether they are
+    equal once normalised, `overlap` the F1 of their words (0..1). `verbatim` is the share of quotes found
+    in the evidence; `coverage` the share of the question's content words that the verbatim quotes, with
+    their passages' titles, hold; `quoted` whether the short answer stands in one of them (a yes or no
+    does not). `confidence` and `logprob` are the draft's, `reference_logprob` is the reference's. `None`
+    means that there was nothing to measure.
     """
 
     similarity: float | None
@@ -47,6 +60,12 @@ class Signals:
     verbatim: float | None
     abstained: bool
     evidence_passages: int
+    overlap: float | None = None
+    coverage: float | None = None
+    quoted: bool | None = None
+    confidence: float | None = None
+    logprob: float | None = None
+    reference_logprob: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +108,8 @@ class Round:
 
     `plan` is what led to this draft (`None` for the first); `diagnosis` what was found wrong with it
     (`None` where the critic was not asked). `calls` counts model calls, `cost_usd` is `None` where a
-    price is unknown, `seconds` is the time that the diagnosis took.
+    price is unknown, `seconds` is the time that the diagnosis took. `chance` (0..1) is that of being right
+    by a calibrated monitor, `None` under another.
     """
 
     index: int
@@ -100,6 +120,7 @@ class Round:
     reference: Reference | None = None
     signals: Signals | None = None
     satisfied: bool = False
+    chance: float | None = None
     diagnosis: Diagnosis | None = None
     calls: int = 0
     cost_usd: Decimal | None = None

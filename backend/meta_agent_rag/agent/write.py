@@ -1,15 +1,20 @@
 """Node `write` (cognition): quote first, then answer."""
 
+from collections.abc import Sequence
+
 from langgraph.runtime import Runtime
 
 from ..errors import BudgetError, ModelError
 from ..grounding.abstention import is_abstention
+from ..grounding.quotes import is_verbatim
 from ..prompts import phrase
+from ..retrieval.passage import Found
 from .context import Context
-from .messages import messages
+from .messages import concluded, messages
 from .packing import Packed, pack
-from .replies import DraftReply, ShortAnswerReply
-from .state import AnswerMode, Draft, Packing, Plan, State, Update
+from .replies import DraftReply, RewriteReply, ShortAnswerReply
+from .signals import short_answer_logprob, with_logprobs
+from .state import AnswerMode, Draft, Packing, Plan, Round, State, Update
 
 
 async def write(state: State, runtime: Runtime[Context]) -> Update:
@@ -57,18 +62,45 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
     values = {
         "mode": phrase(f"mode_{mode}"),
         "abstention": phrase("abstain" if context.grounded else "best_guess"),
+        "short_answer_rule": phrase("short_answer_rule"),
     }
-    if plan is None:
-        stage = "write"
-    else:
-        suggestion = plan.suggestion or phrase("no_suggestion")
-        before = f"{state['draft'].answer} (short answer: {state['draft'].short_answer})"
-        values |= {"draft": before, "directive": plan.directive, "suggestion": suggestion}
-        stage = "rewrite"
+    stage = "write" if plan is None else "rewrite"
+    schema: type[DraftReply] = DraftReply if plan is None else RewriteReply
+    if plan is not None:
+        values |= _to_repair(state, plan, mode)
     prompt = messages(context.settings, stage, question, packed, **values)
-    reply = await context.model.ainvoke(stage, prompt, DraftReply, round_=round_)
+    reply, said = await context.model.aparse(
+        stage, prompt, schema, round_=round_, sampling=with_logprobs(context, stage)
+    )
     short = reply.short_answer
     if context.settings.short_answer == "stage":
         prompt = messages(context.settings, "short_answer", question, packed, draft=reply.answer)
         short = (await context.model.ainvoke("short_answer", prompt, ShortAnswerReply, round_=round_)).short_answer
-    return Draft(answer=reply.answer, short_answer=short, quotes=tuple(reply.quotes), abstained=is_abstention(short))
+    return Draft(
+        answer=reply.answer,
+        short_answer=short,
+        quotes=tuple(reply.quotes),
+        abstained=is_abstention(short),
+        confidence=reply.confidence,
+        logprob=short_answer_logprob(said, reply.short_answer),
+    )
+
+
+def _to_repair(state: State, plan: Plan, mode: AnswerMode) -> dict[str, str]:
+    """What a later draft is told; one from memory keeps the facts that were found in the passages."""
+    before = state["draft"]
+    facts = verified_quotes(state.get("rounds", ()), state.get("evidence", ())) if mode == "memory" else ()
+    return {
+        "draft": f"{before.answer} (short answer: {before.short_answer})",
+        "reference": concluded(state["rounds"][-1].reference),
+        "directive": plan.directive,
+        "suggestion": plan.suggestion or phrase("no_suggestion"),
+        "facts": f"{phrase('known_facts')} {' '.join(facts)}" if facts else "",
+    }
+
+
+def verified_quotes(rounds: Sequence[Round], evidence: Sequence[Found]) -> tuple[str, ...]:
+    """What drafts quoted verbatim from the evidence, each once, in their order."""
+    texts = [found.passage.searchable() for found in evidence]
+    quotes = dict.fromkeys(quote for one in rounds for quote in one.draft.quotes)
+    return tuple(quote for quote in quotes if is_verbatim(quote, texts))

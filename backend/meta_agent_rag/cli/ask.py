@@ -111,18 +111,20 @@ def _show_rounds(result: "Answer") -> None:
             screen.print(f"  reference: {plain(round_.reference.short_answer or round_.reference.error)}")
         if round_.signals is not None:
             screen.print(
-                f"  monitor: {'satisfied' if round_.satisfied else 'not satisfied'} ({_signals(round_.signals)})"
+                f"  monitor: {'satisfied' if round_.satisfied else 'not satisfied'} "
+                f"({_signals(round_.signals, round_.chance)})"
             )
         if round_.diagnosis is not None:
             diagnosis = round_.diagnosis
             screen.print(f"  {diagnosis.source}: [yellow]{diagnosis.deficit}[/], {plain(diagnosis.rationale)}")
 
 
-def _signals(signals: Any) -> str:
+def _signals(signals: Any, chance: float | None) -> str:
     cosine = "-" if signals.similarity is None else f"{signals.similarity:.2f}"
     verbatim = "-" if signals.verbatim is None else f"{signals.verbatim:.0%}"
     agreement = {True: "yes", False: "no", None: "-"}[signals.agreement]
-    return f"cosine {cosine}, same short answer {agreement}, quotes verbatim {verbatim}"
+    right = "" if chance is None else f", chance of being right {chance:.2f}"
+    return f"cosine {cosine}, same short answer {agreement}, quotes verbatim {verbatim}{right}"
 
 
 def _as_json(result: "Answer") -> dict[str, Any]:

@@ -91,6 +91,12 @@ class LanguageModel:
         window = self.settings.embedded_context_tokens if provider.name == EMBEDDED else provider.context
         return max(min(self.settings.evidence_tokens, window - _TASK_AND_REPLY_TOKENS), 256)
 
+    def gives_logprobs(self, stage_name: str) -> bool:
+        """Does what serves a stage report its tokens' log-probabilities?"""
+        settings, tier = self.settings, stage(stage_name, self.settings).tier
+        thinking = settings.flash_thinking if tier == "flash" else settings.pro_thinking
+        return self.choice.provider.logprobs and not thinking
+
     def gate(self, tier: Tier) -> asyncio.Semaphore:
         """Bounds the calls in flight of a tier to what the provider allows."""
         return self._gates.setdefault(tier, asyncio.Semaphore(self.choice.provider.concurrency[tier]))
@@ -150,19 +156,31 @@ class ModelSession:
 
         Raises a `ModelError` (`StructuredOutputError` after one re-ask) or a `BudgetError`.
         """
+        if schema is None:
+            return without_thinking((await self.areply(stage_name, messages, round_=round_, sampling=sampling)).text)
+        return (await self.aparse(stage_name, messages, schema, round_=round_, sampling=sampling))[0]
+
+    async def aparse(
+        self,
+        stage_name: str,
+        messages: Sequence[Message],
+        schema: type[Parsed],
+        *,
+        round_: int = 0,
+        sampling: Sampling = _PLAIN,
+    ) -> tuple[Parsed, Reply]:
+        """As `ainvoke`, with the reply that the value was read from, for its tokens' log-probabilities."""
         served_by = stage(stage_name, self.owner.settings)
-        wanted = _json_schema(schema) if schema is not None else None
+        wanted = _json_schema(schema)
         call = self._prepare(served_by, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(call)
-        if schema is None:
-            return without_thinking(reply.text)
         try:
-            return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT)
+            return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT), reply
         except MalformedReplyError as fault:
             again = (*messages, *_asked_again(reply, fault, self.owner.settings.prompts_dir))
         reply = await self._call(self._prepare(served_by, again, wanted, round_=round_, attempt=1, sampling=sampling))
         try:
-            return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT)
+            return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT), reply
         except MalformedReplyError as fault:
             raise StructuredOutputError(
                 f"The model {self.owner.choice.models[served_by.tier]!r} was asked for JSON in stage {stage_name!r} "

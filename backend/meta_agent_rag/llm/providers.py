@@ -35,6 +35,7 @@ class Provider(BaseModel):
     context: int
     seconds: int = 180
     seeds: bool = False
+    logprobs: bool = False
     prices: str | None = None
     source: str | None = None
 

@@ -136,4 +136,4 @@ def _table(name: str) -> Mapping[str, str]:
 
 def _part(section: str, text: str) -> str:
     heading = _HEADINGS.get(section)
-    return f"{heading}\n{text}" if heading else text
+    return f"{heading}\n{text.strip()}" if heading else text.strip()

@@ -10,8 +10,8 @@ def _not_from_the_evidence(signals: Signals) -> bool:
 
 DEFICIT = Deficit(
     name="external_only",
-    when="the evidence holds the answer, and the draft relies on memory or on quotes that are not in it",
-    directive="Answer from the passages alone. Every statement must rest on a sentence that you copy word for word.",
+    when="the passages hold the answer, and the draft says something that they do not say",
+    directive="Answer from the passages alone: copy the sentence that says it, and take the answer from that.",
     answer_mode="evidence",
     retrieves=False,
     examples=("the draft gives a birth year that no passage states, while a passage states another",),

@@ -10,14 +10,11 @@ def _nothing_to_stand_on(signals: Signals) -> bool:
 
 DEFICIT = Deficit(
     name="insufficient_knowledge",
-    when="a fact that some hop of the question needs is neither in the evidence nor known",
-    directive="New evidence may stand at the end. Find the missing fact in it, then join it to what was known.",
+    when="the passages do not hold a fact that some hop of the question needs",
+    directive="Passages were added at the end. Find the missing fact there, and join it to what the others say.",
     answer_mode="evidence_and_memory",
     retrieves=True,
-    examples=(
-        "the evidence names the film's director but says nothing of where she was born",
-        "no passage mentions the second of the two persons to compare",
-    ),
+    examples=("a passage names the film's director, and none says where she was born",),
     quadrant=(False, False),
     priority=10,
     heuristic=_nothing_to_stand_on,

@@ -10,8 +10,8 @@ def _evidence_leads_astray(signals: Signals) -> bool:
 
 DEFICIT = Deficit(
     name="internal_only",
-    when="the fact is well known, the evidence does not hold it, and its passages lead the draft astray",
-    directive="Leave the evidence aside and answer from what you know.",
+    when="the fact is well known, and the passages are about something else and lead the draft astray",
+    directive="The passages are left aside. Answer from what you know, and keep to the facts stated here.",
     answer_mode="memory",
     retrieves=False,
     examples=("the question is about a famous person, and every passage is about a namesake",),

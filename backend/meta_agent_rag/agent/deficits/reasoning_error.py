@@ -10,17 +10,14 @@ def _facts_are_there(signals: Signals) -> bool:
 
 DEFICIT = Deficit(
     name="reasoning_error",
-    when="the needed facts are at hand, and the draft joins, compares or reads them wrongly",
+    when="the passages hold the facts, and the draft joins, compares or reads them wrongly",
     directive=(
-        "Derive the answer anew, step by step: settle each hop from the evidence, check each statement of the draft "
-        "against it, and conclude only from what holds."
+        "Set the draft aside and derive the answer anew, hop by hop; check at the end that it is what the question "
+        "asks for, and not the answer of an earlier hop."
     ),
     answer_mode="evidence_and_memory",
     retrieves=False,
-    examples=(
-        "both dates are quoted, and the later one is called the earlier",
-        "the draft answers with the entity of the first hop and stops there",
-    ),
+    examples=("the draft answers with the director, and the question asks for the director's birthplace",),
     quadrant=(True, True),
     priority=30,
     heuristic=_facts_are_there,

@@ -1,0 +1,160 @@
+"""What a question costs: calls, prompt tokens, the share that the prefix cache serves, and dollars by tariff."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from meta_agent_rag.llm.providers import providers
+from meta_agent_rag.llm.tariffs import Tariff, tariff_book
+
+from ..tables import Table, number
+from .analysis import Analysis, Figures, Material, Row, share
+
+_PROVIDER = "deepseek"
+_PROBES = frozenset({"probe"})
+"""Stages that ask the model's memory; other calls without evidence are known by their round's packing."""
+_WRITERS = frozenset({"write", "rewrite", "baseline", "step", "short_answer"})
+_MILLION = 1_000_000
+_QUESTIONS = 1_000
+
+Call = Mapping[str, Any]
+
+
+def measure(material: Material) -> dict[str, Figures]:
+    """Means over the answered questions whose calls all have known tokens; a method without such is left out."""
+    measured: dict[str, Figures] = {}
+    for arm in material.arms:
+        rows = [row for row in material.answered(arm) if row.get("usage") and _reported(row)]
+        if rows:
+            measured[arm.name] = economy(rows, newest_tariffs())
+    return measured
+
+
+def _reported(row: Row) -> bool:
+    return all(call["prompt"] is not None for call in row["usage"])
+
+
+def economy(rows: Sequence[Row], tariffs: Mapping[str, Tariff]) -> dict[str, Any]:
+    """The figures of some questions; shares in 0..1, money in USD per 1,000 questions.
+
+    `own_cache` is the same where every tier has a prefix cache to itself, as two models of a provider do: the first
+    call of a question to each tier is then uncached, whatever was recorded.
+    """
+    calls = [call for row in rows for call in row["usage"]]
+    return {
+        "n": len(rows),
+        "calls": round(len(calls) / len(rows), 2),
+        "calls_by_tier": {
+            tier: round(sum(call["tier"] == tier for call in calls) / len(rows), 2) for tier in sorted(tariffs)
+        },
+        "prompt_tokens": round(sum(call["prompt"] for call in calls) / len(rows), 2),
+        "completion_tokens": round(sum(call["completion"] for call in calls) / len(rows), 2),
+        "recorded": _cached(rows, _recorded, tariffs),
+        "own_cache": _cached(rows, apart, tariffs),
+    }
+
+
+def _cached(
+    rows: Sequence[Row], usage: Callable[[Row], Sequence[Call]], tariffs: Mapping[str, Tariff]
+) -> dict[str, Any]:
+    later = [call for row in rows for call in following(row, usage(row))]
+    spent = [dollars(call, tariffs[call["tier"]]) for row in rows for call in usage(row)]
+    return {
+        "prefix_share": share(sum(call["cache_hit"] for call in later), sum(call["prompt"] for call in later)),
+        "usd": round(_QUESTIONS * math.fsum(spent) / len(rows), 4),
+    }
+
+
+def following(row: Row, usage: Sequence[Call]) -> list[Call]:
+    """The calls of a question after its first one, closed-book probes aside: these have no evidence to share."""
+    return [call for call in usage if not is_probe(row, call)][1:]
+
+
+def is_probe(row: Row, call: Call) -> bool:
+    """Did a call ask the model's memory, without any passage?"""
+    if call["stage"] in _PROBES:
+        return True
+    writes = call["stage"] in _WRITERS and call["round"] < len(row["rounds"])
+    return writes and not row["rounds"][call["round"]]["packing"]["packed_ids"]
+
+
+def _recorded(row: Row) -> Sequence[Call]:
+    calls: Sequence[Call] = row["usage"]
+    return calls
+
+
+def apart(row: Row) -> list[Call]:
+    """A question's calls as two models would be billed for them: the first to each tier finds nothing cached.
+
+    A closed-book probe leaves no evidence in the cache, so that the next call to its tier is still the first.
+    """
+    seen: set[str] = set()
+    found = []
+    for call in row["usage"]:
+        found.append(call if call["tier"] in seen else {**call, "cache_hit": 0})
+        if not is_probe(row, call):
+            seen.add(call["tier"])
+    return found
+
+
+def dollars(call: Call, tariff: Tariff) -> float:
+    """The price of a call outside peak hours."""
+    missed = call["prompt"] - call["cache_hit"]
+    usd = call["cache_hit"] * tariff.cache_hit + missed * tariff.cache_miss + call["completion"] * tariff.completion
+    return float(usd / _MILLION)
+
+
+def newest_tariffs() -> dict[str, Tariff]:
+    """For each tier the newest entry of the tariff book for DeepSeek's model of that tier."""
+    deepseek = providers()[_PROVIDER]
+    models = {"flash": deepseek.flash, "pro": deepseek.pro}
+    return {
+        tier: max((row for row in tariff_book().tariffs if model in row.models), key=lambda row: row.since or date.min)
+        for tier, model in models.items()
+    }
+
+
+def tables(figures: Figures) -> Sequence[Table]:
+    """A row a method."""
+    rows = [
+        (
+            method,
+            str(found["n"]),
+            number(found["calls"], 2),
+            number(found["prompt_tokens"], 0),
+            number(found["completion_tokens"], 0),
+            *(_percent(found[cache]["prefix_share"]) for cache in ("recorded", "own_cache")),
+            *(number(found[cache]["usd"], 2) for cache in ("recorded", "own_cache")),
+        )
+        for method, found in figures.items()
+    ]
+    caches = ("", ", a cache a tier")
+    head = (
+        *("method", "questions", "calls", "prompt tokens", "completion tokens"),
+        *(f"from the prefix cache, %{cache}" for cache in caches),
+        *(f"USD per 1,000{cache}" for cache in caches),
+    )
+    return [Table(name="economy", title="Calls, tokens and dollars a question", head=head, rows=rows)] if rows else []
+
+
+def _percent(part: float | None) -> str:
+    return number(None if part is None else 100.0 * part)
+
+
+ANALYSIS = Analysis(
+    name="economy",
+    title="Prompt economy",
+    about=(
+        "Means over answered questions, failed calls and repeated attempts included.",
+        "From the prefix cache: of the prompt tokens after a question's first call, those that the provider's prefix",
+        "cache served; closed-book probes, which have no evidence, are left out.",
+        "USD: DeepSeek's newest off-peak tariff on the recorded tokens, the calls of each tier at the price of its",
+        "model, whatever model answered.",
+        "A cache a tier: the first call of a question to each tier counts as uncached, for two models share no cache.",
+        "Calls that our own response cache answered count with the usage that was recorded when they were made.",
+    ),
+    measure=measure,
+    tables=tables,
+    order=45,
+)

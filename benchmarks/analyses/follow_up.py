@@ -1,0 +1,150 @@
+"""Does searching again find the missing paragraphs? Supporting paragraphs among the evidence, round by round."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..plots import Plot, legend, lines
+from ..statistics import paired_difference
+from ..tables import Cells, Table, number, signed
+from .analysis import Analysis, Figures, Material, Row
+
+_STAGE = "retrieved"
+
+
+def measure(material: Material) -> dict[str, Figures]:
+    """Recall of the evidence over fired questions whose supporting paragraphs are known, in percent.
+
+    In all, over those for which the loop searched again, by the deficit of the last plan, and after each round, where
+    a question that has stopped keeps what it had.
+    """
+    measured: dict[str, Figures] = {}
+    for arm in material.looping():
+        fired = [row for row in material.answered(arm) if len(row["rounds"]) > 1 and _known(row)]
+        if not fired:
+            continue
+        by_deficit: dict[str, list[Row]] = {}
+        for row in fired:
+            if (plan := row["rounds"][-1]["plan"]) is not None:
+                by_deficit.setdefault(plan["deficit"], []).append(row)
+        searched = [row for row in fired if searches(row)]
+        measured[arm.name] = {
+            "all": gain(fired, material.seed),
+            "searched": gain(searched, material.seed) if searched else None,
+            "by_last_deficit": {name: gain(rows, material.seed) for name, rows in sorted(by_deficit.items())},
+            "by_round": by_round(fired),
+        }
+    return measured
+
+
+def _known(row: Row) -> bool:
+    return all(round_["evidence_recall"] is not None for round_ in row["rounds"])
+
+
+def recalls(row: Row) -> list[float]:
+    """The share of supporting paragraphs among the evidence of each round, in percent."""
+    return [100.0 * round_["evidence_recall"][_STAGE] for round_ in row["rounds"]]
+
+
+def searches(row: Row) -> int:
+    """Rounds that searched again."""
+    plans = [round_["plan"] for round_ in row["rounds"]]
+    return sum(plan is not None and bool(plan.get("queries")) for plan in plans)
+
+
+def gain(rows: Sequence[Row], seed: int) -> dict[str, Any]:
+    """First and last round, and their difference in points with its 95 % bootstrap interval over questions."""
+    first, last = [recalls(row)[0] for row in rows], [recalls(row)[-1] for row in rows]
+    found = paired_difference(first, last, seed=seed)
+    return {
+        "n": len(rows),
+        "searched": sum(searches(row) > 0 for row in rows),
+        "searches": sum(searches(row) for row in rows),
+        "first": _mean(first),
+        "last": _mean(last),
+        "difference": round(found.mean, 2),
+        "ci95": [round(found.low, 2), round(found.high, 2)],
+    }
+
+
+def by_round(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Mean recall over all `rows` after each round; `running` is how many had such a round."""
+    walks = [recalls(row) for row in rows]
+    return [
+        {
+            "round": index,
+            "running": sum(len(walk) > index for walk in walks),
+            "recall": _mean([walk[min(index, len(walk) - 1)] for walk in walks]),
+        }
+        for index in range(max(map(len, walks)))
+    ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(math.fsum(values) / len(values), 2)
+
+
+def tables(figures: Figures) -> Sequence[Table]:
+    """First against last round, in all and by deficit; and the recall after each round."""
+    gains: list[Cells] = []
+    for method, found in figures.items():
+        parts = {"all": found["all"], "searched again": found["searched"], **found["by_last_deficit"]}
+        gains += [_gain(method, name, one) for name, one in parts.items() if one is not None]
+    walked = [
+        (method, str(one["round"]), str(one["running"]), number(one["recall"]))
+        for method, found in figures.items()
+        for one in found["by_round"]
+    ]
+    if not gains:
+        return []
+    return [
+        Table(
+            name="follow-up",
+            title="Supporting paragraphs among the evidence of fired questions, percent",
+            head=("method", "questions", "n", "searched again", "first round", "last round", "points [95 %]"),
+            rows=gains,
+        ),
+        Table(
+            name="follow-up-rounds",
+            title="Supporting paragraphs among the evidence after each round, percent",
+            head=("method", "round", "questions with it", "recall"),
+            rows=walked,
+        ),
+    ]
+
+
+def _gain(method: str, name: str, found: Mapping[str, Any]) -> Cells:
+    ends = (number(found["first"]), number(found["last"]))
+    return (method, name, str(found["n"]), str(found["searched"]), *ends, signed(found["difference"], found["ci95"]))
+
+
+def plots(figures: Figures) -> Sequence[Plot]:
+    """The recall after each round, a line a method."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        lines(axes, {name: [(one["round"], one["recall"]) for one in found["by_round"]] for name, found in curves})
+        axes.set_xticks(range(max(len(found["by_round"]) for _, found in curves)))
+        axes.set(xlabel="round", ylabel="supporting paragraphs in the evidence, %", ylim=(0, 103))
+        legend(axes)
+
+    curves = list(figures.items())
+    title = "What searching again finds, over fired questions"
+    return [Plot(name="follow-up", title=title, draw=draw)] if curves else []
+
+
+ANALYSIS = Analysis(
+    name="follow_up",
+    title="Follow-up retrieval",
+    about=(
+        "Over answered questions on which the loop fired and whose supporting paragraphs are known.",
+        "The share of these paragraphs that was among the evidence, packed or not, in the first and in the last round.",
+        "Intervals: 95 %, bootstrap over questions.",
+        "After each round: a question that has stopped keeps what it had.",
+        "A deficit stands for the questions whose last plan was about it.",
+    ),
+    measure=measure,
+    tables=tables,
+    plots=plots,
+    order=25,
+)

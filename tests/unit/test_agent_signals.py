@@ -1,0 +1,84 @@
+"""What the monitor measures on a draft beyond the comparison with the reference answer."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.agent.signals import coverage, overlap, short_answer_logprob
+from meta_agent_rag.llm.exchange import Reply
+from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION
+
+TEXTS = (f"The Salt Road\n{FILM_SENTENCE}", f"Mira Holt\n{BIRTH_SENTENCE}")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("Gatwick Airport", "gatwick airport.", 1.0),
+        ("Gatwick Airport", "Gatwick", 0.6667),
+        ("40 members", "members", 0.6667),
+        ("Oslo", "Rome", 0.0),
+        ("", "", 0.0),
+    ],
+)
+def test_overlap_is_the_f1_of_words(one: str, other: str, expected: float) -> None:
+    assert overlap(one, other) == expected
+    assert overlap(other, one) == expected
+
+
+@pytest.mark.parametrize(
+    ("quotes", "expected"),
+    [
+        ((), 0.0),
+        ((BIRTH_SENTENCE,), 0.25),  # born, of: director, salt, road, born
+        ((FILM_SENTENCE,), 0.5),
+        ((FILM_SENTENCE, BIRTH_SENTENCE), 0.75),
+        (("directed",), 0.5),  # its passage is titled The Salt Road
+        (("never said",), 0.0),
+    ],
+)
+def test_coverage_counts_the_questions_words_in_quotes_and_their_titles(
+    quotes: tuple[str, ...], expected: float
+) -> None:
+    assert coverage(QUESTION, quotes, TEXTS) == expected
+
+
+def test_coverage_of_function_words_alone_counts_them() -> None:
+    assert coverage("Who is it?", ("It is.",), ("Title\nIt is.",)) == pytest.approx(2 / 3, abs=1e-4)
+    assert coverage("???", ("It is.",), ("Title\nIt is.",)) == 0.0
+
+
+def reply(*tokens: tuple[str, float]) -> Reply:
+    return Reply(text="".join(token for token, _ in tokens), usage=None, tokens=tokens)
+
+
+def test_the_short_answers_own_tokens_count() -> None:
+    said = reply(
+        *[('{"answer": "Oslo", "short', -9.0), ('_answer": "', -9.0), ("Os", -0.5), ("lo", -1.5), ('"}', -9.0)]
+    )
+    assert short_answer_logprob(said, "Oslo") == -1.0
+
+
+def test_a_token_that_spells_more_than_the_answer_counts_too() -> None:
+    said = reply(('{"short_answer": "', -9.0), ("Os", -1.0), ('lo"}', -2.0))
+    assert short_answer_logprob(said, "Oslo") == -1.5
+
+
+def test_without_the_answers_tokens_all_count_and_without_tokens_none() -> None:
+    assert short_answer_logprob(reply(("{}", -2.0), (" ", -4.0)), "Oslo") == -3.0
+    assert short_answer_logprob(Reply(text="{}", usage=None), "Oslo") is None
+    assert short_answer_logprob(reply(("{}", -math.inf)), "Oslo") == -20.0
+
+
+@given(st.text(min_size=1, max_size=30), st.lists(st.integers(1, 5), max_size=40))
+def test_any_answer_is_found_however_it_is_cut_into_tokens(answer: str, cuts: list[int]) -> None:
+    text = json.dumps({"quotes": [answer], "short_answer": answer}, ensure_ascii=False)
+    tokens: list[tuple[str, float]] = []
+    for length in (*cuts, len(text)):
+        if text:
+            tokens.append((text[:length], -1.0))
+            text = text[length:]
+    assert short_answer_logprob(reply(*tokens), answer) == -1.0

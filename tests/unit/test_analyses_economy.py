@@ -1,0 +1,92 @@
+"""Calls, prefix cache and dollars of two questions, counted by hand."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from benchmarks.analyses.economy import ANALYSIS, apart, economy, following, newest_tariffs
+from meta_agent_rag.llm.tariffs import Tariff
+from tests.benchmark_rows import arm, failed, material, once, round_of, row
+
+TARIFFS = {
+    "flash": Tariff(models=("f",), cache_hit=Decimal("0.003"), cache_miss=Decimal("0.15"), completion=Decimal("0.60")),
+    "pro": Tariff(models=("p",), cache_hit=Decimal("0.022"), cache_miss=Decimal("0.66"), completion=Decimal("1.98")),
+}
+SHOWN: dict[str, list[str]] = {"packed_ids": ["a", "b"]}
+FROM_MEMORY: dict[str, list[str]] = {"packed_ids": []}
+
+
+def call(stage: str, tier: str, prompt: int | None, hit: int | None, completion: int | None, *, at: int = 0) -> Any:
+    return {"stage": stage, "tier": tier, "round": at, "prompt": prompt, "cache_hit": hit, "completion": completion}
+
+
+WRITE, REFERENCE = call("write", "flash", 1000, 0, 100), call("reference", "flash", 1200, 900, 50)
+EVALUATE = call("evaluate", "pro", 1400, 1000, 60)
+MEMORY = call("rewrite", "pro", 200, 64, 40, at=1)
+FIRED = row(
+    "fired",
+    [round_of(0, "a", 0.0, packing=SHOWN), round_of(1, "b", 1.0, packing=FROM_MEMORY)],
+    usage=[WRITE, REFERENCE, EVALUATE, MEMORY],
+)
+ONCE = row(
+    "once",
+    [round_of(0, "a", 1.0, packing=SHOWN)],
+    usage=[WRITE, call("reference", "flash", 1000, 800, 50)],
+)
+
+
+def test_means_a_question() -> None:
+    found = economy([FIRED, ONCE], TARIFFS)
+    assert (found["n"], found["calls"], found["prompt_tokens"], found["completion_tokens"]) == (2, 3.0, 2900.0, 200.0)
+    assert found["calls_by_tier"] == {"flash": 2.0, "pro": 1.0}
+
+
+def test_the_prefix_cache_after_the_first_call_without_the_answer_from_memory() -> None:
+    found = economy([FIRED, ONCE], TARIFFS)
+    assert found["recorded"]["prefix_share"] == (900 + 1000 + 800) / (1200 + 1400 + 1000)
+    # the critic is the first call to the pro tier
+    assert found["own_cache"]["prefix_share"] == pytest.approx((900 + 800) / 3600, abs=1e-4)
+
+
+def test_dollars_of_a_thousand_questions() -> None:
+    found = economy([FIRED, ONCE], TARIFFS)
+    flash = 1700 * 0.003 + 2500 * 0.15 + 300 * 0.60
+    assert found["recorded"]["usd"] == pytest.approx((flash + 1064 * 0.022 + 536 * 0.66 + 100 * 1.98) / 2000, abs=1e-4)
+    assert found["own_cache"]["usd"] == pytest.approx((flash + 64 * 0.022 + 1536 * 0.66 + 198) / 2000, abs=1e-4)
+
+
+def test_a_probe_is_no_first_call() -> None:
+    probed = row("p", FIRED["rounds"], usage=[call("probe", "pro", 150, 100, 9), WRITE, REFERENCE, EVALUATE])
+    assert following(probed, probed["usage"]) == [REFERENCE, EVALUATE]
+    assert [one["cache_hit"] for one in apart(probed)] == [0, 0, 900, 0]
+
+
+def test_a_call_for_a_round_that_was_never_finished_has_evidence() -> None:
+    cut = row("c", ONCE["rounds"], usage=[WRITE, call("rewrite", "pro", 500, 400, 1, at=1)])
+    assert len(following(cut, cut["usage"])) == 1
+
+
+def test_questions_without_known_tokens_are_left_out() -> None:
+    unreported = row("u", ONCE["rounds"], usage=[call("write", "flash", None, None, None)])
+    found = ANALYSIS.measure(material([arm("metarag")], [FIRED, ONCE, failed("x"), unreported], n=4))
+    assert found["metarag"]["n"] == 2
+    assert ANALYSIS.measure(material([arm("metarag")], [once("old", 1.0), unreported], n=2)) == {}
+
+
+def test_a_single_call_has_no_share() -> None:
+    single = row("s", ONCE["rounds"], usage=[WRITE])
+    assert economy([single], TARIFFS)["recorded"]["prefix_share"] is None
+
+
+def test_the_newest_tariffs_are_those_in_force_last() -> None:
+    found = newest_tariffs()
+    assert sorted(found) == ["flash", "pro"]
+    assert all(tariff.until is None for tariff in found.values())
+
+
+def test_a_row_a_method() -> None:
+    (table,) = ANALYSIS.tables(ANALYSIS.measure(material([arm("metarag")], [FIRED, ONCE], n=2)))
+    assert table.rows[0][:7] == ("metarag", "2", "3.00", "2900", "200", "75.0", "47.2")
+    assert len(table.rows[0]) == len(table.head)
+    assert ANALYSIS.tables({}) == []
