@@ -162,13 +162,10 @@ def _check_recordable(config: RunConfig) -> None:
 
 
 def _check_calibration(config: RunConfig, questions: Sequence[Question]) -> None:
-    """Refuse a fitted monitor on the questions that it was fitted on: its figures would flatter it.
-
-    Where that is the packaged one, the rows say so instead: a first run of the shared questions must not fail.
-    """
+    """Refuse a fitted monitor on the questions that it was fitted on: its figures would flatter it."""
     for arm in config.arms:
         settings = arm_settings(arm, config.settings)
-        if settings.monitor_policy == "calibrated" and settings.monitor_calibration is not None:
+        if settings.monitor_policy == "calibrated":
             refuse_fitted_questions(
                 calibration_in_force(settings), config.dataset, [(question.id, question.text) for question in questions]
             )

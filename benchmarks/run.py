@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from meta_agent_rag.agent.calibration import calibration_in_force, was_fitted_on
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.errors import CostLimitError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
@@ -33,7 +32,6 @@ from .run_folder import RunFolder
 from .samples import failed_row, sample_row
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")
-FITTED = "the packaged monitor was fitted on this question; measure on others"
 _AT_ONCE = 8
 _AT_ONCE_EMBEDDED = 2
 
@@ -104,14 +102,7 @@ class _Run:
         if answer.stop_reason == CostLimitError.stop_reason:
             # with more money it would have gone on: no finished question, to be asked again
             raise CostLimitError("The cost limit is reached; raise it to go on.")
-        return replace(answer, notes=(*answer.notes, *self._fitted(question, arm, engine)))
-
-    def _fitted(self, question: Question, arm: Arm, engine: Engine) -> tuple[str, ...]:
-        """What a reader must know where the packaged monitor has seen the question before."""
-        if not arm.method.loop or engine.settings.monitor_policy != "calibrated":
-            return ()
-        known = was_fitted_on(calibration_in_force(engine.settings), self.config.dataset, question.id, question.text)
-        return (FITTED,) if known else ()
+        return answer
 
     def _task(self, question: Question, arm: Arm, engine: Engine) -> Task:
         evidence = supplied(question, "supporting" if "retrieval" in arm.oracles else self.config.mode)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.methods import Task, discover_methods
-from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
 from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import EVIDENCE, QUESTION, Run, passage, settings_in
 

@@ -164,6 +164,7 @@ def test_the_policy_is_named_by_a_setting(tmp_path: Path) -> None:
 async def test_what_the_policy_lacks_is_said_before_any_call(tmp_path: Path) -> None:
     path, model = written(tmp_path, file_content()), ScriptedModel({})
     for assignments, message in (
+        (["MONITOR_POLICY=calibrated"], "name it in MONITOR_CALIBRATION"),
         (["MONITOR_POLICY=calibrated", "MONITOR_CALIBRATION=gone.yaml"], "'gone.yaml' cannot be read"),
         (
             ["MONITOR_POLICY=calibrated", f"MONITOR_CALIBRATION={path}", "MONITOR_ENCODER=hash-64"],

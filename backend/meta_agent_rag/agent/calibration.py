@@ -21,7 +21,6 @@ from ..settings import Settings, UnitFloat
 from .state import Signals
 
 VERSION = 3
-PACKAGED = Path(__file__).with_name("calibration.yaml")
 _ANEW = "fit one with `python -m benchmarks.calibrate`"
 
 
@@ -124,12 +123,14 @@ def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
 
 
 def calibration_in_force(settings: Settings) -> Calibration:
-    """The calibration that MONITOR_CALIBRATION names, else the packaged one.
+    """The calibration that MONITOR_CALIBRATION names.
 
-    Raises `SettingsError` where the file is missing, malformed or of another version, and where it was
-    fitted with another encoder than MONITOR_ENCODER.
+    Raises `SettingsError` where it names none, where the file is missing, malformed or of another
+    version, and where it was fitted with another encoder than MONITOR_ENCODER.
     """
-    path = settings.monitor_calibration or PACKAGED
+    path = settings.monitor_calibration
+    if path is None:
+        raise SettingsError(f"MONITOR_POLICY='calibrated' needs a file: name it in MONITOR_CALIBRATION, or {_ANEW}.")
     found = read_calibration(path)
     if found.encoder != settings.monitor_encoder:
         raise SettingsError(
