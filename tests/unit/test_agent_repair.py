@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.agent.remediate import unasked
+from meta_agent_rag.agent.remediate import restates, still_open, unasked
+from meta_agent_rag.agent.state import Draft, Packing, Round
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.guardrails import Dropped
 from tests.loop import (
@@ -46,6 +47,20 @@ async def test_the_short_answer_of_a_memory_draft_sees_no_evidence(tmp_path: Pat
     assert FILM_SENTENCE not in run.prompt("short_answer", 1)
 
 
+async def test_a_memory_draft_keeps_what_the_passages_were_found_to_say(tmp_path: Path) -> None:
+    first = draft("Paris", quotes=[FILM_SENTENCE, "She was never near Oslo."])
+    run = await ask(tmp_path, {**WRONG, "write": first, "evaluate": critique("internal_only")})
+    prompt = run.prompt("rewrite")
+    assert f"{phrase('known_facts')} {FILM_SENTENCE}" in prompt
+    assert "She was never near Oslo." not in prompt.partition("Output format:")[0].partition("Facts")[2]
+    assert BIRTH_SENTENCE not in prompt
+
+
+async def test_other_repairs_are_told_no_facts(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "write": draft("Paris", quotes=[FILM_SENTENCE])})
+    assert phrase("known_facts") not in run.prompt("rewrite")
+
+
 async def test_external_only_answers_from_the_evidence_alone(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "evaluate": critique("external_only")})
     prompt = run.prompt("rewrite")
@@ -59,8 +74,9 @@ async def test_reasoning_error_gets_the_critics_suggestion(tmp_path: Path) -> No
     run = await ask(tmp_path, WRONG)
     prompt = run.prompt("rewrite")
     assert "Read the second passage." in prompt
-    assert "step by step" in prompt
+    assert "hop by hop" in prompt
     assert "She was born in Paris [2]." in prompt, "the draft to mend"
+    assert "Mira Holt directed it. (short answer: Oslo)" in prompt, "the other attempt"
     assert phrase("mode_evidence_and_memory") in prompt
 
 
@@ -107,9 +123,10 @@ async def test_no_query_is_asked_twice(tmp_path: Path) -> None:
     ]
     rewrites = [draft("Rome"), draft("Lyon"), draft("Oslo")]
     run = await ask(tmp_path, {**WRONG, "evaluate": critiques, "rewrite": rewrites}, retriever=retriever)
-    assert retriever.queries == [QUESTION, MISSING, "where Mira Holt grew up"]
-    plans = [round_.plan for round_ in run.answer.rounds]
-    assert [plan.queries if plan else None for plan in plans] == [None, (MISSING,), ("where Mira Holt grew up",), ()]
+    helped = ("Lyon director salt road born", "Oslo director salt road born")
+    assert retriever.queries == [QUESTION, MISSING, "where Mira Holt grew up", *helped]
+    plans = [round_.plan.queries if round_.plan else None for round_ in run.answer.rounds]
+    assert plans == [None, (MISSING,), ("where Mira Holt grew up",), helped]
 
 
 async def test_a_critic_without_queries_is_helped_out(tmp_path: Path) -> None:
@@ -117,8 +134,7 @@ async def test_a_critic_without_queries_is_helped_out(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "evaluate": critique("insufficient_knowledge")}, retriever=retriever)
     first, *helped = retriever.queries
     assert first == QUESTION
-    assert all(query.startswith(f"{QUESTION} ") for query in helped)
-    assert "Paris" in helped[0]
+    assert helped == ["Paris director salt road born", "Oslo director salt road born"]
     assert run.answer.rounds[1].plan is not None
     assert run.answer.rounds[1].plan.queries == tuple(helped)
 
@@ -130,6 +146,32 @@ async def test_blank_queries_are_no_queries(tmp_path: Path) -> None:
     assert retriever.queries == [QUESTION, MISSING]
     assert run.answer.rounds[0].diagnosis is not None
     assert run.answer.rounds[0].diagnosis.source == "critic"
+
+
+@pytest.mark.parametrize(
+    ("query", "again"), [("director of Salt Road, born where?", True), ("Mira Holt birthplace", False)]
+)
+def test_a_query_that_only_restates_the_question_is_none(query: str, again: bool) -> None:
+    assert restates(query, QUESTION) is again
+
+
+def test_what_is_still_open_is_what_no_quote_holds() -> None:
+    written = Draft(answer="", short_answer="Mira Holt", quotes=(FILM_SENTENCE,))
+    last = Round(index=0, draft=written, packing=Packing(), evidence_ids=())
+    assert still_open(QUESTION, last) == "director born"
+
+
+async def test_of_much_supplied_evidence_the_best_is_shown_and_the_rest_searched(tmp_path: Path) -> None:
+    towns = tuple(passage(f"town{place}", f"Town {place} lies on a river.") for place in range(6))
+    supplied = (*towns, BIRTH, FILM)
+    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=["town 3 river"])}
+    run = await ask(tmp_path, script, "RETRIEVAL_TOP_K=2", evidence=supplied)
+    first, second = run.answer.rounds
+    assert set(first.evidence_ids) == {"film", "birth"}
+    assert second.evidence_ids[:2] == first.evidence_ids
+    assert "town3" in second.evidence_ids[2:]
+    whole = await ask(tmp_path, script, "RETRIEVAL_TOP_K=2", "SUPPLIED_EVIDENCE=whole", evidence=supplied)
+    assert [round_.evidence_ids for round_ in whole.answer.rounds] == [tuple(one.id for one in supplied)] * 2
 
 
 async def test_supplied_evidence_is_not_added_to(tmp_path: Path) -> None:

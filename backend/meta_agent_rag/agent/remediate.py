@@ -26,7 +26,7 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
     update: dict[str, object] = {}
     queries: tuple[str, ...] = ()
     if deficit.retrieves and context.retriever is not None:
-        queries = unasked(_wanted(state["question"], last), state.get("queries", ()))
+        queries = _queries(state["question"], last, state.get("queries", ()))
     if queries and context.retriever is not None:
         known = frozenset(found.passage.id for found in state.get("evidence", ()))
         retrieval = await context.retriever.retrieve(queries, k=context.settings.retrieval_top_k, exclude=known)
@@ -44,11 +44,11 @@ def _plan(deficit: Deficit, diagnosis: Diagnosis, queries: tuple[str, ...]) -> P
     )
 
 
-def _wanted(question: str, last: Round) -> Sequence[str]:
-    """The critic's queries; where it only restated the question, the entities reached with what is still open."""
+def _queries(question: str, last: Round, asked: Sequence[str]) -> tuple[str, ...]:
+    """The critic's new queries; where it only repeated what was asked, the entities reached with what is still open."""
     suggested = last.diagnosis.suggested_queries if last.diagnosis is not None else ()
-    own = [query for query in suggested if not restates(query, question)]
-    return own or [f"{entity} {still_open(question, last)}".strip() for entity in _reached(last)]
+    new = unasked([query for query in suggested if not restates(query, question)], asked)
+    return new or unasked([f"{entity} {still_open(question, last)}".strip() for entity in _reached(last)], asked)
 
 
 def _reached(last: Round) -> list[str]:
