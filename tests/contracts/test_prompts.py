@@ -17,7 +17,7 @@ from meta_agent_rag.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("backend/meta_agent_rag", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
-PLACES = {"prompt": 0, "phrase": 0, "messages": 1, "ainvoke": 0}
+PLACES = {"prompt": 0, "phrase": 0, "messages": 1, "ainvoke": 0, "aparse": 0}
 """Functions that take the name of a prompt, a phrase or a stage, and where."""
 
 
@@ -36,20 +36,24 @@ def literals(function: str) -> set[str]:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         given = node.args[PLACES[function]]
         if called == function:
-            parts = [given.body, given.orelse] if isinstance(given, ast.IfExp) else [given]
-            names |= {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+            names |= texts(given)
     return names
+
+
+def texts(given: ast.expr) -> set[str]:
+    """A literal text, or both of a conditional expression."""
+    parts = [given.body, given.orelse] if isinstance(given, ast.IfExp) else [given]
+    return {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
 
 
 def stages_assigned() -> set[str]:
     """The names that code assigns to a variable `stage`."""
     return {
-        node.value.value
+        text
         for node in nodes()
         if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
         and any(isinstance(target, ast.Name) and target.id == "stage" for target in node.targets)
+        for text in texts(node.value)
     }
 
 
@@ -92,7 +96,7 @@ def test_every_phrase_that_code_asks_for_exists() -> None:
 
 
 def test_every_stage_that_code_asks_for_exists() -> None:
-    asked = literals("ainvoke") | stages_assigned()
+    asked = literals("ainvoke") | literals("aparse") | stages_assigned()
     assert {"write", "rewrite", "reference", "evaluate", "short_answer", "baseline"} <= asked
     for name in asked:
         assert stage(name, Settings.load()).max_tokens > 0
