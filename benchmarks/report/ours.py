@@ -19,7 +19,7 @@ def protocol(config: RunConfig, *, n: int, pooled: int) -> Protocol:
     return Protocol(
         dataset=config.dataset,
         split=_split(config),
-        evidence=f"the corpus {config.corpus}" if config.corpus else _EVIDENCE[config.mode],
+        evidence=f"the corpus {config.corpus}" if config.corpus else _evidence(config),
         sample=f"rows {config.limit}" if config.limit else f"{n} drawn" if drawn else f"{n} named by id",
         seed=config.seed if drawn else None,
         n=n,
@@ -29,6 +29,11 @@ def protocol(config: RunConfig, *, n: int, pooled: int) -> Protocol:
         rounds=config.settings.max_metacognitive_rounds,
         pooled_questions=pooled if config.mode == "open_domain" and not config.corpus else None,
     )
+
+
+def _evidence(config: RunConfig) -> str:
+    searched = config.mode == "gold" and config.settings.supplied_evidence == "ranked"
+    return "searched_context" if searched else _EVIDENCE[config.mode]
 
 
 def _split(config: RunConfig) -> str:
