@@ -24,9 +24,10 @@ from .budget import Budget
 from .cache import ResponseCache, request_key
 from .exchange import Message, Reply, Request, Sampling, Transport
 from .ledger import Ledger, LedgerRow, usage_fields
-from .providers import EMBEDDED, Choice, providers
+from .pricing import priced_model
+from .providers import EMBEDDED, Choice
 from .structured import MalformedReplyError, parse_reply, without_thinking
-from .tariffs import ANY_PROVIDER, highest_price, million_token_prices, price
+from .tariffs import highest_price, price
 from .tiers import Stage, check_stage_tiers, stage
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
@@ -345,15 +346,18 @@ class ModelSession:
     def _cost(self, reply: Reply, call: _Call) -> Any:
         if reply.usage is None:
             return None
-        model, prices = priced_model(self.owner, call.row.tier)
+        model, prices = self._priced(call.row.tier)
         return price(reply.usage, model=model, prices=prices, at=call.row.at)
 
     def _highest(self, request: Request, tier: Tier) -> Decimal | None:
         if self.owner.budget.limit_usd is None:
             return None
         prompt_tokens = sum(len(message.content.encode()) for message in request.messages) // _BYTES_PER_TOKEN + 64
-        model, prices = priced_model(self.owner, tier)
+        model, prices = self._priced(tier)
         return highest_price(prompt_tokens, request.max_tokens, model=model, prices=prices, at=self.owner.clock())
+
+    def _priced(self, tier: Tier) -> tuple[str, str | None]:
+        return priced_model(self.owner.settings, self.owner.choice, tier, at=self.owner.clock())
 
     def _seconds_left(self) -> float:
         limit = self.owner.settings.llm_timeout_seconds or float(self.owner.choice.provider.seconds)
@@ -371,20 +375,6 @@ class ModelSession:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
         return RefusedError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
-
-
-def priced_model(owner: LanguageModel, tier: Tier) -> tuple[str, str | None]:
-    """The model whose prices count, and its provider's name in genai-prices; PRICE_AS replaces both."""
-    provider = owner.choice.provider
-    wanted = owner.settings.price_as
-    if wanted:
-        other = providers().get(wanted)
-        if other is not None and (model := other.default_model(tier)):
-            return model, other.prices
-        lists = (provider.prices, *(known.prices for known in providers().values()), ANY_PROVIDER)
-        at = owner.clock()
-        return wanted, next((prices for prices in lists if prices and million_token_prices(wanted, prices, at)), None)
-    return owner.choice.models[tier], provider.prices
 
 
 def _first_given(own: float | None, otherwise: float) -> float:
