@@ -245,7 +245,7 @@ def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path, words: list[str
         folder = write_run(tmp_path / "RESULTS" / name, telling(60, prefix=name))
         amend(folder, part, value)
     assert calibrating("one", "--out", "fitted.yaml").exit_code == 0
-    assert yaml.safe_load((tmp_path / "fitted.yaml").read_text())["version"] == 2
+    assert yaml.safe_load((tmp_path / "fitted.yaml").read_text())["version"] == 3
     done = calibrating(*words)
     assert done.exit_code == 2, done.output
     assert message in done.stderr

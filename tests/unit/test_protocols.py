@@ -62,7 +62,7 @@ def test_the_protocol_of_a_run(tmp_path: Path) -> None:
     assert found.aspects() == {
         "data set": "hotpotqa",
         "split": "validation",
-        "evidence": "the paragraphs supplied with each question",
+        "evidence": "the paragraphs supplied with each question, searched",
         "questions": "10",
         "sample": "10 drawn, seed 7",
         "scorer": "HotpotQA's official script",
