@@ -189,19 +189,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def was_fitted_on(calibration: Calibration, dataset: str, question_id: str, text: str) -> bool:
-    """Did the fit see this question? Its id or its text gives it away."""
-    fitted = calibration.fitted_on
-    return question_fingerprint(dataset, question_id) in fitted.questions or text_fingerprint(text) in fitted.texts
-
-
 def refuse_fitted_questions(calibration: Calibration, dataset: str, questions: Iterable[tuple[str, str]]) -> None:
     """Raise `InputError` where the calibration was fitted on any of these questions: it would praise itself.
 
     `questions` are pairs of id and text; either gives a question away.
     """
+    ids, texts = set(calibration.fitted_on.questions), set(calibration.fitted_on.texts)
     asked = set(questions)
-    known = [id_ for id_, text in asked if was_fitted_on(calibration, dataset, id_, text)]
+    known = [id_ for id_, text in asked if question_fingerprint(dataset, id_) in ids or text_fingerprint(text) in texts]
     if known:
         raise InputError(
             f"The calibration was fitted on {len(known)} of these {len(asked)} questions of {dataset!r}, by their id "

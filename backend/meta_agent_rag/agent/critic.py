@@ -5,7 +5,7 @@ import json
 from ..errors import AuthenticationError, BalanceError, ModelError
 from ..prompts import phrase
 from .context import Context
-from .messages import concluded, messages
+from .messages import concluded, drafted, messages
 from .packing import Packed
 from .replies import critique_schema
 from .state import NO_DEFICIT, Diagnosis, Round, Signals
@@ -22,7 +22,7 @@ async def evaluate(context: Context, question: str, judged: Round, packed: Packe
         "evaluate",
         question,
         packed,
-        draft=f"{draft.answer} (short answer: {draft.short_answer})",
+        draft=drafted(draft),
         reference=concluded(judged.reference),
         quotes="; ".join(draft.quotes) or phrase("nothing_quoted"),
         deficits="\n".join(f"- {_described(deficit.name, deficit.when, deficit.examples)}" for deficit in deficits),

@@ -8,7 +8,7 @@ from ..llm.exchange import Message
 from ..prompts import phrase, prompt
 from ..settings import Settings
 from .packing import Packed
-from .state import Reference
+from .state import Draft, Reference
 
 
 def messages(
@@ -24,6 +24,11 @@ def messages(
         Message(role="system", content=prompt("system", folder).text()),
         Message(role="user", content=f"{shown}\n\n{prompt(name, folder).text(question=question, **values)}"),
     )
+
+
+def drafted(draft: Draft) -> str:
+    """A draft as critic and writer see it."""
+    return f"{draft.answer} (short answer: {draft.short_answer})"
 
 
 def concluded(reference: Reference | None) -> str:

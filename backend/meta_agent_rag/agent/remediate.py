@@ -10,11 +10,10 @@ from ..retrieval.names import spaced, words
 from ..retrieval.stores.words import stop_words
 from .context import Context
 from .deficits import Deficit
-from .state import Diagnosis, Plan, Round, State, Update
+from .state import VERDICTS, Diagnosis, Plan, Round, State, Update
 
 _RESTATED = 0.7
 """Jaccard similarity of query and question from which a search would only find again what the question found."""
-_VERDICTS = ("yes", "no")
 
 
 async def remediate(state: State, runtime: Runtime[Context]) -> Update:
@@ -56,7 +55,7 @@ def _reached(last: Round) -> list[str]:
     reached = [] if last.draft.abstained else [last.draft.short_answer]
     if last.reference is not None and not is_abstention(last.reference.short_answer):
         reached.append(last.reference.short_answer)
-    return [answer for answer in dict.fromkeys(reached) if normalised(answer) not in _VERDICTS]
+    return [answer for answer in dict.fromkeys(reached) if normalised(answer) not in VERDICTS]
 
 
 def still_open(question: str, last: Round) -> str:

@@ -9,13 +9,11 @@ from ..grounding.abstention import is_abstention
 from ..grounding.normalise import normalised
 from ..grounding.quotes import is_verbatim, verbatim_share
 from ..llm.exchange import Reply, Sampling
-from ..retrieval.names import spaced, words
-from ..retrieval.stores.words import stop_words
+from ..retrieval.names import content_words, spaced
 from .context import Context
 from .packing import Packed
-from .state import Draft, Reference, Signals
+from .state import VERDICTS, Draft, Reference, Signals
 
-_VERDICTS = ("yes", "no")
 _SHORT_ANSWER = '"short_answer"'
 
 
@@ -64,15 +62,14 @@ def coverage(question: str, quotes: Sequence[str], texts: Sequence[str]) -> floa
     """
     titles = [text.partition("\n")[0] for text in texts if any(is_verbatim(quote, [text]) for quote in quotes)]
     held = spaced(" ".join((*quotes, *titles)))
-    asked = list(dict.fromkeys(words(question)))
-    content = [word for word in asked if word not in stop_words()] or asked
+    content = content_words(question)
     return round(sum(f" {word} " in held for word in content) / len(content), 4) if content else 0.0
 
 
 def _quoted(draft: Draft, quotes: Sequence[str]) -> bool | None:
     """Does the short answer stand in a verbatim quote? `None` where it could not: a verdict, or no quotes."""
     short = normalised(draft.short_answer)
-    if not draft.quotes or draft.abstained or short in _VERDICTS:
+    if not draft.quotes or draft.abstained or short in VERDICTS:
         return None
     return any(f" {short} " in f" {normalised(quote)} " for quote in quotes)
 

@@ -11,6 +11,8 @@ from ..retrieval.passage import Found
 AnswerMode = Literal["evidence", "memory", "evidence_and_memory"]
 NO_DEFICIT = "none"
 NOT_IN_EVIDENCE = "not_in_evidence"
+VERDICTS = ("yes", "no")
+"""Short answers that no passage holds as such."""
 
 
 @dataclass(frozen=True, kw_only=True)

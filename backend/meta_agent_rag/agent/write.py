@@ -10,7 +10,7 @@ from ..grounding.quotes import is_verbatim
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
-from .messages import concluded, messages
+from .messages import concluded, drafted, messages
 from .packing import Packed, pack
 from .replies import DraftReply, RewriteReply, ShortAnswerReply
 from .signals import short_answer_logprob, with_logprobs
@@ -88,10 +88,9 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
 
 def _to_repair(state: State, plan: Plan, mode: AnswerMode) -> dict[str, str]:
     """What a later draft is told; one from memory keeps the facts that were found in the passages."""
-    before = state["draft"]
     facts = verified_quotes(state.get("rounds", ()), state.get("evidence", ())) if mode == "memory" else ()
     return {
-        "draft": f"{before.answer} (short answer: {before.short_answer})",
+        "draft": drafted(state["draft"]),
         "reference": concluded(state["rounds"][-1].reference),
         "directive": plan.directive,
         "suggestion": plan.suggestion or phrase("no_suggestion"),

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 from .catalogue import Named
 from .corpus import Corpus
-from .names import plain, spaced, unqualified, words
+from .names import content_words, plain, spaced, unqualified
 from .passage import Found, Passage
-from .stores.words import stop_words
 from .vectors import FloatVector
 
 SEEDS = 10
@@ -119,9 +118,7 @@ class _Coverage:
     """Which of the question's content words a passage has; function words count where there are no others."""
 
     def __init__(self, query: str, passages: Mapping[str, Passage]) -> None:
-        every = dict.fromkeys(words(query))
-        content = [word for word in every if word not in stop_words()] or list(every)
-        self._bits = [(f" {word} ", 1 << place) for place, word in enumerate(content)]
+        self._bits = [(f" {word} ", 1 << place) for place, word in enumerate(content_words(query))]
         self._passages = passages
         self._covered: dict[str, int] = {}
 

@@ -46,6 +46,16 @@ def spaced(text: str) -> str:
     return f" {_spaced(_folded(text))} "
 
 
+def content_words(text: str) -> list[str]:
+    """The distinct words of a text without function words; where it has no others, these.
+
+    >>> content_words("Where was the director of The Salt Road born?")
+    ['director', 'salt', 'road', 'born']
+    """
+    every = list(dict.fromkeys(words(text)))
+    return [word for word in every if word not in stop_words()] or every
+
+
 def name_keys(title: str) -> tuple[NameKey, ...]:
     """The keys of a title: as it stands, and without a qualifier in brackets at its end.
 

@@ -10,9 +10,8 @@ from .fusion import best_of
 from .guardrails import screen
 from .hybrid import Retrieval
 from .links import Link, Neighbourhood, ranked
-from .names import Names, name_keys, spaced, words
+from .names import Names, content_words, name_keys, spaced
 from .passage import Found, Passage
-from .stores.words import stop_words
 from .vectors import FloatVector
 
 _RRF_K = 60
@@ -64,10 +63,8 @@ class SuppliedRetriever:
 
     def _weights(self, query: str) -> dict[str, float]:
         """Each content word of the query, between blanks, with the logarithm of its inverse document frequency."""
-        every = dict.fromkeys(words(query))
-        content = [word for word in every if word not in stop_words()] or list(every)
         texts = [spaced(one.searchable()) for one in self.passages]
-        holding = {f" {word} ": sum(f" {word} " in text for text in texts) for word in content}
+        holding = {f" {word} ": sum(f" {word} " in text for text in texts) for word in content_words(query)}
         return {word: math.log(1.0 + len(texts) / (1.0 + count)) for word, count in holding.items()}
 
 
