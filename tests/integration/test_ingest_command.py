@@ -139,7 +139,7 @@ def test_copy_knows_its_places_and_needs_addresses(docs: Path) -> None:
 
 def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
     (docs / "long.jsonl").write_bytes(
-        rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 15} for number in range(20_000)))
+        rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(10_000)))
     )
     command = [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", str(docs), "--corpus", "notes"]
     command += ["--set", "ENCODER=hash-64"]
@@ -147,14 +147,14 @@ def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
     catalogue = docs.parent / "data" / "corpora" / "notes"
     while not catalogue.exists() and running.poll() is None:
         time.sleep(0.05)
-    time.sleep(0.1)
+    time.sleep(0.3)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=120)
     assert running.returncode == 130, said
     assert said == "Stopped. What was finished is kept; the same command goes on from there.\n"
     again = marag("ingest", str(docs), "--corpus", "notes", "--json")
     assert again.exit_code == 0, again.output
-    assert json.loads(marag("corpora", "list", "--json").stdout)[0]["passages"] == 20_003
+    assert json.loads(marag("corpora", "list", "--json").stdout)[0]["passages"] == 10_003
 
 
 def test_an_empty_path_is_not_this_folder(docs: Path) -> None:

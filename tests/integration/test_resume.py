@@ -82,7 +82,7 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
         while len(server.bodies) < 2:
             assert child.poll() is None
         child.terminate()
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=10)
     assert child.returncode == 130
     assert "Go on with: --resume" in said
     rows = read_ledger(only_run(tmp_path) / "calls.jsonl")
