@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from meta_agent_rag.agent.engine import Answer
-from meta_agent_rag.agent.packing import sentences
 from meta_agent_rag.grounding.normalise import as_quoted
+from meta_agent_rag.grounding.sentences import sentences
 from meta_agent_rag.retrieval.passage import Passage
 
 from .datasets import Question

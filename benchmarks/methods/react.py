@@ -15,9 +15,10 @@ from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.messages import messages
-from meta_agent_rag.agent.packing import Packed, sentences
+from meta_agent_rag.agent.packing import Packed
 from meta_agent_rag.agent.replies import ReplyModel
 from meta_agent_rag.grounding.normalise import normalised
+from meta_agent_rag.grounding.sentences import sentences
 from meta_agent_rag.prompts import phrase
 
 from .inquiry import Inquiry

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from ..grounding.sentences import sentences
 from ..prompts.tokens import estimate_tokens
 from ..retrieval.passage import Found, Passage
 from .state import Packing
@@ -62,19 +63,6 @@ def _that_fits(passage: Passage, number: int, budget: int) -> str:
             break
         kept = longer
     return kept.rstrip()
-
-
-def sentences(text: str) -> list[str]:
-    """Sentences of a text with the white space that follows them, so that joining gives the text back."""
-    import pysbd
-
-    pieces: list[str] = []
-    for paragraph in text.splitlines(keepends=True):
-        spans = pysbd.Segmenter(language="en", clean=False, char_span=True).segment(paragraph)
-        starts = [span.start for span in spans] or [0]
-        starts[0] = 0
-        pieces += [paragraph[start:end] for start, end in zip(starts, [*starts[1:], len(paragraph)], strict=True)]
-    return pieces
 
 
 def _block(passage: Passage, number: int, text: str) -> str:

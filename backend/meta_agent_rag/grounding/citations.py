@@ -1,0 +1,128 @@
+"""Turns the writer's marks into citations that resolve to a place in a document."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..retrieval.passage import Found, Passage
+from .citation import Citation, Scores
+from .claims import Claim, claims
+from .excerpts import excerpt
+from .excision import without
+from .marks import Mark, marks
+from .matching import best_window, content_words
+from .quotes import place
+from .styles import Style
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cited:
+    """An answer with its citations written out.
+
+    `citations` are those shown, each once, in the order of the text. `removed` counts the numbers that
+    stood for no passage of the prompt and were taken out.
+    """
+
+    text: str
+    citations: tuple[Citation, ...]
+    removed: int
+
+
+def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: Style) -> Cited:
+    """Write each mark of the answer in a style, and take out those that stand for nothing.
+
+    `passages` are those of the writer's prompt, the first of which is number 1; `quotes` what the writer copied
+    from them. What is a mark, and what is text that stays, is said in `marks`. A mark that is taken out
+    takes the blank before it along, and parentheses that hold nothing else.
+    """
+    texts = [found.passage.searchable() for found in passages]
+    by_mark = _claims_of_marks(answer, texts)
+    written: list[tuple[Mark, str]] = []
+    citations: list[Citation] = []
+    for mark, claim in by_mark.items():
+        own = [_citation(passages[number - 1], claim, quotes) for number in mark.numbers if _known(number, passages)]
+        citations.extend(own)
+        written.append((mark, " ".join(dict.fromkeys(style.written(citation) for citation in own))))
+    return Cited(
+        text=_replaced(answer, written),
+        citations=tuple(dict.fromkeys(citations)),
+        removed=sum(not _known(number, passages) for mark in by_mark for number in mark.numbers),
+    )
+
+
+def _known(number: int, passages: Sequence[Found]) -> bool:
+    return 1 <= number <= len(passages)
+
+
+def _claims_of_marks(answer: str, texts: Sequence[str]) -> Mapping[Mark, str]:
+    """Every mark in its order, with the text of the claim that it stands in."""
+    found = marks(answer, texts)
+    stated: list[Claim] = list(claims(answer, texts)) if found else []
+    by_mark = dict.fromkeys(found, "")
+    current = 0
+    for mark in found:
+        while current < len(stated) and stated[current].span[1] <= mark.start:
+            current += 1
+        if current < len(stated) and stated[current].span[0] <= mark.start:
+            by_mark[mark] = stated[current].text
+    return by_mark
+
+
+def _replaced(answer: str, written: Sequence[tuple[Mark, str]]) -> str:
+    """The answer with texts in place of marks; a mark without a text is cut out afterwards, with its blanks."""
+    pieces: list[str] = []
+    cuts: list[tuple[int, int]] = []
+    position, length = 0, 0
+    for mark, text in written:
+        start, end = (mark.start, mark.end) if text else _with_parentheses(answer, mark)
+        pieces += [answer[position:start], text or answer[start:end]]
+        length += start - position
+        if not text:
+            cuts.append((length, length + end - start))
+        length += len(pieces[-1])
+        position = end
+    return without("".join([*pieces, answer[position:]]), cuts)
+
+
+def _with_parentheses(answer: str, mark: Mark) -> tuple[int, int]:
+    enclosed = answer[mark.start - 1 : mark.start] == "(" and answer[mark.end : mark.end + 1] == ")"
+    return (mark.start - 1, mark.end + 1) if enclosed else (mark.start, mark.end)
+
+
+def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
+    passage = found.passage
+    start, end, quoted = _stretch(passage.text, claim, quotes)
+    first, last = excerpt(passage.text, start, end)
+    return Citation(
+        doc_id=passage.doc_id,
+        passage_id=passage.id,
+        title=passage.title,
+        page=passage.start_page,
+        last_page=passage.end_page,
+        section=passage.section,
+        span=_within_document(passage, start, end) if quoted else passage.span,
+        snippet=passage.text[first:last],
+        scores=Scores(score=found.score, dense=found.dense, lexical=found.lexical),
+    )
+
+
+def _stretch(text: str, claim: str, quotes: Sequence[str]) -> tuple[int, int, bool]:
+    """What the claim rests on in a passage, and whether it was quoted.
+
+    The quote that shares most words with the claim; the best sentences where no quote shares any.
+    """
+    wanted = content_words(claim)
+    window = best_window(wanted, text)
+    places = [found for quote in quotes if (found := place(quote, text))]
+    shared = [len(wanted & content_words(text[start:end])) for start, end in places]
+    best = max(shared, default=0)
+    if places and (best or not window.held):
+        return (*places[shared.index(best)], True)
+    return window.start, window.end, False
+
+
+def _within_document(passage: Passage, start: int, end: int) -> tuple[int, int] | None:
+    if passage.span is None:
+        return None
+    first, last = passage.span
+    # only where the text is the document's own can places in it be told
+    return (first + start, first + end) if last - first == len(passage.text) else passage.span

@@ -1,0 +1,103 @@
+"""Finds the marks by which a writer cites: `[1]`, `[1, 3]`, `[1][3]`, `[2-4]`.
+
+A bracket of numbers is a mark where it stands after a blank, a punctuation mark or nothing. Directly after a
+word (`Oslo[1].`) it is one only at the end of a clause, so that `array[3]` within a sentence is none. No mark
+either is a bracket
+
+- whose numbers all read as years (1000 to 2199), as in "in [1912]";
+- that goes on as a link, `[1](...)`, or as a word in small letters, `[2]fold`;
+- that the evidence itself has after the same words, as the footnote of a sentence that was copied.
+
+What is doubtful stays as it is: a reader can disregard a bracket, and
+cannot know of a word that was taken out.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .normalise import as_quoted
+
+_NUMBER = "[0-9]{1,9}"
+_YEAR = "(?:1[0-9]{3}|2[01][0-9]{2})"
+
+
+def _bracket(number: str) -> str:
+    return rf"[\[\u3010][ ]?{number}(?:[ ]?(?:[,;]|[-\u2013])[ ]?{number})*[ ]?[\]\u3011]"
+
+
+_BRACKET = rf"(?!{_bracket(_YEAR)}){_bracket(_NUMBER)}"
+_ONE = re.compile(_BRACKET)
+_RUN = re.compile(rf"{_BRACKET}(?:[^\S\n]{{0,3}}{_BRACKET})*")
+_PART = re.compile(rf"({_NUMBER})(?:[ ]?[-\u2013][ ]?({_NUMBER}))?")
+_CLAUSE_END = re.compile(r"[^\S\n]*(?:$|\n)|[.,;:!?)\"'\u2019\u201d\u2026]")
+_WORDS_BEFORE = re.compile(r"\S+\s+\S+\s+\S+\s*$")
+_LOOK_BACK = 120
+_WIDEST_RANGE = 50
+_LINK = re.compile(r"\((?!\[)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """Adjacent brackets, `text[start:end]`, with the passage numbers in them, each once, in their order."""
+
+    numbers: tuple[int, ...]
+    start: int
+    end: int
+
+
+def marks(text: str, evidence: Sequence[str] = ()) -> tuple[Mark, ...]:
+    """The marks of a text in their order; `evidence` are the texts that its writer saw.
+
+    >>> [mark.numbers for mark in marks("Born in Oslo [1, 3], he wrote it [sic] in [1912] [2][4].")]
+    [(1, 3), (2, 4)]
+    """
+    sources = [as_quoted(source) for source in evidence]
+    found = []
+    for match in _RUN.finditer(text):
+        if _cites(text, *match.span()):
+            start = _behind_copied(text, *match.span(), sources)
+            if start < match.end():
+                found.append(Mark(numbers=_numbers(text[start : match.end()]), start=start, end=match.end()))
+    return tuple(found)
+
+
+def _behind_copied(text: str, start: int, end: int, sources: Sequence[str]) -> int:
+    """Where the first of the brackets begins that was not copied: a footnote may adjoin the writer's own mark."""
+    for bracket in _ONE.finditer(text, start, end):
+        if not _is_copied(text, *bracket.span(), sources):
+            return bracket.start()
+    return end
+
+
+def _numbers(brackets: str) -> tuple[int, ...]:
+    numbers: list[int] = []
+    for first, last in _PART.findall(brackets):
+        low, high = int(first), int(last or first)
+        numbers.extend(range(low, min(high, low + _WIDEST_RANGE) + 1) if low <= high else (low, high))
+    return tuple(dict.fromkeys(numbers))
+
+
+def _cites(text: str, start: int, end: int) -> bool:
+    if _LINK.match(text, end):
+        return False
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if _in_word(before):
+        return _CLAUSE_END.match(text, end) is not None
+    return not (after.islower() or after.isdigit() or after == "_") or before in {".", "!", "?"}
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _is_copied(text: str, start: int, end: int, sources: Sequence[str]) -> bool:
+    """Does the evidence have the bracket after the same three words, or in one word with the same letters?"""
+    before = text[max(0, start - _LOOK_BACK) : start] if sources else ""
+    if _in_word(before[-1:]):
+        words = before.split()[-1]
+    else:
+        three = _WORDS_BEFORE.search(before)
+        words = three.group() if three else ""
+    wanted = as_quoted(words + text[start:end])
+    return bool(words) and any(wanted in source for source in sources)

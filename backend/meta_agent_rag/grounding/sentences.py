@@ -1,0 +1,37 @@
+"""Divides a text into its sentences."""
+
+import re
+from collections.abc import Iterator
+
+_AT_ONCE = 5_000
+"""Characters handed to pysbd, which takes time that grows faster than the text."""
+_SENTENCE_END = re.compile(r"[.!?]\s+")
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of a text with the white space that follows them, so that joining gives the text back.
+
+    A sentence does not go beyond its line. One of more than 5,000 characters may be divided.
+    """
+    import pysbd
+
+    pieces: list[str] = []
+    for stretch in _stretches(text):
+        spans = pysbd.Segmenter(language="en", clean=False, char_span=True).segment(stretch)
+        starts = [span.start for span in spans] or [0]
+        starts[0] = 0
+        pieces += [stretch[start:end] for start, end in zip(starts, [*starts[1:], len(stretch)], strict=True)]
+    return pieces
+
+
+def _stretches(text: str) -> Iterator[str]:
+    """The lines of a text; a very long one in parts that end with a sentence, else with a word, if they can."""
+    for line in text.splitlines(keepends=True):
+        start = 0
+        while len(line) - start > _AT_ONCE:
+            window = line[start : start + _AT_ONCE]
+            ends = [match.end() for match in _SENTENCE_END.finditer(window)]
+            cut = ends[-1] if ends else window.rfind(" ") + 1 or _AT_ONCE
+            yield window[:cut]
+            start += cut
+        yield line[start:]

@@ -1,0 +1,11 @@
+"""`[p.3]`, for documents with pages."""
+
+from ..citation import Citation
+from .style import Style
+
+
+def _written(citation: Citation) -> str:
+    return f"[{citation.name}]" if citation.pages is None else f"[p.{citation.pages}]"
+
+
+STYLE = Style(name="page", description="the page; the title where there are no pages", written=_written)

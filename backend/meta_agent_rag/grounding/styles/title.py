@@ -1,0 +1,11 @@
+"""`[The Salt Road]`, for passages that are known by their titles."""
+
+from ..citation import Citation
+from .style import Style
+
+
+def _written(citation: Citation) -> str:
+    return f"[{citation.name}]"
+
+
+STYLE = Style(name="title", description="the document's title", written=_written)

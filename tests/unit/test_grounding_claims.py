@@ -1,0 +1,204 @@
+"""Claims, their support, and what happens to those that have none."""
+
+from math import nan
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meta_agent_rag.grounding.claims import Claim, claims
+from meta_agent_rag.grounding.matching import best_window, content_words, lacking, names, numbers
+from meta_agent_rag.grounding.sentences import sentences
+from meta_agent_rag.grounding.support import Support, supported, supports
+from meta_agent_rag.grounding.unsupported import with_unsupported_marked, without_unsupported
+from meta_agent_rag.retrieval.passage import Found, Passage
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*invalid escape sequence")  # in pysbd's own source
+
+
+def found(id_: str, title: str, text: str) -> Found:
+    return Found(passage=Passage(id=id_, doc_id="d", title=title, text=text), score=0.5)
+
+
+PASSAGES = [
+    found("holt", "Mira Holt", "Mira Holt was a director. She was born in Oslo in 1912. She sold 1,200 prints."),
+    found(
+        "road", "The Salt Road", "The Salt Road is a drama film of 1950. It won three prizes and was shot in Bergen."
+    ),
+]
+
+
+def of(answer: str) -> list[tuple[str, tuple[int, ...]]]:
+    return [(claim.text, claim.marks) for claim in claims(answer)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "stated"),
+    [
+        ("", []),
+        ("Ada wrote it [1]. He left [2, 3].", [("Ada wrote it.", (1,)), ("He left.", (2, 3))]),
+        ("Ada wrote it. [1] He left. [2]", [("Ada wrote it.", (1,)), ("He left.", (2,))]),
+        ("Ada wrote it.[1] He left.[2]", [("Ada wrote it.", (1,)), ("He left.", (2,))]),
+        ("Ada [1] wrote it [2][1].", [("Ada wrote it.", (1, 2))]),
+        ("Ada wrote it.\n[2] He left.", [("Ada wrote it.", ()), ("He left.", (2,))]),
+        ("# Life\n- Ada wrote it [1].\n- He left.", [("Ada wrote it.", (1,)), ("He left.", ())]),
+        ("1. Ada wrote it.\n2. He left.", [("Ada wrote it.", ()), ("He left.", ())]),
+        ("Here is what is known:\n\nDid he? Yes.", [("Yes.", ())]),
+        ("In 1912 she said:", [("In 1912 she said:", ())]),
+        ("J. Holt of the U.S. left at 5 p.m. sharp [1].", [("J. Holt of the U.S. left at 5 p.m. sharp.", (1,))]),
+        ("... [1]", []),
+    ],
+)
+def test_claims_by_hand(answer: str, stated: list[tuple[str, tuple[int, ...]]]) -> None:
+    assert of(answer) == stated
+
+
+PIECES = [
+    "Ada wrote it.",
+    "He left",
+    "1912",
+    " ",
+    "\n",
+    "[1]",
+    " [2].",
+    "# Life",
+    "- ",
+    "1. ",
+    "?",
+    ":",
+    "\u2028",
+    "!",
+    "(a) ",
+]
+ANSWERS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.text(max_size=60))
+
+
+@settings(max_examples=200, deadline=None)
+@given(ANSWERS)
+def test_claims_lie_in_the_answer_in_order(answer: str) -> None:
+    position = 0
+    for claim in claims(answer):
+        start, end = claim.span
+        assert position <= start < end <= len(answer)
+        assert answer[start:end] == answer[start:end].strip()
+        assert claim.text == claim.text.strip() != ""
+        position = end
+
+
+def test_a_very_long_line_is_divided() -> None:
+    for text in ("He left the house. " * 600, "word " * 2400, "x" * 12_000):
+        pieces = sentences(text)
+        assert "".join(pieces) == text
+        assert max(map(len, pieces)) <= 5_000
+
+
+def test_words_numbers_and_names() -> None:
+    assert content_words("The bridges that were designed") == content_words("a bridge designs")
+    assert numbers("1,912.50 and 05 on 3rd, twelve, one") == {"1912.5", "5", "3", "12"}
+    assert names("Then \u201cThe Salt Road\u201d by Mira Holt\u2019s I. in Jean-Luc") == {
+        *("salt", "road", "mira", "holt", "jean", "luc"),
+    }
+    assert lacking("She saw Oslo in 1913 with Jan", "Jane saw oslo in 1912") == ("1913", "jan")
+    assert lacking("He met Norwegians, 1 of them", "one Norwegian") == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["Ada wrote it.", "Oslo is old.", "It won.", "\n"]), max_size=8).map(" ".join))
+def test_the_best_window_holds_what_it_says(text: str) -> None:
+    wanted = content_words("Ada wrote of old Oslo")
+    window = best_window(wanted, text)
+    assert window.held == content_words(text[window.start : window.end]) & wanted
+    assert all(len(content_words(sentence) & wanted) <= len(window.held) for sentence in sentences(text))
+
+
+@pytest.mark.parametrize(
+    ("answer", "good"),
+    [
+        ("Mira Holt was born in Oslo [1].", True),
+        ("She was born in Oslo in 1912 [1].", True),
+        ("She was born in Oslo in 1913 [1].", False),
+        ("She was born in Bergen [1].", False),
+        ("She was born in Oslo [2].", False),
+        ("She was born in Oslo [9].", False),
+        ("She was born in Oslo.", False),
+        ("Holt, who was born in Oslo, won three prizes with The Salt Road [1, 2].", True),
+        ("It won 3 prizes [2].", True),
+        ("It won four prizes [2].", False),
+        ("She sold 1200 prints [1].", True),
+        ("Bergen is where Holt was born [1].", False),
+        ("Gardening and cooking filled her days [1].", False),
+        ("Yes, it was [1].", True),
+    ],
+)
+def test_support_by_words(answer: str, good: bool) -> None:
+    (support,) = supports(claims(answer), PASSAGES)
+    assert support.supported is good
+    assert support.embedding is None
+
+
+def test_support_says_why() -> None:
+    (claim,) = claims("She was born in Bergen in 1913 [1].")
+    support = supported(claim, PASSAGES, lambda claim, passage: 0.5)
+    assert support.missing == ("1913", "bergen")
+    assert support.passage_id == "holt"
+    assert support.lexical == pytest.approx(1 / 3)
+    assert support.score == pytest.approx(0.7 / 3 + 0.3 * 0.5)
+
+
+@pytest.mark.parametrize(("cosine", "embedding"), [(0.9, 0.9), (-0.4, 0.0), (1.0001, 1.0), (nan, 0.0)])
+def test_vectors_decide_what_words_leave_open(cosine: float, embedding: float) -> None:
+    (claim,) = claims("She was a director of comedies [1].")
+    support = supported(claim, PASSAGES, lambda claim, passage: cosine)
+    assert support.embedding == embedding
+    assert support.lexical == pytest.approx(0.5)
+    assert support.supported is (embedding > 0.85)
+
+
+def test_a_claim_without_a_mark_is_held_against_what_the_answer_cites() -> None:
+    assert [one.supported for one in supports(claims("She was born in Oslo. She was a director [1]."), PASSAGES)] == [
+        True
+    ] * 2
+    assert [one.supported for one in supports(claims("She was born in Oslo. It is a drama [2]."), PASSAGES)] == [
+        False,
+        True,
+    ]
+
+
+ANSWER = "She was born in Oslo [1]. She died in 1999 [1]. It won three prizes [2].\n\nHe left. [1]"
+
+
+def test_unsupported_claims_are_marked_or_dropped() -> None:
+    stated = claims(ANSWER)
+    support = supports(stated, PASSAGES)
+    assert [one.supported for one in support] == [True, False, True, False]
+    assert with_unsupported_marked(ANSWER, stated, support) == (
+        "She was born in Oslo [1]. She died in 1999 [1]. [unsupported] It won three prizes [2].\n\n"
+        "He left. [1] [unsupported]"
+    )
+    assert without_unsupported(ANSWER, stated, support) == "She was born in Oslo [1]. It won three prizes [2]."
+
+
+def verdicts(stated: tuple[Claim, ...], good: list[bool]) -> list[Support]:
+    return [
+        Support(score=0.0, passage_id=None, lexical=0.0, embedding=None, supported=ok) for ok in good[: len(stated)]
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(ANSWERS, st.lists(st.booleans(), min_size=60, max_size=60))
+def test_marking_and_dropping_touch_nothing_else(answer: str, good: list[bool]) -> None:
+    stated = claims(answer)
+    support = verdicts(stated, good)
+    bad = [claim for claim, one in zip(stated, support, strict=True) if not one.supported]
+    marked = with_unsupported_marked(answer, stated, support)
+    assert marked.count(" [unsupported]") == len(bad)
+    assert marked.replace(" [unsupported]", "") == answer
+    left = without_unsupported(answer, stated, support)
+    if not bad:
+        assert left == answer
+    elif len(bad) == len(stated):
+        assert left == ""
+    else:
+        places = [(claim.span, one.supported) for claim, one in zip(stated, support, strict=True)]
+        assert all(answer[slice(*span)] in left for span, ok in places if ok)
+        assert not left.endswith((" ", "\n")) or answer.endswith((" ", "\n"))

@@ -1,0 +1,155 @@
+"""Phrases that step outside the documents."""
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.errors import DataFileError
+from meta_agent_rag.grounding.leakage import general_phrases, leaks, phrases_with
+
+NOVEL = ["in the novel"]
+PLAIN_WORDS = st.lists(st.sampled_from(["mira", "sailed", "1912", "oslo,", "bridge;", "(west)"]), max_size=6)
+
+
+@given(phrase=st.sampled_from(general_phrases()), before=PLAIN_WORDS, after=PLAIN_WORDS)
+def test_every_phrase_is_found_wherever_it_stands(phrase: str, before: list[str], after: list[str]) -> None:
+    answer = " ".join([*before, phrase, *after])
+    assert phrase in leaks(answer, [], general_phrases())
+    assert leaks(" ".join([*before, *after]), [], general_phrases()) == ()
+
+
+def test_the_list_holds_what_people_say() -> None:
+    named = {"in the series", "in the novel", "in the book", "it can be assumed", "based on my knowledge"}
+    assert named <= set(general_phrases())
+    assert len(general_phrases()) > 60
+    assert len(set(general_phrases())) == len(general_phrases())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "In the Novel she leaves.",
+        "She leaves (in\u00a0the\n  novel).",
+        "She leaves in the **novel**.",
+        "She leaves in the \u201cnovel\u201d.",
+        "_In the novel_, she leaves.",
+        "She leaves in the no\u00advel.",
+        "IN THE NOVEL",
+        "in the novel's last part",
+    ],
+)
+def test_case_white_space_and_marks_do_not_hide_a_phrase(answer: str) -> None:
+    assert leaks(answer, [], NOVEL) == ("in the novel",)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "in the novella",
+        "within the novel",
+        "in the novel-writing trade",
+        "in the. novel",
+        "the novel",
+        "",
+        "main the novel",
+    ],
+)
+def test_only_whole_words_count(answer: str) -> None:
+    assert leaks(answer, [], NOVEL) == ()
+
+
+def test_marks_that_are_spelled_otherwise_are_one_phrase() -> None:
+    assert leaks("As far as I\u2019m aware, no.", [], ["as far as i'm aware"]) == ("as far as i'm aware",)
+
+
+QUOTE = "Her house, which in the novel burns down, still stands."
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote", "found"),
+    [
+        (QUOTE, QUOTE, False),
+        ("It says that her house which in the Novel burns down is there.", QUOTE, False),
+        ("In the novel, she leaves.", QUOTE, True),
+        ("The house which in the novel survives", QUOTE, True),
+        (f"{QUOTE} Later in the novel she leaves.", QUOTE, True),
+        ("In the novel Mira Holt leaves.", "In the novel Mira Holt sails west.", False),
+        ("In the novel Mira dies.", "In the novel Mira Holt sails west.", True),
+        ("She sails west in the novel", "Mira sails west in the novel.", False),
+        ("in the novel", "in the novel", True),
+        ("In the novel she leaves.", "in the novel", True),
+        ("In the novel she", "in the novel she", False),
+    ],
+)
+def test_a_phrase_is_excused_only_within_a_quote(answer: str, quote: str, found: bool) -> None:
+    assert leaks(answer, [quote], NOVEL) == (("in the novel",) if found else ())
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_an_answer_that_is_a_quote_leaks_nothing(before: str, after: str) -> None:
+    quote = f"{before} which in the novel burns {after}"
+    hits = leaks(quote, [], NOVEL)
+    assert hits == ("in the novel",)
+    assert leaks(quote, [quote], NOVEL) == ()
+
+
+def test_overlapping_phrases_are_all_found_in_the_order_of_the_text() -> None:
+    phrases = ["the broader story", "based on the broader", "based on"]
+    assert leaks("So, based on the broader story, yes.", [], phrases) == ("based on the broader", "the broader story")
+
+
+def test_no_phrases_find_nothing() -> None:
+    assert leaks("in the novel", [], []) == ()
+    assert leaks("in the novel", [], ["..."]) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["in the novel ", "in the ", "based on my ", "x", "* ", "as far as i know, she left. "]
+)
+def test_time_grows_with_the_length(text: str) -> None:
+    long = text * (100_000 // len(text))
+    started = time.perf_counter()
+    leaks(long, [long, long[:50_000]], general_phrases())
+    assert time.perf_counter() - started < 10  # quadratic work takes minutes
+
+
+def test_a_corpus_adds_its_own_phrases(tmp_path: Path) -> None:
+    own = tmp_path / "phrases.yaml"
+    own.write_text("- in Holt's other films\n- In the novel\n- in the novel\n", encoding="utf-8")
+    phrases = phrases_with(own)
+    assert phrases[: len(general_phrases())] == general_phrases()
+    assert leaks("So it is in Holt\u2019s other films.", [], phrases) == ("in Holt's other films",)
+    assert phrases_with(None) == general_phrases()
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"- in the novel\n- 1984\n", "Entry 2 of .* is 1984 and no text"),
+        (b"- no\n", "Entry 1 of .* is False and no text"),
+        (b"- in the novel\n-\n", "Entry 2 of .* is None and no text"),
+        (b"- a: b\n", "Entry 1 of .* is {'a': 'b'}"),
+        (b"- '...'\n", r"Entry 1 of .*, '\.\.\.', has no word"),
+        (b"- " + b"x" * 300, "Entry 1 of .* more than 200 characters"),
+        (b"", "hold None and no list"),
+        (b"[]", r"hold \[\] and no list"),
+        (b"in the novel", "hold 'in the novel' and no list"),
+        (b"- a\n- [b\n", "are no YAML at line 3"),
+        (b"- \xff\xfe", "are not UTF-8"),
+    ],
+)
+def test_a_malformed_list_is_refused(tmp_path: Path, content: bytes, named: str) -> None:
+    own = tmp_path / "phrases.yaml"
+    own.write_bytes(content)
+    with pytest.raises(DataFileError, match=named) as refusal:
+        phrases_with(own)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_missing_list_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.yaml"):
+        with pytest.raises(DataFileError, match="cannot be read"):
+            phrases_with(path)
