@@ -140,6 +140,22 @@ class Settings(BaseSettings):
         5, description="Chains that the benchmark's `self_consistency` draws for a question."
     )
 
+    # -- the conversation
+    memory: str = Field(
+        "summary_buffer",
+        description="What a conversation remembers: `summary_buffer` (older exchanges in a summary), `buffer`, `none`.",
+    )
+    memory_exchanges: Annotated[int, Field(ge=0, le=100)] = Field(
+        4, description="Latest exchanges kept verbatim when older ones are folded; 0 folds every exchange at once."
+    )
+    memory_fold_at: Annotated[int, Field(ge=1, le=200)] = Field(
+        8,
+        description="Exchanges at which the older ones are folded; more than MEMORY_EXCHANGES. `buffer` keeps as many.",
+    )
+    memory_tokens: Annotated[int, Field(ge=200)] = Field(
+        3000, description="Tokens of exchanges kept verbatim above which older ones are folded, and shown in a prompt."
+    )
+
     # -- retrieval
     retrieval_top_k: PositiveInt = Field(5, description="Passages that a retrieval returns.")
     retrieval_pool: PositiveInt = Field(50, description="Candidates that each side contributes before fusion.")

@@ -20,6 +20,9 @@ SOURCES = sorted(path for folder in ("backend/meta_agent_rag", "benchmarks") for
 PLACES = {"prompt": 0, "phrase": 0, "messages": 1, "ainvoke": 0, "aparse": 0}
 """Functions that take the name of a prompt, a phrase or a stage, and where."""
 
+CONVERSATION = {"summarize": "summarizer", "rewrite_query": "rewriter"}
+"""Stages beside the loop, with their prompts."""
+
 
 @cache
 def nodes() -> tuple[ast.AST, ...]:
@@ -104,7 +107,8 @@ def test_every_stage_that_code_asks_for_exists() -> None:
 
 def test_every_stage_of_the_loop_has_a_prompt_of_its_name() -> None:
     listed = yaml.safe_load((ROOT / "backend/meta_agent_rag/llm/stages.yaml").read_text(encoding="utf-8"))
-    assert set(listed) - {"baseline", "step"} <= set(prompt_names())
+    assert set(listed) - {"baseline", "step", *CONVERSATION} <= set(prompt_names())
+    assert set(CONVERSATION.values()) <= set(prompt_names())
     assert stages_assigned() <= set(prompt_names())
 
 

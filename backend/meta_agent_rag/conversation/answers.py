@@ -1,0 +1,63 @@
+"""What is said to a message that no document is needed for: phrases from YAML, and the history."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+import yaml
+
+from ..errors import UnknownNameError
+from .history import Exchange, History
+from .intent import Reading
+
+
+@cache
+def _phrases() -> Mapping[str, str]:
+    rows = yaml.safe_load(files(__package__).joinpath("phrases.yaml").read_text(encoding="utf-8"))
+    return {key: text.strip() for key, text in rows.items()}
+
+
+def said(key: str, **values: object) -> str:
+    """The phrase of that key with its values. Raises `UnknownNameError`."""
+    if key not in _phrases():
+        raise UnknownNameError("phrase", key, list(_phrases()))
+    return Template(_phrases()[key]).substitute({name: str(value) for name, value in values.items()})
+
+
+def answer_without_documents(reading: Reading, history: History) -> str:
+    """The answer to a pleasantry, an off-topic request or a question about the conversation itself."""
+    if reading.intent != "conversation":
+        return said(reading.kind)
+    return _about(reading.kind, history)
+
+
+def _about(kind: str, history: History) -> str:
+    if kind == "discussed":
+        return _discussed(history)
+    if kind == "first_question":
+        first = next((exchange for exchange in history.exchanges if exchange.turn == 1), None)
+        return _quoted(kind, first, history)
+    if kind in {"last_question", "last_answer"}:
+        return _quoted(kind, history.exchanges[-1] if history.exchanges else None, history)
+    return said(kind, count=history.turns)
+
+
+def _quoted(kind: str, exchange: Exchange | None, history: History) -> str:
+    if exchange is None:
+        return said("not_word_for_word" if history.turns else "nothing_discussed")
+    return said(kind, question=exchange.question, answer=exchange.answer)
+
+
+def _discussed(history: History) -> str:
+    if history.is_empty:
+        return said("not_word_for_word" if history.turns else "nothing_discussed")
+    parts = []
+    if history.summary:
+        parts.append(said("discussed_before", summary=history.summary))
+    if history.exchanges:
+        questions = "\n".join(f"- {exchange.standalone}" for exchange in history.exchanges)
+        parts.append(said("discussed", questions=questions))
+    if history.dropped:
+        parts.append(said("discussed_gone", count=history.dropped))
+    return "\n\n".join(parts)

@@ -1,0 +1,91 @@
+"""What a message wants, by rules over words and without a model.
+
+The rules are conservative: whatever is not clearly something else is a question for the documents, since a
+question that goes unanswered costs more than a search that finds nothing.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..retrieval.names import words
+from .words import Patterns, Words, conversation_words, phrase_at, without_courtesy
+
+Intent: TypeAlias = Literal["question", "pleasantry", "off_topic", "conversation"]
+
+_LONGEST = 40
+"""Words; a longer message is a question for the documents."""
+
+_LONGEST_TEXT = 2000
+
+_SENTENCE_BREAK = re.compile(r"[.!?;]+\s+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a message wants; `kind` names the phrase that answers it, and is empty for a question."""
+
+    intent: Intent
+    kind: str = ""
+
+
+QUESTION = Reading(intent="question")
+
+
+def read_intent(message: str) -> Reading:
+    """The intent of a message; never fails, whatever the text.
+
+    >>> read_intent("Thanks a lot!").intent, read_intent("Thanks, and who built it?").intent
+    ('pleasantry', 'question')
+    >>> read_intent("What have we discussed?").kind, read_intent("Write me a poem about the sea.").intent
+    ('discussed', 'off_topic')
+    """
+    said = words(message) if len(message) <= _LONGEST_TEXT else []
+    if not said or len(said) > _LONGEST:
+        return QUESTION
+    known = conversation_words()
+    if kind := _pleasantry(said, message, known):
+        return Reading(intent="pleasantry", kind=kind)
+    for text in dict.fromkeys((" ".join(said), " ".join(said[without_courtesy(said)]))):
+        if kind := _kind(text, known.about_conversation):
+            return Reading(intent="conversation", kind=kind)
+        if kind := _off_topic(text, message, known):
+            return Reading(intent="off_topic", kind=kind)
+    return QUESTION
+
+
+def _pleasantry(said: Sequence[str], message: str, known: Words) -> str:
+    """The kind that answers a message of pleasantries and fillers alone, else an empty text."""
+    found: set[str] = set()
+    place = 0
+    while place < len(said):
+        sizes = {each.kind: phrase_at(said, place, each.phrases) for each in known.pleasantries}
+        kind = max(sizes, key=sizes.__getitem__)
+        filler = phrase_at(said, place, known.fillers)
+        if sizes[kind]:
+            found.add(kind)
+        elif not filler:
+            return ""
+        place += sizes[kind] or filler
+    begins_with_one = any(phrase_at(said, 0, each.phrases) for each in known.pleasantries)
+    asked = message.rstrip().endswith("?") or (said[0] in known.asking and not begins_with_one)
+    if asked and not all(each.may_ask for each in known.pleasantries if each.kind in found):
+        return ""
+    return next((each.kind for each in known.pleasantries if each.kind in found), "")
+
+
+def _kind(text: str, patterns: Patterns) -> str:
+    return next((kind for kind, pattern in patterns if pattern.fullmatch(text)), "")
+
+
+def _off_topic(text: str, message: str, known: Words) -> str:
+    kind = _kind(text, known.off_topic)
+    # "write me a poem about the tower and say who built it" asks the documents too, and so may a second sentence
+    asks_too = known.question_words & set(text.split()[2:]) or _sentences_that_want_something(message, known) > 1
+    return "" if asks_too else kind
+
+
+def _sentences_that_want_something(message: str, known: Words) -> int:
+    pieces = [(piece, words(piece)) for piece in _SENTENCE_BREAK.split(message)]
+    return len([said for piece, said in pieces if said and not _pleasantry(said, piece, known)])

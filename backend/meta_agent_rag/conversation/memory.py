@@ -1,0 +1,55 @@
+"""Keeps a history within its bounds: folds what the chosen memory gives up, and loses nothing when that fails."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ..errors import BudgetError, ModelError
+from .answers import said
+from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence
+from .memories import Limits, Memory
+
+Summarize: TypeAlias = Callable[[str, Sequence[Exchange]], Awaitable[str]]
+"""(the summary so far, the exchanges to fold into it) to the new summary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """A history within its bounds, and what a user must know of how it got there."""
+
+    history: History
+    notes: tuple[str, ...] = ()
+
+
+def bounded(history: History, limits: Limits) -> Settled:
+    """The history with at most `limits.most` exchanges, which only a fold that keeps failing can reach.
+
+    The oldest go, and a note says so.
+    """
+    surplus = len(history.exchanges) - limits.most
+    if surplus <= 0:
+        return Settled(history=history)
+    kept = replace(history, exchanges=history.exchanges[surplus:], dropped=history.dropped + surplus)
+    return Settled(history=kept, notes=(said("forgotten", count=surplus),))
+
+
+async def settled(history: History, *, memory: Memory, limits: Limits, summarize: Summarize) -> Settled:
+    """Share the exchanges out and fold what is to be folded, in one call at most.
+
+    Where the call fails, or gives no text, every exchange stays, a note gives the reason, and the next
+    turn tries again.
+    """
+    share = memory.share(history.exchanges, limits)
+    if not share.folded:
+        kept = replace(history, exchanges=share.kept, dropped=history.dropped + len(share.dropped))
+        return bounded(kept, limits)
+    try:
+        summary = clipped_at_sentence(await summarize(history.summary, share.folded), LONGEST_SUMMARY)
+        reason = said("empty_summary")
+    except (ModelError, BudgetError) as error:
+        summary, reason = "", str(error)
+    if not summary:
+        within = bounded(history, limits)
+        return replace(within, notes=(said("not_folded", reason=reason), *within.notes))
+    dropped = history.dropped + len(share.dropped)
+    return bounded(replace(history, summary=summary, exchanges=share.kept, dropped=dropped), limits)

@@ -1,0 +1,169 @@
+"""Makes a follow-up question stand alone, by a call of the stage `rewrite_query`; rules decide whether to trust it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import ModelError
+from ..llm.client import ModelSession
+from ..llm.exchange import Message
+from ..prompts import phrase, prompt
+from ..retrieval.names import words
+from ..retrieval.stores.words import stop_words
+from .history import History, fenced, transcript
+from .self_contained import pointing_words, stands_alone
+from .words import conversation_words, without_courtesy
+
+LONGEST_ADDITION = 15
+"""Words that a rewrite may have more than the question: a name or two, and what was left out."""
+
+MOST_NEW_WORDS = 2
+"""Content words of a rewrite that neither the question nor the conversation holds ("born" for "birthplace")."""
+
+_QUOTES = "\"'`\u201c\u201d\u2018\u2019 \t"
+_SHORTEST_STEM = 3
+_ENDING = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewritten:
+    """The query that a question is understood as.
+
+    `how` says why it is what it is: `rewritten`, or, where it is the question itself, `nothing_before`
+    and `stands_alone` (no call was made), the rule that the rewrite broke (a name in `RULES`), or `failed`
+    with the `reason`.
+    """
+
+    query: str
+    how: str
+    reason: str = ""
+
+    @property
+    def fell_back(self) -> bool:
+        """Was a rewrite wanted, and none that could be used came?"""
+        return self.how not in {"rewritten", "nothing_before", "stands_alone"}
+
+
+async def rewritten(question: str, history: History, model: ModelSession) -> Rewritten:
+    """The question as it can be searched for without the conversation.
+
+    Without a call where there is nothing before it, or where it stands alone by rule: so an old topic cannot
+    come into a new one. Falls back to the question where the rewrite breaks one of `RULES`, or where the
+    call fails in a way that other calls need not. Raises a `ModelError` that stops a run, or a `BudgetError`.
+    """
+    if history.is_empty:
+        return Rewritten(query=question, how="nothing_before")
+    if stands_alone(question):
+        return Rewritten(query=question, how="stands_alone")
+    try:
+        reply = await model.ainvoke("rewrite_query", _messages(question, history, model))
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return Rewritten(query=question, how="failed", reason=str(error))
+    broken = broken_rule(reply, question, history)
+    return Rewritten(query=question, how=broken) if broken else Rewritten(query=as_query(reply), how="rewritten")
+
+
+def as_query(reply: str) -> str:
+    """The rewrite without quotes and without the label that a model puts before it.
+
+    >>> as_query('Standalone question: "Where was Mira Holt born?"')
+    'Where was Mira Holt born?'
+    """
+    text = reply.strip().strip(_QUOTES)
+    label, colon, rest = text.partition(":")
+    if colon and label.strip(" *#").casefold() in conversation_words().labels:
+        text = rest
+    return text.strip(f"{_QUOTES}*\n")
+
+
+def broken_rule(reply: str, question: str, history: History) -> str:
+    """The first of `RULES` that a rewrite breaks, else an empty text."""
+    query = as_query(reply)
+    return next((name for name, breaks in RULES.items() if breaks(query, question, history)), "")
+
+
+def _is_empty(query: str, question: str, history: History) -> bool:
+    return not words(query)
+
+
+def _has_several_lines(query: str, question: str, history: History) -> bool:
+    return len([line for line in query.splitlines() if line.strip()]) > 1
+
+
+def _runs_away(query: str, question: str, history: History) -> bool:
+    """More than `LONGEST_ADDITION` words longer, or more than the conversation has words to give."""
+    addition = min(LONGEST_ADDITION, len(words(history.text)))
+    return len(words(query)) > len(words(question)) + addition
+
+
+def _answers(query: str, question: str, history: History) -> bool:
+    """A statement where a question was to come: no question mark, no asking word in front, and a full stop.
+
+    Where the user wrote with a question mark or an asking word, one of the two must still be there.
+    """
+    if _asks(query):
+        return False
+    return _asks(question) or query.endswith((".", "!"))
+
+
+def _loses_words(query: str, question: str, history: History) -> bool:
+    """A content word of the question is gone: it was about something else than the rewrite is."""
+    said = words(question)
+    needed = set(_content(" ".join(said[without_courtesy(said)]))) - pointing_words()
+    held = set(words(query))
+    return any(not any(_akin(word, other) for other in held) for word in needed)
+
+
+def _invents(query: str, question: str, history: History) -> bool:
+    """A name or number that nobody has said, or more than `MOST_NEW_WORDS` new words: it comes from elsewhere."""
+    held = set(words(f"{question}\n{history.text}"))
+    new = [word for word in _content(query) if not any(_akin(word, other) for other in held)]
+    asking = conversation_words().asking
+    names = {word for match in re.finditer(r"\w+", query) if _is_named(match[0]) for word in words(match[0])}
+    return len(new) > MOST_NEW_WORDS or any(word in names and word not in asking for word in new)
+
+
+RULES: dict[str, Callable[[str, str, History], bool]] = {
+    "empty": _is_empty,
+    "several_lines": _has_several_lines,
+    "too_long": _runs_away,
+    "an_answer": _answers,
+    "lost_words": _loses_words,
+    "invented_words": _invents,
+}
+"""What a rewrite must not be, each as (rewrite, question, history) to "it is"; checked in this order."""
+
+
+def _messages(question: str, history: History, model: ModelSession) -> list[Message]:
+    settings = model.owner.settings
+    task = prompt("rewriter", settings.prompts_dir).text(
+        summary=fenced(history.summary) or phrase("nothing_yet"),
+        conversation=transcript(history.exchanges, settings.memory_tokens) or phrase("nothing_yet"),
+        question=fenced(question),
+    )
+    return [Message(role="user", content=task)]
+
+
+def _asks(text: str) -> bool:
+    said = words(text)
+    return text.rstrip().endswith("?") or bool(said and said[0] in conversation_words().asking)
+
+
+def _content(text: str) -> list[str]:
+    return [word for word in dict.fromkeys(words(text)) if word not in stop_words()]
+
+
+def _is_named(word: str) -> bool:
+    return word[0].isupper() or any(letter.isdigit() for letter in word)
+
+
+def _akin(word: str, other: str) -> bool:
+    """Equal but for an ending: "designed" and "designer", "city" and "cities"."""
+    if word == other:
+        return True
+    if word.isdigit() or other.isdigit():
+        return False
+    stem = max(_SHORTEST_STEM, max(len(word), len(other)) - _ENDING)
+    return word[:stem] == other[:stem]

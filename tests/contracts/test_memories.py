@@ -1,0 +1,48 @@
+"""What every memory must do, whichever file it comes from."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.conversation.memories import Limits, Memory, by_name, discover_memories, memory_named
+from meta_agent_rag.errors import DuplicateNameError, UnknownNameError
+from tests.talk import history_of
+
+MEMORIES = list(discover_memories().values())
+LIMITS = st.builds(
+    lambda keep, more, tokens: Limits(exchanges=keep, fold_at=keep + more, tokens=tokens),
+    st.integers(0, 8),
+    st.integers(1, 8),
+    st.integers(10, 400),
+)
+ANSWERS = st.lists(st.text(max_size=300), max_size=30)
+
+
+def test_memories_are_found() -> None:
+    assert {"summary_buffer", "buffer", "none"} <= set(discover_memories())
+
+
+@pytest.mark.parametrize("memory", MEMORIES, ids=lambda memory: memory.name)
+@given(answers=ANSWERS, limits=LIMITS)
+def test_nothing_is_lost_in_sharing_out(memory: Memory, answers: list[str], limits: Limits) -> None:
+    exchanges = history_of(*answers).exchanges
+    share = memory.share(exchanges, limits)
+    assert (*share.dropped, *share.folded, *share.kept) == exchanges
+    assert len(share.kept) <= limits.fold_at
+
+
+@pytest.mark.parametrize("memory", MEMORIES, ids=lambda memory: memory.name)
+@given(answers=ANSWERS, limits=LIMITS)
+def test_what_is_kept_stays_until_more_comes(memory: Memory, answers: list[str], limits: Limits) -> None:
+    kept = memory.share(history_of(*answers).exchanges, limits).kept
+    again = memory.share(kept, limits)
+    # folding what was just kept would cost a call every turn
+    assert again.kept == kept or len(kept) >= limits.fold_at
+
+
+def test_names_are_unique_and_known() -> None:
+    (memory, *_) = MEMORIES
+    with pytest.raises(DuplicateNameError, match=repr(memory.name)):
+        by_name([memory, memory])
+    with pytest.raises(UnknownNameError, match=r"no memory 'elephant'; choose from: buffer, none, summary_buffer"):
+        memory_named("elephant")

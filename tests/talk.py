@@ -1,0 +1,62 @@
+"""Holds a scripted conversation; shared by the tests of the package `conversation`."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from meta_agent_rag.conversation.history import Exchange, History
+from meta_agent_rag.conversation.turn import Answerer, Conversation, Reply
+from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.testing import Scripted, ScriptedModel
+from tests.loop import settings_in
+
+FIRST = "Where was Mira Holt born?"
+
+
+def exchange(turn: int, answer: str = "In Oslo.") -> Exchange:
+    return Exchange(question=f"Question {turn}?", answer=answer, standalone=f"Standalone {turn}?", turn=turn)
+
+
+def history_of(*answers: str, summary: str = "") -> History:
+    exchanges = tuple(exchange(turn, answer) for turn, answer in enumerate(answers, 1))
+    return History(summary=summary, exchanges=exchanges, turns=len(exchanges))
+
+
+@dataclass
+class FakeAnswerer:
+    """Gives the same answer every time, and remembers what it was asked."""
+
+    text: str = "She was born in Oslo [1]."
+    fault: BaseException | None = None
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    async def __call__(self, question: str, standalone: str) -> Reply:
+        self.asked.append((question, standalone))
+        if self.fault is not None:
+            raise self.fault
+        return Reply(text=self.text, short_answer="Oslo")
+
+
+def echoed(request: Request) -> str:
+    """A rewriter that repeats the last question."""
+    found = re.search(r"Last question: (.*)\Z", request.messages[-1].content, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+SCRIPT: Mapping[str, Scripted] = {"summarize": "They spoke about Mira Holt.", "rewrite_query": echoed}
+
+
+@asynccontextmanager
+async def conversation(
+    folder: Path,
+    model: ScriptedModel,
+    *assignments: str,
+    answerer: Answerer | None = None,
+    history: History | None = None,
+) -> AsyncIterator[Conversation]:
+    async with open_language_model(settings_in(folder, *assignments), transport=model) as opened:
+        yield Conversation.open(opened, answerer or FakeAnswerer(), history)

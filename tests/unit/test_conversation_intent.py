@@ -1,0 +1,172 @@
+"""What a message wants: conservative rules, and answers without documents."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.conversation.answers import answer_without_documents, said
+from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.intent import QUESTION, Reading, read_intent
+from meta_agent_rag.conversation.words import conversation_words
+from meta_agent_rag.retrieval.names import words
+from meta_agent_rag.retrieval.stores.words import stop_words
+from tests.talk import history_of
+
+SAMPLE = Path(__file__).parents[2] / "benchmarks" / "sample" / "questions.json"
+QUESTIONS = [row["question"] for row in json.loads(SAMPLE.read_text(encoding="utf-8"))]
+PLEASANT = sorted(" ".join(phrase) for each in conversation_words().pleasantries for phrase in each.phrases)
+POLITE_WORDS = {word for text in PLEASANT for word in text.split()}
+POLITE_WORDS |= {word for phrase in conversation_words().fillers for word in phrase}
+CONTENT = sorted({word for text in QUESTIONS for word in words(text)} - POLITE_WORDS - set(stop_words()))
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("Thanks!", "thanks"),
+        ("thank you so much for your help", "thanks"),
+        ("That was great, thanks", "thanks"),
+        ("ok, thanks, bye", "farewell"),
+        ("Have a nice day!", "farewell"),
+        ("HELLO?", "greeting"),
+        ("Hi, how are you today?", "how_are_you"),
+        ("Can I ask you something?", "may_i"),
+        ("Sorry, my bad", "apology"),
+        ("very good", "praise"),
+        ("OK.", "acknowledgement"),
+        ("that\u2019s all", "farewell"),
+    ],
+)
+def test_pleasantries(message: str, kind: str) -> None:
+    assert read_intent(message) == Reading(intent="pleasantry", kind=kind)
+
+
+@pytest.mark.parametrize("phrase", PLEASANT)
+def test_every_pleasantry_of_the_list_is_one(phrase: str) -> None:
+    assert read_intent(phrase).intent == "pleasantry"
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("What have we discussed?", "discussed"),
+        ("Thanks! So what have we talked about so far?", "discussed"),
+        ("can you summarise our conversation, please", "discussed"),
+        ("Where were we?", "discussed"),
+        ("what was my last question?", "last_question"),
+        ("What was my first question?", "first_question"),
+        ("Repeat that, please.", "last_answer"),
+        ("What did you just say?", "last_answer"),
+        ("How many questions have I asked?", "count"),
+        ("Who are you?", "capabilities"),
+        ("help", "capabilities"),
+    ],
+)
+def test_questions_about_the_conversation(message: str, kind: str) -> None:
+    assert read_intent(message) == Reading(intent="conversation", kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("Write me a poem about the sea.", "request"),
+        ("Hello! Could you write me a short poem?", "request"),
+        ("please tell me a joke", "request"),
+        ("Do my taxes", "request"),
+        ("Can you do my taxes for me?", "request"),
+        ("Book me a flight to Rome", "request"),
+        ("What's the weather?", "live"),
+        ("what\u2019s the weather like in Oslo today?", "live"),
+        ("What time is it?", "live"),
+    ],
+)
+def test_off_topic_requests(message: str, kind: str) -> None:
+    assert read_intent(message) == Reading(intent="off_topic", kind=kind)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *QUESTIONS,
+        "Thanks, and who designed it?",
+        "Good Morning, Midnight",
+        "was it good",
+        "Sure?",
+        "Why?",
+        "tell me more",
+        "Who wrote me a poem?",
+        "Which poem did he write about the weather?",
+        "Write me a poem about the tower and say who built it.",
+        "Write me a poem. When was the tower built?",
+        "Write a summary of chapter two.",
+        "What is the weather on Mount Fuji in winter?",
+        "What is the date?",
+        "Call the Midwife",
+        "What did you say about the Kelm?",
+        "What did we discuss about Mira Holt?",
+        "What did the council discuss?",
+        "help me understand the treaty",
+        "",
+        "\U0001f44d",
+        "thanks " * 300,
+        "thanks" + " " * 3000 + "who built the tower?",
+    ],
+)
+def test_everything_else_is_a_question_for_the_documents(message: str) -> None:
+    assert read_intent(message) == QUESTION
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=()), max_size=200))
+def test_no_text_crashes_it(message: str) -> None:
+    reading = read_intent(message)
+    assert (reading.kind == "") == (reading.intent == "question")
+
+
+@given(st.data())
+def test_content_words_make_it_no_pleasantry(data: st.DataObject) -> None:
+    pleasant = data.draw(st.lists(st.sampled_from(PLEASANT), max_size=4))
+    content = data.draw(st.lists(st.sampled_from(CONTENT), min_size=1, max_size=4))
+    message = " ".join(data.draw(st.permutations([*pleasant, *content])))
+    assert read_intent(message).intent != "pleasantry"
+
+
+@given(st.sampled_from(QUESTIONS), st.sampled_from(["Thanks! ", "Hello, ", "OK, and ", "Sorry, ", "Please tell me: "]))
+def test_a_polite_question_is_a_question(question: str, courtesy: str) -> None:
+    assert read_intent(courtesy + question) == QUESTION
+
+
+def test_every_kind_has_its_phrase() -> None:
+    known = conversation_words()
+    kinds = {each.kind for each in known.pleasantries} | {kind for kind, _ in known.off_topic}
+    kinds |= {kind for kind, _ in known.about_conversation}
+    assert len(kinds) >= 12
+    values = dict.fromkeys(("summary", "questions", "question", "answer", "count"), "x")
+    for kind in kinds:
+        assert "$" not in said(kind, **values)
+
+
+def about(kind: str, history: History) -> str:
+    return answer_without_documents(Reading(intent="conversation", kind=kind), history)
+
+
+def test_what_was_discussed_comes_from_the_history() -> None:
+    history = history_of("In Oslo.", "In $Rome.", summary="They spoke of ships.")
+    told = about("discussed", history)
+    for part in ("They spoke of ships.", "- Standalone 1?", "- Standalone 2?"):
+        assert part in told
+    assert about("last_question", history) == "Your last question was: Question 2?"
+    assert about("first_question", history) == "Your first question was: Question 1?"
+    assert "In $Rome." in about("last_answer", history)
+    assert "2" in about("count", history)
+
+
+def test_what_is_gone_is_not_made_up() -> None:
+    for kind in ("discussed", "last_question", "first_question", "last_answer"):
+        assert about(kind, History()) == said("nothing_discussed")
+        assert about(kind, History(turns=3, dropped=3)) == said("not_word_for_word")
+    late = History(exchanges=history_of("a", "b").exchanges[1:], turns=2, dropped=1)
+    assert about("first_question", late) == said("not_word_for_word")
+    assert "no longer remember: 1" in about("discussed", late)

@@ -1,0 +1,158 @@
+"""Turns of a conversation: who is asked, what is remembered, and what an interruption leaves."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.conversation.history import History, as_json, from_json
+from meta_agent_rag.conversation.turn import METHOD, Reply
+from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError, UnknownNameError
+from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.testing import ScriptedModel
+from tests.talk import FIRST, SCRIPT, FakeAnswerer, conversation, history_of
+
+
+async def test_a_follow_up_reaches_the_answerer_in_both_forms(tmp_path: Path) -> None:
+    model = ScriptedModel({**SCRIPT, "rewrite_query": "When did Mira Holt die?"})
+    answerer = FakeAnswerer()
+    async with conversation(tmp_path, model, answerer=answerer) as talk:
+        await talk.say(f"  {FIRST} ")
+        turn = await talk.say("When did she die?")
+    assert answerer.asked == [(FIRST, FIRST), ("When did she die?", "When did Mira Holt die?")]
+    assert turn.reply == Reply(text="She was born in Oslo [1].", short_answer="Oslo")
+    assert [(row.stage, row.method, row.question_id) for row in turn.calls] == [("rewrite_query", METHOD, "turn 2")]
+    last = talk.history.exchanges[-1]
+    assert (last.question, last.standalone, last.turn) == ("When did she die?", "When did Mira Holt die?", 2)
+
+
+@pytest.mark.parametrize("message", ["Thanks!", "Write me a poem", "What have we discussed?"])
+async def test_what_needs_no_document_asks_nobody(tmp_path: Path, message: str) -> None:
+    model, answerer = ScriptedModel(SCRIPT), FakeAnswerer()
+    async with conversation(tmp_path, model, answerer=answerer, history=history_of("a")) as talk:
+        turn = await talk.say(message)
+    assert turn.reply.text
+    assert turn.rewritten is None
+    assert answerer.asked == []
+    assert model.requests == []
+    assert talk.history == history_of("a")
+
+
+@pytest.mark.parametrize("fault", [RefusedError("busy"), asyncio.CancelledError(), ValueError("unforeseen")])
+async def test_a_turn_that_failed_is_not_remembered(tmp_path: Path, fault: BaseException) -> None:
+    answerer = FakeAnswerer()
+    async with conversation(tmp_path, ScriptedModel(SCRIPT), answerer=answerer) as talk:
+        await talk.say(FIRST)
+        before = talk.history
+        answerer.fault = fault
+        with pytest.raises(type(fault)):
+            await talk.say("Who designed the Pennant Bridge?")
+        assert talk.history is before
+        answerer.fault = None
+        await talk.say("Who designed the Pennant Bridge?")
+        assert talk.history.turns == 2
+
+
+def telling(event: asyncio.Event, line: str) -> Callable[[Request], str]:
+    """A script that says when it is asked."""
+
+    def asked(request: Request) -> str:
+        event.set()
+        return line
+
+    return asked
+
+
+async def cancelled_once(event: asyncio.Event, work: Coroutine[object, object, object]) -> None:
+    running = asyncio.create_task(work)
+    await asyncio.wait_for(event.wait(), 10)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_an_interruption_leaves_the_history_as_it_was(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+    model = ScriptedModel({"rewrite_query": telling(asked, "Where was Mira Holt born?")}, seconds=30.0)
+    async with conversation(tmp_path, model, history=history_of("Mira Holt")) as talk:
+        before = talk.history
+        await cancelled_once(asked, talk.say("Where was she born?"))
+        assert talk.history is before
+        model.seconds = 0.0
+        await talk.say("Where was she born?")
+        assert talk.history.exchanges[-1].standalone == "Where was Mira Holt born?"
+
+
+async def test_an_interrupted_fold_keeps_the_answered_turn(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+    model = ScriptedModel({"summarize": telling(asked, "Mira Holt.")}, seconds=30.0)
+    async with conversation(tmp_path, model, history=history_of(*"abcdefg")) as talk:
+        await talk.reply("Who designed the Pennant Bridge?")
+        before = talk.history
+        await cancelled_once(asked, talk.settle())
+        assert talk.history is before
+        assert before.turns == len(before.exchanges) == 8
+        model.seconds = 0.0
+        notes, calls = await talk.settle()
+        assert notes == ()
+        assert [row.stage for row in calls] == ["summarize"]
+        assert len(talk.history.exchanges) == 4
+
+
+async def test_turns_take_their_turn(tmp_path: Path) -> None:
+    model = ScriptedModel(SCRIPT, seconds=0.01)
+    async with conversation(tmp_path, model) as talk:
+        await asyncio.gather(*(talk.say(f"Who designed the Pennant Bridge number {n}?") for n in range(9)))
+    assert talk.history.turns == 9
+    assert len(model.asked("summarize")) == 1
+    assert [exchange.turn for exchange in talk.history.exchanges] == [5, 6, 7, 8, 9][-len(talk.history.exchanges) :]
+
+
+async def test_a_fold_that_fails_leaves_a_note_beside_the_answer(tmp_path: Path) -> None:
+    model = ScriptedModel({**SCRIPT, "summarize": AuthenticationError("the key is wrong")})
+    async with conversation(tmp_path, model, history=history_of(*"abcdefg")) as talk:
+        turn = await talk.say("Who designed the Pennant Bridge?")
+    assert turn.reply.short_answer == "Oslo"
+    (note,) = turn.notes
+    assert "the key is wrong" in note
+    assert len(talk.history.exchanges) == 8
+
+
+async def test_a_rewrite_that_fails_leaves_a_note(tmp_path: Path) -> None:
+    model = ScriptedModel({**SCRIPT, "rewrite_query": RefusedError("busy")})
+    async with conversation(tmp_path, model, history=history_of("a")) as talk:
+        turn = await talk.say("Where was she born?")
+    (note,) = turn.notes
+    assert "busy" in note
+    assert talk.history.turns == 2
+
+
+async def test_a_conversation_goes_on_from_json(tmp_path: Path) -> None:
+    async with conversation(tmp_path, ScriptedModel(SCRIPT)) as talk:
+        for number in range(9):
+            await talk.say(f"Who designed the Pennant Bridge number {number}?")
+    stored = json.dumps(as_json(talk.history))
+    async with conversation(tmp_path, ScriptedModel(SCRIPT), history=from_json(json.loads(stored))) as again:
+        assert again.history == talk.history
+        turn = await again.say("What have we discussed?")
+    assert "They spoke about Mira Holt." in turn.reply.text
+    assert "number 8?" in turn.reply.text
+
+
+@pytest.mark.parametrize("message", ["", " \n ", "Who \ud800?"])
+async def test_a_message_that_is_none(tmp_path: Path, message: str) -> None:
+    async with conversation(tmp_path, ScriptedModel()) as talk:
+        with pytest.raises(InputError, match="write"):
+            await talk.say(message)
+    assert talk.history == History()
+
+
+async def test_settings_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="no memory 'elephant'"):
+        async with conversation(tmp_path, ScriptedModel(), "MEMORY=elephant"):
+            pass
+    with pytest.raises(SettingsError, match="MEMORY_FOLD_AT"):
+        async with conversation(tmp_path, ScriptedModel(), "MEMORY_FOLD_AT=2"):
+            pass
