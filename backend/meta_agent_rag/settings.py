@@ -140,6 +140,23 @@ class Settings(BaseSettings):
         5, description="Chains that the benchmark's `self_consistency` draws for a question."
     )
 
+    # -- answers from documents
+    citation_style: str = Field(
+        "page", description="How citations are written: `page`, `source` (section, page and excerpt), `title`."
+    )
+    unsupported_claims: Literal["mark", "drop"] = Field(
+        "mark", description="Claims that no cited passage bears out are marked, or left out (strict)."
+    )
+    claim_check: Literal["rules", "critic"] = Field(
+        "rules", description="Claims are checked by rules alone, or by the critic as well (one more call)."
+    )
+    confidence_floor: UnitFloat = Field(
+        0.5, description="Confidence below which an answer from documents becomes `not covered by these documents`."
+    )
+    leakage_dir: Path | None = Field(
+        None, description="A folder with CORPUS.yaml files: phrases by which an answer steps outside that corpus."
+    )
+
     # -- the conversation
     memory: str = Field(
         "summary_buffer",

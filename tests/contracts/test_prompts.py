@@ -17,7 +17,7 @@ from meta_agent_rag.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("backend/meta_agent_rag", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
-PLACES = {"prompt": 0, "phrase": 0, "messages": 1, "ainvoke": 0, "aparse": 0}
+PLACES = {"prompt": 0, "phrase": 0, "messages": 1, "task": 1, "ainvoke": 0, "aparse": 0}
 """Functions that take the name of a prompt, a phrase or a stage, and where."""
 
 CONVERSATION = {"summarize": "summarizer", "rewrite_query": "rewriter"}
@@ -49,13 +49,13 @@ def texts(given: ast.expr) -> set[str]:
     return {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
 
 
-def stages_assigned() -> set[str]:
-    """The names that code assigns to a variable `stage`."""
+def assigned(variable: str) -> set[str]:
+    """The names that code assigns to a variable."""
     return {
         text
         for node in nodes()
         if isinstance(node, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == "stage" for target in node.targets)
+        and any(isinstance(target, ast.Name) and target.id == variable for target in node.targets)
         for text in texts(node.value)
     }
 
@@ -86,7 +86,7 @@ def test_a_prompt_that_asks_for_json_says_so(name: str) -> None:
 
 
 def test_every_prompt_that_code_asks_for_exists() -> None:
-    asked = literals("prompt") | literals("messages")
+    asked = literals("prompt") | literals("messages") | literals("task")
     assert {"system", "evidence", "question", "reask", "evaluate", "reference", "short_answer"} <= asked
     assert asked <= set(prompt_names())
 
@@ -99,7 +99,7 @@ def test_every_phrase_that_code_asks_for_exists() -> None:
 
 
 def test_every_stage_that_code_asks_for_exists() -> None:
-    asked = literals("ainvoke") | literals("aparse") | stages_assigned()
+    asked = literals("ainvoke") | literals("aparse") | assigned("stage")
     assert {"write", "rewrite", "reference", "evaluate", "short_answer", "baseline"} <= asked
     for name in asked:
         assert stage(name, Settings.load()).max_tokens > 0
@@ -109,10 +109,10 @@ def test_every_stage_of_the_loop_has_a_prompt_of_its_name() -> None:
     listed = yaml.safe_load((ROOT / "backend/meta_agent_rag/llm/stages.yaml").read_text(encoding="utf-8"))
     assert set(listed) - {"baseline", "step", *CONVERSATION} <= set(prompt_names())
     assert set(CONVERSATION.values()) <= set(prompt_names())
-    assert stages_assigned() <= set(prompt_names())
+    assert assigned("stage") <= set(prompt_names())
 
 
 def test_every_prompt_is_used() -> None:
-    asked = literals("prompt") | literals("messages") | stages_assigned()
+    asked = literals("prompt") | literals("messages") | literals("task") | assigned("stage") | assigned("system")
     methods = {path.stem for path in (ROOT / "benchmarks/methods").glob("*.py")}
     assert set(prompt_names()) <= asked | methods

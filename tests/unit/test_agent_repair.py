@@ -217,13 +217,10 @@ async def test_nothing_to_answer_from_costs_nothing(tmp_path: Path) -> None:
     assert run.answer.rounds[0].cost_usd == 0
 
 
-async def test_a_search_that_found_nothing_may_look_again(tmp_path: Path) -> None:
-    retriever = FakeRetriever({MISSING: [BIRTH]})
-    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
-    run = await ask(tmp_path, script, retriever=retriever, grounded=True)
-    assert "write" not in run.stages, "NOT FOUND needs no model"
-    assert [round_.draft.short_answer for round_ in run.answer.rounds] == ["NOT FOUND", "Oslo"]
-    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "satisfied")
+async def test_a_search_that_found_nothing_costs_nothing(tmp_path: Path) -> None:
+    run = await ask(tmp_path, WRONG, retriever=FakeRetriever({}), grounded=True)
+    assert run.stages == []
+    assert (run.answer.short_answer, run.answer.stop_reason) == ("NOT FOUND", "no_evidence")
 
 
 async def test_without_evidence_a_benchmark_run_guesses(tmp_path: Path) -> None:

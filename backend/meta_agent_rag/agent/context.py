@@ -18,7 +18,8 @@ class Context:
     `evidence` is what the caller supplies; without it `retriever` finds it, and follow-up retrieval is
     possible only then. `oracles` replace judgements by what a benchmark knows. `grounded` switches
     answers from memory off and lets the writer abstain (chat, service); a benchmark wants a best guess.
-    `deadline` is a `time.monotonic` moment.
+    `asked` are the user's own words, where the question was made from them. `deadline` is a
+    `time.monotonic` moment.
     """
 
     settings: Settings
@@ -29,4 +30,5 @@ class Context:
     evidence: tuple[Passage, ...] | None = None
     oracles: Oracles = NO_ORACLES
     grounded: bool = False
+    asked: str = ""
     deadline: float | None = None

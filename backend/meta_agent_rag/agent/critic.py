@@ -5,7 +5,7 @@ import json
 from ..errors import AuthenticationError, BalanceError, ModelError
 from ..prompts import phrase
 from .context import Context
-from .messages import concluded, drafted, messages
+from .messages import concluded, drafted, task
 from .packing import Packed
 from .replies import critique_schema
 from .state import NO_DEFICIT, Diagnosis, Round, Signals
@@ -17,8 +17,8 @@ async def evaluate(context: Context, question: str, judged: Round, packed: Packe
     Raises only what must stop the run: a refused key, an empty account, a budget.
     """
     deficits, draft = context.deficits, judged.draft
-    prompt = messages(
-        context.settings,
+    prompt = task(
+        context,
         "evaluate",
         question,
         packed,

@@ -59,18 +59,20 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
     signals = await measure(context, state["question"], round_.draft, reference, packed)
     known = context.oracles.monitor
     judged = policy(context.settings)(signals, context.settings)
-    satisfied = judged.satisfied if known is None else known(round_.draft)
+    # over documents an answer that quotes none of them is not shown, however plausible
+    unquoted = context.grounded and not signals.verbatim
+    satisfied = (judged.satisfied and not unquoted) if known is None else known(round_.draft)
     return replace(round_, reference=reference, signals=signals, satisfied=satisfied, chance=judged.chance)
 
 
 def _settled(state: State, context: Context) -> str | None:
-    """Where memory is off and no round could change NOT FOUND: the reason, without asking a model."""
+    """Where memory is off and NOT FOUND is the answer: the reason, without asking a model."""
     plan = state.get("plan")
     if not context.grounded:
         return None
     if plan is not None and plan.answer_mode == "memory":
         return NOT_IN_EVIDENCE
-    return "no_evidence" if context.retriever is None and not state.get("evidence") else None
+    return None if state.get("evidence") else "no_evidence"
 
 
 def _packed(state: State, context: Context) -> Packed:

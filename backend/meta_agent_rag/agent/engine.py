@@ -1,10 +1,10 @@
 """Runs the graph over questions: the one way in for benchmark, commands, chat, service and demo."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import InputError
 from ..llm.client import LanguageModel
@@ -62,6 +62,17 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Step:
+    """A node of the graph begins its work; `rounds` are those that are complete."""
+
+    node: str
+    rounds: tuple[Round, ...]
+
+
+OnStep: TypeAlias = Callable[[Step], None]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Engine:
     """A compiled graph with its model and encoder, for any number of questions at once."""
 
@@ -78,15 +89,18 @@ class Engine:
         evidence: Sequence[Passage] | None = None,
         retriever: Retriever | None = None,
         grounded: bool = False,
+        asked: str = "",
         question_id: str = "",
         method: str = "metarag",
         deadline: float | None = None,
         oracles: Oracles = NO_ORACLES,
+        on_step: OnStep | None = None,
     ) -> Answer:
         """Answer one question over supplied `evidence` or what `retriever` finds.
 
         Of more evidence than RETRIEVAL_TOP_K the best passages are shown first, and the rest is searched
-        where something is missing, unless SUPPLIED_EVIDENCE is `whole`.
+        where something is missing, unless SUPPLIED_EVIDENCE is `whole`. `asked` are the user's own words,
+        where `question` was made from them; `on_step` is told of every node as it begins.
 
         Raises `InputError` for an empty question, and a `ModelError` or `BudgetError` where not even
         a first draft could be written.
@@ -107,10 +121,24 @@ class Engine:
             evidence=None if evidence is None else tuple(evidence),
             oracles=oracles,
             grounded=grounded,
+            asked="" if asked.strip() == question.strip() else asked.strip(),
             deadline=deadline,
         )
-        state = await self.graph.ainvoke({"question": question.strip(), "rounds": ()}, context=context)
+        state = await self._run({"question": question.strip(), "rounds": ()}, context, on_step)
         return self._answer(state, tuple(session.rows))
+
+    async def _run(self, state: State, context: Context, on_step: OnStep | None) -> Any:
+        if on_step is None:
+            return await self.graph.ainvoke(state, context=context)
+        final: Any = {}
+        async for part in self.graph.astream(state, context=context, stream_mode=["tasks", "values"], version="v2"):
+            if part["type"] == "values":
+                final = part["data"]
+            elif part["type"] == "tasks":
+                task: Any = part["data"]
+                if "input" in task:  # it begins; its end has a result instead
+                    on_step(Step(node=task["name"], rounds=task["input"].get("rounds", ())))
+        return final
 
     def narrows(self, evidence: Sequence[Passage]) -> bool:
         """Is this more than a first draft is to be shown, so that the rest is searched on demand?"""

@@ -7,12 +7,20 @@ New evidence is appended to the old, so a provider's prefix cache serves what wa
 from ..llm.exchange import Message
 from ..prompts import phrase, prompt
 from ..settings import Settings
+from .context import Context
 from .packing import Packed
 from .state import Draft, Reference
 
 
+def task(context: Context, name: str, question: str, packed: Packed | None, **values: object) -> tuple[Message, ...]:
+    """The messages of a call of the loop; a user's own words stand before what they are understood as."""
+    shown = f"{context.asked}\n{phrase('understood_as')} {question}" if context.asked else question
+    system = "grounded" if context.grounded else "system"
+    return messages(context.settings, name, shown, packed, system=system, **values)
+
+
 def messages(
-    settings: Settings, name: str, question: str, packed: Packed | None, **values: object
+    settings: Settings, name: str, question: str, packed: Packed | None, *, system: str = "system", **values: object
 ) -> tuple[Message, ...]:
     """The messages of a call with the prompt `name`; without `packed` the model sees no evidence at all."""
     folder = settings.prompts_dir
@@ -21,7 +29,7 @@ def messages(
     else:
         shown = prompt("evidence", folder).text(passages=packed.text or "(no passage was found)", question=question)
     return (
-        Message(role="system", content=prompt("system", folder).text()),
+        Message(role="system", content=prompt(system, folder).text()),
         Message(role="user", content=f"{shown}\n\n{prompt(name, folder).text(question=question, **values)}"),
     )
 

@@ -9,7 +9,7 @@ from ..prompts import phrase
 from ..settings import Settings
 from .calibration import calibration_in_force, is_satisfied, probability
 from .context import Context
-from .messages import messages
+from .messages import task
 from .packing import Packed
 from .replies import ReferenceReply
 from .signals import short_answer_logprob, with_logprobs
@@ -70,7 +70,7 @@ async def reference_answer(context: Context, question: str, packed: Packed, *, r
     A failed call is recorded as such; it never counts as agreement. Raises only what must stop the run.
     """
     rule = phrase("short_answer_rule")
-    prompt = messages(context.settings, "reference", question, packed, short_answer_rule=rule)
+    prompt = task(context, "reference", question, packed, short_answer_rule=rule)
     try:
         reply, said = await context.model.aparse(
             "reference", prompt, ReferenceReply, round_=round_, sampling=with_logprobs(context, "reference")

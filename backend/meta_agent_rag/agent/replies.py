@@ -37,6 +37,7 @@ def _at_most(**hints: Any) -> Any:
 
 
 Line = Annotated[_Text, _at_most(maxLength=240)]
+Sentence = Annotated[_Text, _at_most(maxLength=500)]
 Lines = Annotated[list[Line], BeforeValidator(_without_blanks)]
 Confidence = Annotated[float | None, BeforeValidator(_share)]
 Short = Annotated[_Text, _at_most(maxLength=100)]
@@ -55,6 +56,19 @@ class DraftReply(ReplyModel):
     answer: Line
     short_answer: Short
     confidence: Annotated[Confidence, _at_most(minimum=0, maximum=1)] = None
+
+
+class AnswererReply(DraftReply):
+    """Stage `write` over documents: whole sentences are quoted, and there is room to explain."""
+
+    quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
+    answer: Annotated[_Text, _at_most(maxLength=700)]
+
+
+class ClaimsReply(ReplyModel):
+    """Stage `check_claims`: the numbers of the claims that the passages do not bear out."""
+
+    unsupported: Annotated[list[int], _at_most(maxItems=20)]
 
 
 class _StepsReply(ReplyModel):

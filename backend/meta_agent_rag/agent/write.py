@@ -10,9 +10,9 @@ from ..grounding.quotes import is_verbatim
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
-from .messages import concluded, drafted, messages
+from .messages import concluded, drafted, task
 from .packing import Packed, pack
-from .replies import DraftReply, RewriteReply, ShortAnswerReply
+from .replies import AnswererReply, DraftReply, RewriteReply, ShortAnswerReply
 from .signals import short_answer_logprob, with_logprobs
 from .state import AnswerMode, Draft, Packing, Plan, Round, State, Update
 
@@ -65,16 +65,16 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
         "short_answer_rule": phrase("short_answer_rule"),
     }
     stage = "write" if plan is None else "rewrite"
-    schema: type[DraftReply] = DraftReply if plan is None else RewriteReply
+    schema: type[DraftReply] = _schema(context, plan)
     if plan is not None:
         values |= _to_repair(state, plan, mode)
-    prompt = messages(context.settings, stage, question, packed, **values)
+    prompt = task(context, "answerer" if plan is None and context.grounded else stage, question, packed, **values)
     reply, said = await context.model.aparse(
         stage, prompt, schema, round_=round_, sampling=with_logprobs(context, stage)
     )
     short = reply.short_answer
     if context.settings.short_answer == "stage":
-        prompt = messages(context.settings, "short_answer", question, packed, draft=reply.answer)
+        prompt = task(context, "short_answer", question, packed, draft=reply.answer)
         short = (await context.model.ainvoke("short_answer", prompt, ShortAnswerReply, round_=round_)).short_answer
     return Draft(
         answer=reply.answer,
@@ -84,6 +84,12 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
         confidence=reply.confidence,
         logprob=short_answer_logprob(said, reply.short_answer),
     )
+
+
+def _schema(context: Context, plan: Plan | None) -> type[DraftReply]:
+    if plan is not None:
+        return RewriteReply
+    return AnswererReply if context.grounded else DraftReply
 
 
 def _to_repair(state: State, plan: Plan, mode: AnswerMode) -> dict[str, str]:

@@ -63,6 +63,15 @@ class Prompt:
         return "\n\n".join(_part(section, text) for section, text in filled if text.strip())
 
     @property
+    def values(self) -> frozenset[str]:
+        """The names of the values that its sections take in. Raises `PromptError` for a `$` that names none."""
+        templates = {section: Template(text) for section, text in self.sections.items()}
+        for section, template in templates.items():
+            if not template.is_valid():
+                raise PromptError(f"The section {section!r} of the prompt {self.name!r} has a lone '$'; write '$$'.")
+        return frozenset(name for template in templates.values() for name in template.get_identifiers())
+
+    @property
     def digest(self) -> str:
         """First 12 hex digits of the SHA-256 over its sections: changes when the prompt does."""
         return hashlib.sha256(repr(sorted(self.sections.items())).encode()).hexdigest()[:12]
@@ -99,6 +108,23 @@ def prompt(name: str, folder: Path | None = None) -> Prompt:
     if name not in prompt_names():
         raise UnknownNameError("prompt", name, prompt_names())
     return _read(name, files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def check_prompts(folder: Path | None) -> None:
+    """Read every prompt of one's own folder, before the first call needs one.
+
+    Raises `PromptError` that names the file and the offending key: a file that replaces no built-in prompt, a
+    section that there is none of, a `$name` that the built-in prompt is not given.
+    """
+    if folder is None:
+        return
+    if not folder.is_dir():
+        raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one that holds prompt files.")
+    for file in sorted(folder.glob("*.yaml")):
+        own, built_in = prompt(file.stem, folder), prompt(file.stem)
+        if strange := sorted(own.values - built_in.values):
+            known = ", ".join(f"${name}" for name in sorted(built_in.values)) or "none"
+            raise PromptError(f"The prompt {file.stem!r} uses ${strange[0]}; its values are: {known}.")
 
 
 def _read(name: str, source: str) -> Prompt:

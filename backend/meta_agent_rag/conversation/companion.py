@@ -1,0 +1,33 @@
+"""Answers a conversation's questions over a corpus: the loop, then every check of `agent.grounded`."""
+
+from dataclasses import dataclass
+
+from ..agent.engine import Engine, OnStep
+from ..agent.grounded import Checks, GroundedAnswer, checked
+from ..retrieval.hybrid import Retriever
+from .turn import Reply
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundedReply(Reply):
+    """A reply with all that it rests on."""
+
+    grounded: GroundedAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Companion:
+    """The answerer of a conversation over one corpus; `on_step` is told of the graph's nodes as they begin."""
+
+    engine: Engine
+    retriever: Retriever
+    checks: Checks
+    on_step: OnStep | None = None
+
+    async def __call__(self, question: str, standalone: str) -> GroundedReply:
+        """The answer to a user's words, retrieved and judged by what they are understood as."""
+        answer = await self.engine.answer(
+            standalone, asked=question, retriever=self.retriever, grounded=True, method="chat", on_step=self.on_step
+        )
+        grounded = await checked(self.engine, answer, self.checks)
+        return GroundedReply(text=grounded.text, short_answer=grounded.short_answer, grounded=grounded)

@@ -1,0 +1,125 @@
+"""Keeps conversations by name, in LangGraph's SQLite checkpointer.
+
+Each is a thread; its state is plain JSON values, read under strict msgpack, so that a file from elsewhere
+can bring no objects along. Only the latest checkpoint of a thread is kept.
+"""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from ..errors import DataFileError, InputError, StorageError
+from .history import History, as_json, from_json
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+_FILE = "sessions.sqlite"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class _Kept(TypedDict, total=False):
+    corpus: str
+    history: dict[str, Any]
+    sources: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A conversation as it is kept: its corpus, its history, and the citations of the last answer as plain values."""
+
+    corpus: str
+    history: History
+    sources: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sessions:
+    """The conversations of a data folder; open them with `open_sessions`."""
+
+    graph: "CompiledStateGraph[_Kept, None]"
+    saver: "AsyncSqliteSaver"
+
+    async def load(self, name: str) -> Stored | None:
+        """The conversation of that name, or `None`.
+
+        Raises `InputError` for a name that cannot be one, `DataFileError` for a state that is damaged.
+        """
+        kept = (await self.graph.aget_state(_thread(name))).values
+        if not kept:
+            return None
+        corpus, sources = kept.get("corpus"), kept.get("sources", [])
+        if not isinstance(corpus, str) or not isinstance(sources, list):
+            raise DataFileError(f"The session {name!r} is damaged; start another one with --session.")
+        return Stored(corpus=corpus, history=from_json(kept.get("history")), sources=tuple(sources))
+
+    async def save(self, name: str, stored: Stored) -> None:
+        """Keep a conversation, in place of what there was of that name."""
+        kept = _Kept(corpus=stored.corpus, history=as_json(stored.history), sources=list(stored.sources))
+        config = await self.graph.aupdate_state(_thread(name), kept, as_node=_KEEP)
+        latest = config["configurable"]["checkpoint_id"]
+        for table in ("writes", "checkpoints"):
+            # the checkpointer keeps every state there ever was, and has no method to prune this backend
+            query = f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_id <> ?"
+            await self.saver.conn.execute(query, (name, latest))
+        await self.saver.conn.commit()
+
+    async def names(self) -> list[str]:
+        """The names of all conversations, sorted."""
+        found = await self.saver.conn.execute_fetchall("SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id")
+        return [str(row[0]) for row in found]
+
+    async def drop(self, name: str) -> None:
+        """Forget a conversation."""
+        await self.saver.adelete_thread(name)
+
+
+_KEEP = "keep"
+
+
+def _thread(name: str) -> "RunnableConfig":
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"A session cannot be named {name!r}; use up to 64 letters, digits, dots, dashes and underscores."
+        )
+    return {"configurable": {"thread_id": name}}
+
+
+@asynccontextmanager
+async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
+    """The conversations under a data folder, which is made where it is missing.
+
+    Raises `StorageError` where the file cannot be read or written.
+    """
+    import aiosqlite
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from langgraph.graph import START, StateGraph
+
+    await asyncio.to_thread(data_dir.mkdir, parents=True, exist_ok=True)
+    path = data_dir / _FILE
+    try:
+        async with aiosqlite.connect(path) as connection:
+            await connection.execute("PRAGMA busy_timeout = 5000")
+            saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+            await saver.setup()
+            graph = StateGraph(_Kept)
+            graph.add_node(_KEEP, _unchanged)
+            graph.add_edge(START, _KEEP)
+            yield Sessions(graph=graph.compile(checkpointer=saver), saver=saver)
+    except sqlite3.Error as error:
+        raise StorageError(
+            f"The sessions in {str(path)!r} cannot be read or written ({error}); free space or mend the file's "
+            "permissions, or move it away to start anew."
+        ) from None
+
+
+def _unchanged(state: _Kept) -> _Kept:
+    return state

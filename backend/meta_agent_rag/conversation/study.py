@@ -1,0 +1,134 @@
+"""A study session: one conversation over one corpus, kept under a name."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..agent.engine import OnStep, open_engine
+from ..agent.grounded import Checks
+from ..errors import InputError
+from ..grounding.citation import Citation
+from ..llm.exchange import Transport
+from ..llm.ledger import LedgerRow, Totals, total
+from ..prompts import check_prompts
+from ..retrieval.editing import Progress
+from ..retrieval.opening import open_retriever
+from ..retrieval.sample import SAMPLE
+from ..settings import Settings
+from .companion import Companion, GroundedReply
+from .history import History
+from .sessions import Sessions, Stored, open_sessions
+from .turn import Conversation, Turn
+
+DEFAULT = "default"
+"""The session that is resumed where none is named, one for each corpus: see `session_name`."""
+
+
+@dataclass(kw_only=True)
+class Study:
+    """A conversation that is kept after every turn; a turn that fails or is cancelled is not part of it.
+
+    `sources` are the citations of the last answer as plain values, `calls` all that this process spent.
+    """
+
+    name: str
+    corpus: str
+    conversation: Conversation
+    sessions: Sessions
+    sources: tuple[dict[str, Any], ...] = ()
+    calls: list[LedgerRow] = field(default_factory=list)
+
+    @property
+    def history(self) -> History:
+        """What is remembered."""
+        return self.conversation.history
+
+    @property
+    def totals(self) -> Totals:
+        """Calls, tokens and cost of this process's turns."""
+        return total(self.calls)
+
+    async def reply(self, message: str) -> Turn:
+        """Answer one message and keep the conversation; raises what `Conversation.reply` does."""
+        turn = await self.conversation.reply(message)
+        self.calls.extend(turn.calls)
+        if isinstance(turn.reply, GroundedReply):
+            self.calls.extend(turn.reply.grounded.calls)
+            self.sources = tuple(plain_citation(citation) for citation in turn.reply.grounded.citations)
+        if turn.rewritten is not None:
+            await self._keep()
+        return turn
+
+    async def settle(self) -> tuple[str, ...]:
+        """Fold older exchanges where it is time to, once the answer is shown: the notes."""
+        before = self.history
+        notes, calls = await self.conversation.settle()
+        self.calls.extend(calls)
+        if self.history is not before:
+            await self._keep()
+        return notes
+
+    async def reset(self) -> None:
+        """Forget what was said."""
+        self.conversation.history, self.sources = History(), ()
+        await self._keep()
+
+    async def _keep(self) -> None:
+        stored = Stored(corpus=self.corpus, history=self.history, sources=self.sources)
+        await self.sessions.save(self.name, stored)
+
+
+def plain_citation(citation: Citation) -> dict[str, Any]:
+    """A citation as plain values."""
+    return {**asdict(citation), "span": None if citation.span is None else list(citation.span)}
+
+
+def session_name(session: str | None, corpus: str | None) -> str:
+    """The session's name: the one that was given, else one for each corpus."""
+    return session or f"{DEFAULT}-{corpus or SAMPLE}"
+
+
+@asynccontextmanager
+async def open_study(
+    settings: Settings,
+    *,
+    corpus: str | None = None,
+    session: str | None = None,
+    on_step: OnStep | None = None,
+    on_progress: Progress | None = None,
+    transport: Transport | None = None,
+) -> AsyncIterator[Study]:
+    """A study session, new or resumed, with everything that it needs opened and closed around it.
+
+    `corpus` is that of the session where it has one, else `sample`. Raises a `MetaRagError` whose message
+    says what to do: prompts of one's own with a fault, an unknown corpus, a session about another corpus.
+    """
+    check_prompts(settings.prompts_dir)
+    name = session_name(session, corpus)
+    async with AsyncExitStack() as stack:
+        sessions = await stack.enter_async_context(open_sessions(settings.marag_data_dir))
+        stored = await sessions.load(name)
+        about = _corpus(name, corpus, stored)
+        checks = Checks.of(settings, about)
+        retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
+        engine = await stack.enter_async_context(open_engine(settings, transport=transport))
+        companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
+        history = stored.history if stored is not None else None
+        yield Study(
+            name=name,
+            corpus=about,
+            conversation=Conversation.open(engine.model, companion, history),
+            sessions=sessions,
+            sources=stored.sources if stored is not None else (),
+        )
+
+
+def _corpus(name: str, wanted: str | None, stored: Stored | None) -> str:
+    if stored is None:
+        return wanted or SAMPLE
+    if wanted not in {None, stored.corpus}:
+        raise InputError(
+            f"The session {name!r} is about the corpus {stored.corpus!r}, not {wanted!r}; give another --session."
+        )
+    return stored.corpus
