@@ -1,10 +1,12 @@
-"""`answer`: one call from a notebook, everything opened and closed around it."""
+"""`answer` and `grounded_answer`: one call from a notebook, everything opened and closed around it."""
 
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
-from .agent.engine import Answer, open_engine
+from .agent.engine import Answer, Engine, open_engine
+from .agent.grounded import Checks, GroundedAnswer, checked
 from .llm.exchange import Transport
+from .retrieval.hybrid import Retriever
 from .retrieval.opening import open_retriever
 from .retrieval.passage import Passage
 from .retrieval.sample import SAMPLE
@@ -28,10 +30,36 @@ async def answer(
 
     Raises a `MetaRagError` whose message says what to do.
     """
+    async with _opened(settings or Settings.load(), corpus, evidence, transport) as (engine, retriever):
+        return await engine.answer(question, evidence=evidence, retriever=retriever, grounded=grounded)
+
+
+async def grounded_answer(
+    question: str,
+    *,
+    corpus: str = SAMPLE,
+    evidence: Sequence[Passage] | None = None,
+    settings: Settings | None = None,
+    transport: Transport | None = None,
+) -> GroundedAnswer:
+    """Answer a question from documents alone, checked: cited, or refused with a text that says what to try.
+
+    As `answer` otherwise; `GroundedAnswer.answer` has the history of rounds.
+    """
     settings = settings or Settings.load()
+    checks = Checks.of(settings, corpus)
+    async with _opened(settings, corpus, evidence, transport) as (engine, retriever):
+        drafted = await engine.answer(question, evidence=evidence, retriever=retriever, grounded=True)
+        return await checked(engine, drafted, checks)
+
+
+@asynccontextmanager
+async def _opened(
+    settings: Settings, corpus: str, evidence: Sequence[Passage] | None, transport: Transport | None
+) -> AsyncIterator[tuple[Engine, Retriever | None]]:
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(open_engine(settings, transport=transport))
         retriever = None
         if evidence is None:
             retriever = await stack.enter_async_context(open_retriever(settings, corpus))
-        return await engine.answer(question, evidence=evidence, retriever=retriever, grounded=grounded)
+        yield engine, retriever

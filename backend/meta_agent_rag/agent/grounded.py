@@ -20,7 +20,7 @@ from ..grounding.refusals import Reason, refusal
 from ..grounding.styles import Style, chosen
 from ..grounding.support import Cosine, Support, supports
 from ..grounding.unsupported import with_unsupported_marked, without_unsupported
-from ..llm.ledger import LedgerRow
+from ..llm.ledger import LedgerRow, Totals, total
 from ..retrieval import hybrid
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.passage import Found, Passage
@@ -52,6 +52,11 @@ class GroundedAnswer:
     confidence: Confidence | None
     answer: Answer
     calls: tuple[LedgerRow, ...]
+
+    @property
+    def totals(self) -> Totals:
+        """Calls, tokens and cost of this question, its checks included."""
+        return total(self.calls)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,10 @@ from .command import Assignments, Debug, Json, console, plain, print_json, repor
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer
+    from ..agent.grounded import GroundedAnswer
+    from ..llm.ledger import Totals
     from ..retrieval.passage import Passage
+    from ..settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -33,20 +36,59 @@ def ask(
     """Answer a question over a corpus, doubting and repairing the answer where it is inadequate."""
     from ..settings import Settings
 
-    result = run(_answer(question, corpus, grounded, Settings.load(set_ or ())))
+    settings = Settings.load(set_ or ())
+    from_documents = run(_grounded(question, corpus, settings)) if grounded else None
+    result = run(_answer(question, corpus, settings)) if from_documents is None else from_documents.answer
     if json_:
-        print_json(_as_json(result))
+        print_json(_as_json(result) | ({} if from_documents is None else _grounded_as_json(from_documents)))
         return
     if trace:
         _show_evidence(result)
         _show_rounds(result)
-    _show_answer(result)
+    if from_documents is None:
+        _show_answer(result)
+    else:
+        _show_grounded(from_documents)
 
 
-async def _answer(question: str, corpus: str, grounded: bool, settings: Any) -> "Answer":
+async def _answer(question: str, corpus: str, settings: "Settings") -> "Answer":
     from ..asking import answer
 
-    return await answer(question, corpus=corpus, grounded=grounded, settings=settings)
+    return await answer(question, corpus=corpus, settings=settings)
+
+
+async def _grounded(question: str, corpus: str, settings: "Settings") -> "GroundedAnswer":
+    from ..asking import grounded_answer
+
+    return await grounded_answer(question, corpus=corpus, settings=settings)
+
+
+def _show_grounded(result: "GroundedAnswer") -> None:
+    """The checked text, where its citations lead, and how far it can be relied on."""
+    screen = console()
+    screen.print(plain(result.text))
+    for citation in result.citations:
+        place = ", ".join(part for part in (citation.name, citation.section, citation.pages) if part)
+        screen.print(f"  [dim]{plain(place)}: {plain(citation.snippet)}[/]")
+    if result.confidence is not None:
+        screen.print(f"[dim]confidence {result.confidence.level} ({result.confidence.score:.2f})[/]")
+    _show_totals(result.answer, result.totals)
+
+
+def _grounded_as_json(result: "GroundedAnswer") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "answer": result.text,
+        "short_answer": result.short_answer,
+        "refused": result.refused,
+        "citations": [asdict(citation) for citation in result.citations],
+        "claims": [{**asdict(claim), **asdict(support)} for claim, support in result.claims],
+        "removed_citations": result.removed,
+        "leaks": result.leaks,
+        "confidence": None if result.confidence is None else asdict(result.confidence),
+        "totals": asdict(result.totals),
+    }
 
 
 def _show_answer(result: "Answer") -> None:
@@ -58,8 +100,11 @@ def _show_answer(result: "Answer") -> None:
     passages = {found.passage.id: found.passage for found in result.evidence}
     for number, identity in enumerate(packed, start=1):
         screen.print(f"  [dim]{plain(f'[{number}]')} {plain(_place(passages[identity]))}[/]")
-    rounds = len(result.rounds)
-    totals = result.totals
+    _show_totals(result, result.totals)
+
+
+def _show_totals(result: "Answer", totals: "Totals") -> None:
+    screen, rounds = console(), len(result.rounds)
     cost = "cost unknown" if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
     screen.print(
         f"[dim]{rounds} round{'s' if rounds > 1 else ''}, stopped: {result.stop_reason}; {totals.calls} calls, "

@@ -1,0 +1,56 @@
+"""`marag prompts list|show`: the prompts as the model sees them."""
+
+from typing import Annotated
+
+import typer
+
+from .command import Assignments, Debug, Json, console, plain, print_json, reporting, say
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(help="The prompts, built-in ones and those of PROMPTS_DIR.", no_args_is_help=True)
+    group.command("list")(list_)
+    group.command("show")(show)
+    app.add_typer(group, name="prompts")
+
+
+@reporting
+def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """List the prompts: digest, the values that each takes in, and which are your own."""
+    from ..prompts import check_prompts, prompt, prompt_names
+    from ..settings import Settings
+
+    folder = Settings.load(set_ or ()).prompts_dir
+    check_prompts(folder)
+    found = [prompt(name, folder) for name in prompt_names()]
+    own = {each.name for each in found if each != prompt(each.name)}
+    if json_:
+        rows = [(each.name, each.digest, sorted(each.values), each.name in own) for each in found]
+        print_json([dict(zip(("name", "digest", "values", "own"), row, strict=True)) for row in rows])
+        return
+    for each in found:
+        values = " ".join(f"${value}" for value in sorted(each.values))
+        mine = " [green](your own)[/]" if each.name in own else ""
+        console().print(f"[bold]{each.name}[/]{mine} [dim]{each.digest}[/] {plain(values)}")
+
+
+@reporting
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A prompt, as `marag prompts list` names them.")],
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show a prompt as the model would see it, with $NAME where a value goes."""
+    from ..prompts import check_prompts, prompt
+    from ..settings import Settings
+
+    folder = Settings.load(set_ or ()).prompts_dir
+    check_prompts(folder)
+    found = prompt(name, folder)
+    text = found.text(**{value: f"${value}" for value in found.values})
+    if json_:
+        print_json({"name": found.name, "digest": found.digest, "values": sorted(found.values), "text": text})
+    else:
+        say(text)

@@ -1,0 +1,57 @@
+"""`marag prompts list|show`, with prompts of one's own."""
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from meta_agent_rag.cli.main import app
+
+RUNNER = CliRunner()
+
+
+def own(parent: Path, name: str, text: str) -> str:
+    folder = parent / str(len(list(parent.iterdir())))
+    folder.mkdir()
+    (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return f"PROMPTS_DIR={folder}"
+
+
+def test_all_prompts_are_listed_and_ones_own_are_marked(tmp_path: Path) -> None:
+    mine = own(tmp_path, "answerer", "instruction: Answer in one word. $mode\n")
+    listed = RUNNER.invoke(app, ["prompts", "list", "--json", "--set", mine])
+    rows = {row["name"]: row for row in json.loads(listed.stdout)}
+    assert {name for name, row in rows.items() if row["own"]} == {"answerer"}
+    assert rows["answerer"]["values"] == ["mode"]
+    assert {"rewriter", "summarizer", "grounded", "evaluate"} <= set(rows)
+
+
+def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path) -> None:
+    shown = RUNNER.invoke(app, ["prompts", "show", "answerer"])
+    assert shown.exit_code == 0
+    assert "Rules:\n- $mode" in shown.stdout
+    assert "How to think:" in shown.stdout, "the strategy `grounded` is spelt out"
+    mine = own(tmp_path, "answerer", "instruction: Answer in one word.\n")
+    assert RUNNER.invoke(app, ["prompts", "show", "answerer", "--set", mine]).stdout == "Answer in one word.\n"
+
+
+def test_a_faulty_prompt_is_named_with_its_key(tmp_path: Path) -> None:
+    for text, words in (
+        ("instruction: Go.\nanswers: x\n", "unknown section 'answers'"),
+        ("instruction: Go, $reader.\n", "uses $reader"),
+        ("role: x\n", "no section 'instruction'"),
+        ("instruction: It costs 5 $ today.\n", "lone '$'"),
+    ):
+        result = RUNNER.invoke(app, ["prompts", "list", "--set", own(tmp_path, "answerer", text)])
+        assert result.exit_code == 2
+        assert words in result.stderr, text
+        assert "'answerer'" in result.stderr
+    result = RUNNER.invoke(app, ["prompts", "list", "--set", own(tmp_path, "answers", "instruction: Go.\n")])
+    assert "no prompt 'answers'" in result.stderr
+
+
+def test_an_unknown_prompt_is_refused_with_the_known_ones() -> None:
+    result = RUNNER.invoke(app, ["prompts", "show", "writer"])
+    assert result.exit_code == 2
+    assert "no prompt 'writer'" in result.stderr
+    assert "answerer" in result.stderr
