@@ -127,13 +127,20 @@ def benchmark(
 
 def _carried_out(plan: Plan, conduct: Conduct, folder: RunFolder, shown: Silent) -> Outcome:
     """Answer the questions; Ctrl+C and SIGTERM end that with a word on how to go on."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # ends as cleanly as Ctrl+C
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         return run(execute(plan.config, conduct, plan.loaded, questions=plan.questions, folder=folder, display=shown))
     except KeyboardInterrupt:
         shown.stop()
         complain(f"Stopped. Go on with: --resume {folder.path}")
         raise typer.Exit(130) from None
+
+
+def _interrupt(*_: object) -> None:
+    """End as cleanly as Ctrl+C does, also where a shell's `nohup ... &` left that ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
 
 
 def _check(config: RunConfig) -> None:

@@ -12,8 +12,6 @@ from ..tables import Table, number
 from .analysis import Analysis, Figures, Material, Row, share
 
 _PROVIDER = "deepseek"
-_PROBES = frozenset({"probe"})
-"""Stages that ask the model's memory; other calls without evidence are known by their round's packing."""
 _WRITERS = frozenset({"write", "rewrite", "baseline", "step", "short_answer"})
 _MILLION = 1_000_000
 _QUESTIONS = 1_000
@@ -73,8 +71,6 @@ def following(row: Row, usage: Sequence[Call]) -> list[Call]:
 
 def is_probe(row: Row, call: Call) -> bool:
     """Did a call ask the model's memory, without any passage?"""
-    if call["stage"] in _PROBES:
-        return True
     writes = call["stage"] in _WRITERS and call["round"] < len(row["rounds"])
     return writes and not row["rounds"][call["round"]]["packing"]["packed_ids"]
 

@@ -57,9 +57,10 @@ def test_dollars_of_a_thousand_questions() -> None:
 
 
 def test_a_probe_is_no_first_call() -> None:
-    probed = row("p", FIRED["rounds"], usage=[call("probe", "pro", 150, 100, 9), WRITE, REFERENCE, EVALUATE])
-    assert following(probed, probed["usage"]) == [REFERENCE, EVALUATE]
-    assert [one["cache_hit"] for one in apart(probed)] == [0, 0, 900, 0]
+    without_passages = [{**FIRED["rounds"][0], "packing": {"packed_ids": []}}, *FIRED["rounds"][1:]]
+    probed = row("p", without_passages, usage=[call("write", "pro", 150, 100, 9), REFERENCE, EVALUATE])
+    assert following(probed, probed["usage"]) == [EVALUATE]
+    assert [one["cache_hit"] for one in apart(probed)] == [0, 0, 0]
 
 
 def test_a_call_for_a_round_that_was_never_finished_has_evidence() -> None:
