@@ -104,8 +104,9 @@ class Settings(BaseSettings):
         5, description="Remediations at most; the first draft is round 0."
     )
     monitor_policy: str = Field(
-        "paper",
-        description="What calls a draft satisfying: `paper` is the cosine alone, `calibrated` a fitted file.",
+        "agreement",
+        description="What calls a draft satisfying: `agreement` of two routes to the short answer, `paper` (the cosine "
+        "alone), or `calibrated` (a fitted file).",
     )
     monitor_calibration: Path | None = Field(
         None, description="The file that MONITOR_POLICY=calibrated reads (`python -m benchmarks.calibrate` writes it)."

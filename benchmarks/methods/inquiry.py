@@ -18,6 +18,7 @@ from meta_agent_rag.errors import StructuredOutputError
 from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.normalise import normalised
 from meta_agent_rag.grounding.sentences import sentences
+from meta_agent_rag.grounding.short_answer import without_disambiguation
 from meta_agent_rag.llm.client import ModelSession
 from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.prompts import phrase
@@ -106,10 +107,11 @@ class Inquiry:
         """Close a round with a full draft; the calls since the last one are its own."""
         spent = total(self.session.rows[self._counted :])
         self._counted = len(self.session.rows)
+        short = without_disambiguation(short_answer, packed.titles if packed is not None else ())
         one = Round(
             index=len(self.rounds),
             packing=packed.packing if packed is not None else Packing(),
-            draft=Draft(answer=text, short_answer=short_answer, abstained=is_abstention(short_answer)),
+            draft=Draft(answer=text, short_answer=short, abstained=is_abstention(short)),
             evidence_ids=tuple(found.passage.id for found in self.found),
             satisfied=satisfied,
             calls=spent.calls,

@@ -1,6 +1,7 @@
 """Signals of a draft beside the reference answer, and the policy over them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,13 @@ import pytest
 from meta_agent_rag.agent.context import Context
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitor import paper_policy, policy
+from meta_agent_rag.agent.monitor import agreement_policy, paper_policy, policy
 from meta_agent_rag.agent.packing import pack
 from meta_agent_rag.agent.signals import measure
 from meta_agent_rag.agent.state import Draft, Reference, Signals
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.abstention import is_abstention
+from meta_agent_rag.grounding.short_answer import same_answer, without_disambiguation
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -67,6 +69,46 @@ async def measured(
 )
 def test_the_papers_policy_is_the_threshold(tmp_path: Path, similarity: float | None, satisfied: bool) -> None:
     assert paper_policy(signals(similarity), settings_in(tmp_path)).satisfied is satisfied
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "agree"),
+    [
+        ("Oslo", "oslo.", True),
+        ("Gatwick", "Gatwick Airport", True),
+        ("Sleepy Hollow", "Sleepy Hollow (film)", True),
+        ("1912", "12 May 1912", True),
+        ("CBS", "NBC", False),
+        ("Ann", "Annette", False),
+        ("Airport Gatwick", "Gatwick Airport", False),
+        ("", "Oslo", False),
+        ("no", "no", True),
+    ],
+)
+def test_two_routes_to_one_answer(one: str, other: str, agree: bool) -> None:
+    assert same_answer(one, other) is agree
+    assert same_answer(other, one) is agree
+
+
+def test_agreement_satisfies_and_nothing_else_does(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    assert agreement_policy(replace(signals(0.1), agreement=True), settings).satisfied
+    assert not agreement_policy(replace(signals(0.99), agreement=False), settings).satisfied
+    assert not agreement_policy(replace(signals(1.0, abstained=True), agreement=True), settings).satisfied
+
+
+@pytest.mark.parametrize(
+    ("short", "bare"),
+    [
+        ("Salt Road (film)", "Salt Road"),
+        ("salt road (film)", "salt road"),
+        ("125 lb (57 kg)", "125 lb (57 kg)"),
+        ("Salt Road (song)", "Salt Road (song)"),
+        ("(film)", "(film)"),
+    ],
+)
+def test_the_bracket_of_a_title_is_no_part_of_an_answer(short: str, bare: str) -> None:
+    assert without_disambiguation(short, ["Salt Road (film)", "125 lb", "(film)"]) == bare
 
 
 @pytest.mark.parametrize("threshold", [-1.0, 0.0, 0.75, 1.0])
@@ -136,4 +178,4 @@ async def test_an_unknown_policy_is_refused_before_any_call(tmp_path: Path) -> N
     with pytest.raises(UnknownNameError):
         async with open_engine(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"), transport=model):
             pass
-    assert policy(settings_in(tmp_path)) is paper_policy
+    assert policy(settings_in(tmp_path)) is agreement_policy

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.agent.convergence import converged, jaccard, oscillates, same_answer
 from meta_agent_rag.agent.selection import select
-from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Round, Signals
+from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Reference, Round, Signals
 
 WORDS = st.text(alphabet="abc .,T", max_size=12)
 
@@ -20,7 +20,7 @@ def round_(
     short: str,
     *,
     verbatim: float | None = None,
-    agreement: bool | None = False,
+    reference: str | None = None,
     similarity: float | None = 0.0,
     satisfied: bool = False,
     diagnosis: str | None = "reasoning_error",
@@ -28,7 +28,7 @@ def round_(
     measured: bool = True,
 ) -> Round:
     signals = Signals(
-        similarity=similarity, agreement=agreement, verbatim=verbatim, abstained=abstained, evidence_passages=1
+        similarity=similarity, agreement=None, verbatim=verbatim, abstained=abstained, evidence_passages=1
     )
     found = Diagnosis(
         deficit=diagnosis or "none",
@@ -43,6 +43,7 @@ def round_(
         draft=draft(short, abstained=abstained),
         packing=Packing(),
         evidence_ids=(),
+        reference=Reference(short_answer=reference, steps=(), packed_ids=(str(index),)) if reference else None,
         signals=signals if measured else None,
         satisfied=satisfied,
         diagnosis=found if diagnosis else None,
@@ -97,7 +98,7 @@ def test_oscillation_is_a_return_and_not_a_repetition() -> None:
         [round_(0, "Oslo"), round_(1, "NOT FOUND", verbatim=1.0, abstained=True)],
         [round_(0, "Oslo", satisfied=True, diagnosis=None), round_(1, "Rome", verbatim=1.0)],
         [round_(0, "Oslo", diagnosis="none"), round_(1, "Rome", verbatim=1.0)],
-        [round_(0, "Oslo", agreement=True), round_(1, "Rome", verbatim=1.0)],
+        [round_(0, "Oslo", reference="Oslo"), round_(1, "Rome", verbatim=1.0)],
         [round_(0, "Oslo", verbatim=1.0), round_(1, "Rome", verbatim=0.5, similarity=0.3)],
         [round_(0, "Oslo", verbatim=0.5), round_(1, "Rome", verbatim=None)],
         [round_(0, "Oslo"), round_(1, "Rome", similarity=0.9), round_(2, "oslo.")],
@@ -105,7 +106,7 @@ def test_oscillation_is_a_return_and_not_a_repetition() -> None:
         [round_(0, "Oslo"), round_(1, "Rome", measured=False)],
         [round_(0, "Oslo"), round_(1, "Rome")],
     ],
-    ids=["answer", "satisfied", "critic", "agreement", "verbatim", "quoted", "votes", "cosine", "unmeasured", "first"],
+    ids=["answer", "satisfied", "critic", "reference", "verbatim", "quoted", "votes", "cosine", "unmeasured", "first"],
 )
 def test_the_best_supported_draft_wins_over_the_last(rounds: list[Round]) -> None:
     assert select(rounds, "best").index == 0

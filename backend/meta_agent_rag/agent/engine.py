@@ -1,5 +1,6 @@
 """Runs the graph over questions: the one way in for benchmark, commands, chat, service and demo."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ from .state import NOT_IN_EVIDENCE, Round, State
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
+
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +179,8 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """An engine as settings describe it; what is passed in is used, and left open, instead."""
     policy(settings)
+    if settings.monitor_policy != "paper" and "monitor_similarity_threshold" in settings.model_fields_set:
+        _LOG.warning("MONITOR_SIMILARITY_THRESHOLD is for MONITOR_POLICY=paper, and that is not in force.")
     deficits = discover_deficits(settings.deficits_dir)
     if without_deficits:
         deficits = deficits.without(without_deficits)

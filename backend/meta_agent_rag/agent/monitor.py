@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..errors import ModelError, UnknownNameError
+from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..settings import Settings
 from .calibration import calibration_in_force, is_satisfied, probability
@@ -37,6 +38,15 @@ def paper_policy(signals: Signals, settings: Settings) -> Judgement:
     return Judgement(satisfied=signals.similarity >= settings.monitor_similarity_threshold)
 
 
+def agreement_policy(signals: Signals, settings: Settings) -> Judgement:
+    """Satisfied where draft and reference came to the same short answer, or one to more words of the same.
+
+    The cosine of two names of a kind is high ("CBS", "NBC"); whether two routes end at the same place is not a
+    matter of degree.
+    """
+    return Judgement(satisfied=not signals.abstained and signals.agreement is True)
+
+
 def calibrated_policy(signals: Signals, settings: Settings) -> Judgement:
     """Satisfied where the fitted chance of being right reaches the file's threshold (`agent/calibration.py`)."""
     calibration = calibration_in_force(settings)
@@ -48,12 +58,20 @@ def _paper(_settings: Settings) -> Policy:
     return paper_policy
 
 
+def _agreement(_settings: Settings) -> Policy:
+    return agreement_policy
+
+
 def _calibrated(settings: Settings) -> Policy:
     calibration_in_force(settings)  # a file that cannot serve is refused before the first call
     return calibrated_policy
 
 
-POLICIES: Mapping[str, Callable[[Settings], Policy]] = {"paper": _paper, "calibrated": _calibrated}
+POLICIES: Mapping[str, Callable[[Settings], Policy]] = {
+    "agreement": _agreement,
+    "paper": _paper,
+    "calibrated": _calibrated,
+}
 """By name, what gives a policy once it has checked that the settings hold what it needs."""
 
 
@@ -80,7 +98,7 @@ async def reference_answer(context: Context, question: str, packed: Packed, *, r
             raise
         return Reference(short_answer="", steps=(), packed_ids=packed.packing.packed_ids, error=str(error))
     return Reference(
-        short_answer=reply.short_answer,
+        short_answer=without_disambiguation(reply.short_answer, packed.titles),
         steps=tuple(reply.steps),
         packed_ids=packed.packing.packed_ids,
         logprob=short_answer_logprob(said, reply.short_answer),

@@ -21,6 +21,11 @@ class Packed:
     texts: tuple[str, ...]
     packing: Packing
 
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The titles of its passages."""
+        return tuple(text.partition("\n")[0] for text in self.texts)
+
 
 def pack(evidence: Sequence[Found], budget: int) -> Packed:
     """Pack passages in their order into at most `budget` tokens (estimated).

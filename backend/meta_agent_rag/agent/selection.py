@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from ..grounding.normalise import normalised
+from ..grounding.short_answer import same_answer
 from .state import NO_DEFICIT, Round
 
 
@@ -18,18 +18,23 @@ def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
     """How well a draft is supported, as figures to be compared from left to right.
 
     An answer before an abstention; one that monitor or critic accepted; its chance of being right, where
-    the monitor is calibrated; one that the reference agrees with; the share of its quotes that are
-    verbatim; how many drafts arrived at it; its cosine.
+    the monitor is calibrated; how many drafts and references arrived at it; the share of its quotes that are
+    verbatim; its cosine.
     """
     signals = round_.signals
     accepted = round_.satisfied or (round_.diagnosis is not None and round_.diagnosis.deficit == NO_DEFICIT)
-    same = [other for other in rounds if normalised(other.draft.short_answer) == normalised(round_.draft.short_answer)]
     return (
         0.0 if round_.draft.abstained else 1.0,
         float(accepted),
         round_.chance or 0.0,
-        float(signals is not None and signals.agreement is True),
+        float(_routes(round_, rounds)),
         (signals.verbatim or 0.0) if signals is not None else 0.0,
-        float(len(same)),
         (signals.similarity or 0.0) if signals is not None else 0.0,
     )
+
+
+def _routes(round_: Round, rounds: Sequence[Round]) -> int:
+    """How many drafts, and references over different evidence, came to this round's short answer."""
+    references = {other.reference.packed_ids: other.reference.short_answer for other in rounds if other.reference}
+    reached = [*(other.draft.short_answer for other in rounds), *references.values()]
+    return sum(same_answer(short, round_.draft.short_answer) for short in reached)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..grounding.abstention import is_abstention
 from ..grounding.normalise import normalised
 from ..grounding.quotes import is_verbatim, verbatim_share
+from ..grounding.short_answer import same_answer
 from ..llm.exchange import Reply, Sampling
 from ..retrieval.names import content_words, spaced
 from .context import Context
@@ -20,10 +21,10 @@ _SHORT_ANSWER = '"short_answer"'
 async def measure(context: Context, question: str, draft: Draft, reference: Reference, packed: Packed) -> Signals:
     """The signals of a draft."""
     comparable = reference.error is None and not is_abstention(reference.short_answer) and not draft.abstained
-    agreement = normalised(draft.short_answer) == normalised(reference.short_answer) if comparable else None
+    agreement = same_answer(draft.short_answer, reference.short_answer) if comparable else None
     held = [quote for quote in draft.quotes if is_verbatim(quote, packed.texts)]
     return Signals(
-        similarity=await _similarity(context, draft, reference, equal=bool(agreement)) if comparable else None,
+        similarity=await _similarity(context, draft, reference) if comparable else None,
         agreement=agreement,
         overlap=overlap(draft.short_answer, reference.short_answer) if comparable else None,
         verbatim=verbatim_share(draft.quotes, packed.texts),
@@ -37,8 +38,8 @@ async def measure(context: Context, question: str, draft: Draft, reference: Refe
     )
 
 
-async def _similarity(context: Context, draft: Draft, reference: Reference, *, equal: bool) -> float:
-    if equal:
+async def _similarity(context: Context, draft: Draft, reference: Reference) -> float:
+    if normalised(draft.short_answer) == normalised(reference.short_answer):
         return 1.0  # equal texts have equal vectors: no need to encode them
     vectors = await context.monitor_encoder.passages([draft.short_answer, reference.short_answer])
     return float(vectors[0] @ vectors[1])

@@ -50,11 +50,11 @@ class Signals:
     """What the monitor measured on a draft.
 
     Of draft and reference short answers `similarity` is the cosine (-1..1), `agreement` whether they are
-    equal once normalised, `overlap` the F1 of their words (0..1). `verbatim` is the share of quotes found
-    in the evidence; `coverage` the share of the question's content words that the verbatim quotes, with
-    their passages' titles, hold; `quoted` whether the short answer stands in one of them (a yes or no
-    does not). `confidence` and `logprob` are the draft's, `reference_logprob` is the reference's. `None`
-    means that there was nothing to measure.
+    the same once normalised (one may hold the other), `overlap` the F1 of their words (0..1). `verbatim` is
+    the share of quotes found in the evidence; `coverage` the share of the question's content words that the
+    verbatim quotes, with their passages' titles, hold; `quoted` whether the short answer stands in one of
+    them (a yes or no does not). `confidence` and `logprob` are the draft's, `reference_logprob` is the
+    reference's. `None` means that there was nothing to measure.
     """
 
     similarity: float | None

@@ -7,6 +7,7 @@ from langgraph.runtime import Runtime
 from ..errors import BudgetError, ModelError
 from ..grounding.abstention import is_abstention
 from ..grounding.quotes import is_verbatim
+from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
@@ -72,7 +73,7 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
     reply, said = await context.model.aparse(
         stage, prompt, schema, round_=round_, sampling=with_logprobs(context, stage)
     )
-    short = reply.short_answer
+    short = without_disambiguation(reply.short_answer, packed.titles if packed is not None else ())
     if context.settings.short_answer == "stage":
         prompt = task(context, "short_answer", question, packed, draft=reply.answer)
         short = (await context.model.ainvoke("short_answer", prompt, ShortAnswerReply, round_=round_)).short_answer

@@ -11,7 +11,7 @@ def _nothing_to_stand_on(signals: Signals) -> bool:
 DEFICIT = Deficit(
     name="insufficient_knowledge",
     when="the passages do not hold a fact that some hop of the question needs",
-    directive="Passages were added at the end. Find the missing fact there, and join it to what the others say.",
+    directive="Find the fact that the draft lacked, in the last passages first, and join it to what the others say.",
     answer_mode="evidence_and_memory",
     retrieves=True,
     examples=("a passage names the film's director, and none says where she was born",),
