@@ -113,7 +113,6 @@ def rewritten_state(folder: Path, **values: object) -> None:
     connection.close()
 
 
-
 class Intruder:
     """An object of a module that is none of the checkpointer's, which notices that it is revived."""
 
