@@ -32,8 +32,8 @@ UNANSWERABLE: list[tuple[str, str, str]] = [
 ]
 ROWS: list[dict[str, Any]] = json.loads((ROOT / "benchmarks/sample/questions.json").read_text(encoding="utf-8"))[:50]
 NOT_FOUND = {"quotes": [], "answer": "NOT FOUND", "short_answer": "NOT FOUND", "confidence": 0.9}
-ENOUGH = 5
-"""Questions of the fifty whose supporting sentences may be missed by the retrieval."""
+FEW = 2
+"""Questions of the fifty whose supporting sentences the retrieval may miss; it misses none now."""
 
 Draft: TypeAlias = dict[str, Any]
 Memory: TypeAlias = Callable[[Request, str, str], Draft]
@@ -207,8 +207,11 @@ def held(request: Request, row: Mapping[str, Any]) -> list[tuple[int, str]] | No
     return [place for place in places if place is not None] if None not in places else None
 
 
-def quoting_writer() -> ScriptedModel:
-    """A model that answers from the supporting sentences where its prompt has them all, else NOT FOUND."""
+def quoting_writer(*, barely: bool) -> ScriptedModel:
+    """A model that answers from the supporting sentences where its prompt has them all, else NOT FOUND.
+
+    Its answer repeats them and then gives the bare answer, or gives the bare answer alone.
+    """
     rows = {row["question"]: row for row in ROWS}
 
     def write(request: Request) -> Draft:
@@ -221,7 +224,7 @@ def quoting_writer() -> ScriptedModel:
         return {
             "steps": [],
             "quotes": [sentence for _, sentence in found],
-            "answer": f"{stated} {row['answer'].capitalize()} [{numbers}].",
+            "answer": f"{'' if barely else stated} {row['answer'].capitalize()} [{numbers}].",
             "short_answer": row["answer"],
             "confidence": 0.9,
         }
@@ -258,10 +261,11 @@ def assert_resolves(reply: GroundedAnswer) -> None:
     assert not re.search(r"\[\d+(, \d+)*\]", reply.text)
 
 
-async def test_a_writer_that_quotes_correctly_is_never_refused(data: Path, encoder: AsyncEncoder) -> None:
+@pytest.mark.parametrize("barely", [False, True])
+async def test_a_writer_that_quotes_correctly_is_never_refused(data: Path, encoder: AsyncEncoder, barely: bool) -> None:
     missed: list[str] = []
     marked: list[str] = []
-    async with asking(data, encoder, quoting_writer(), "CITATION_STYLE=title") as companion:
+    async with asking(data, encoder, quoting_writer(barely=barely), "CITATION_STYLE=title") as companion:
         for row in ROWS:
             reply = (await companion(row["question"], row["question"])).grounded
             if reply.answer.rounds[reply.answer.chosen].draft.abstained:
@@ -274,5 +278,5 @@ async def test_a_writer_that_quotes_correctly_is_never_refused(data: Path, encod
             assert_resolves(reply)
             if not all(support.supported for _, support in reply.claims):
                 marked.append(reply.text)
-    assert len(missed) <= ENOUGH, missed
+    assert len(missed) <= FEW, missed
     assert marked == []
