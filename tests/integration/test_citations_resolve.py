@@ -42,7 +42,7 @@ WORD = {
 }
 MARKDOWN = {
     "Observatory": "The observatory on Mount Sill has a dome of copper. Its telescope was ground by Emil Haas in 1888.",
-    "Weather station": "The weather station beside it counts 212 days of fog a year. Ida Lund reads the gauges at dawn.",
+    "Weather station": "The weather station counts 212 days of fog a year. Ida Lund reads the gauges at dawn.",
 }
 
 

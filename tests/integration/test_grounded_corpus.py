@@ -178,7 +178,7 @@ async def test_a_model_that_answers_from_memory_is_never_shown_as_grounded(
 ) -> None:
     grounded: list[str] = []
     async with asking(data, encoder, from_memory(way)) as companion:
-        for question, said, short in UNANSWERABLE:
+        for question, said, _ in UNANSWERABLE:
             reply = await companion(question, question)
             if reply.grounded.refused is None:
                 grounded.append(f"{question} -> {reply.text}")
@@ -193,7 +193,7 @@ async def test_a_model_that_answers_from_memory_is_never_shown_as_grounded(
 
 
 def supporting(row: Mapping[str, Any]) -> list[str]:
-    context = {title: texts for title, texts in row["context"]}
+    context = dict(row["context"])
     return [context[title][place].strip() for title, place in row["supporting_facts"]]
 
 

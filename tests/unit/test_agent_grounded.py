@@ -15,12 +15,10 @@ from meta_agent_rag.errors import (
     CostLimitError,
     DataFileError,
     MetaRagError,
-    PromptError,
     RefusedError,
     UnknownNameError,
 )
 from meta_agent_rag.grounding.refusals import REASONS, refusal
-from meta_agent_rag.prompts import check_prompts, prompt_names
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
@@ -297,7 +295,7 @@ async def test_the_critic_may_refute_everything_and_restores_nothing(tmp_path: P
     script = {**answering(TWO), "check_claims": {"unsupported": [1, 2]}}
     assert_refused(reply := await grounded(tmp_path, script, "CLAIM_CHECK=critic"), "unsupported")
     assert len(reply.calls) == 3
-    lenient = {**answering(MIXED), "check_claims": {"unsupported": []}}
+    lenient: dict[str, Scripted] = {**answering(MIXED), "check_claims": {"unsupported": []}}
     kept = await grounded(tmp_path, lenient, "CLAIM_CHECK=critic")
     assert [support.supported for _, support in kept.claims] == [True, False]
 
@@ -346,7 +344,7 @@ async def test_a_list_of_phrases_with_a_fault_is_named(tmp_path: Path) -> None:
     (tmp_path / "films.yaml").write_text("born: in Oslo\n", encoding="utf-8")
     with pytest.raises(DataFileError, match=r"films\.yaml"):
         Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path}"), "films")
-    with pytest.raises(DataFileError, match="LEAKAGE_DIR '.*nowhere' is not a folder"):
+    with pytest.raises(DataFileError, match=r"LEAKAGE_DIR '.*nowhere' is not a folder"):
         Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path / 'nowhere'}"), "films")
 
 
@@ -394,47 +392,3 @@ async def test_checking_does_without_the_graph(tmp_path: Path) -> None:
         again = await checked(engine, answer, Checks.of(settings, "films"))
     assert one == again
     assert one.refused is None
-
-
-# -- prompts of one's own
-
-
-def test_no_folder_and_good_files_pass(tmp_path: Path) -> None:
-    check_prompts(None)
-    check_prompts(tmp_path)
-    (tmp_path / "answerer.yaml").write_text("instruction: Answer $mode for $$5.", encoding="utf-8")
-    (tmp_path / "notes.txt").write_text("no prompt", encoding="utf-8")
-    check_prompts(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "source", "message"),
-    [
-        ("answerer", "instruction: Do it.\nrules: Now.", r"'answerer' has an unknown section 'rules'"),
-        ("answerer", "instruction: Do $everything.", r"'answerer' uses \$everything; its values are: .*\$mode"),
-        ("summarizer", "instruction: For $5.", r"section 'instruction' of the prompt 'summarizer' has a lone '\$'"),
-        ("rewriter", "role: You.", "'rewriter' has no section 'instruction'"),
-        ("anwserer", "instruction: Do it.", r"anwserer\.yaml' replaces no prompt; .*answerer"),
-        ("phrases", "instruction: Do it.", r"phrases\.yaml' replaces no prompt"),
-    ],
-)
-def test_a_prompt_with_a_fault_is_named_before_it_is_needed(
-    tmp_path: Path, name: str, source: str, message: str
-) -> None:
-    (tmp_path / f"{name}.yaml").write_text(source, encoding="utf-8")
-    with pytest.raises(PromptError, match=message):
-        check_prompts(tmp_path)
-
-
-def test_a_folder_of_prompts_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match="PROMPTS_DIR '.*nowhere' is not a folder"):
-        check_prompts(tmp_path / "nowhere")
-
-
-def test_every_built_in_prompt_may_be_a_prompt_of_ones_own(tmp_path: Path) -> None:
-    import meta_agent_rag.prompts as built_in
-
-    folder = Path(built_in.__file__).parent
-    for name in prompt_names():
-        (tmp_path / f"{name}.yaml").write_text((folder / f"{name}.yaml").read_text("utf-8"), encoding="utf-8")
-    check_prompts(tmp_path)

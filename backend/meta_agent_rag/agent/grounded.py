@@ -107,7 +107,7 @@ async def checked(engine: Engine, answer: Answer, checks: Checks) -> GroundedAns
         support, asked = await refuted(engine, answer, stated, support)
         calls = (*calls, *asked)
     borne_out = any(found.supported for found in support)
-    if not borne_out or not holds_the_answer(answer.short_answer, stated, support, source):
+    if not borne_out or not holds_the_answer(answer.question, answer.short_answer, stated, support, source):
         return _refused(answer, "unsupported", claims=_paired(stated, support), calls=calls)
     cited = [number for claim in stated for number in claim.marks]
     sure = confidence([hybrid.confidence(found) for found in passages], round_.draft.confidence, cited)

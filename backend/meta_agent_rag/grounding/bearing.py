@@ -45,18 +45,18 @@ def on_the_question(
     )
 
 
-def holds_the_answer(short_answer: str, claims: Sequence[Claim], support: Sequence[Support], source: str) -> bool:
+def holds_the_answer(
+    question: str, short_answer: str, claims: Sequence[Claim], support: Sequence[Support], source: str
+) -> bool:
     """Is a claim supported that gives the short answer, of those that hold most of its words?
 
-    Where no claim holds any of them (a verdict, put in other words), one of them must occur in `source`, the
-    passages quoted or cited; a verdict is then taken to follow.
+    Where no claim holds any of them, one must occur in `source`, the passages quoted or cited. A verdict ("no") may
+    also follow from other claims ("They were built by different yards."), where `source` speaks of the question.
     """
-    wanted = content_words(short_answer)
-    if wanted:
-        shared = [len(wanted & content_words(claim.text)) for claim in claims]
-    else:
-        said = tokens(short_answer)
-        shared = [int(said <= tokens(claim.text)) for claim in claims]
-    if most := max(shared, default=0):
-        return any(found.supported for held, found in zip(shared, support, strict=True) if held == most)
-    return not wanted or bool(wanted & content_words(source))
+    wanted, said = content_words(short_answer), tokens(short_answer)
+    shared = [len(wanted & content_words(claim.text)) if wanted else said <= tokens(claim.text) for claim in claims]
+    most = max(shared, default=0)
+    given = any(found.supported for held, found in zip(shared, support, strict=True) if held == most)
+    if not wanted:
+        return bool(most and given) or speaks_of(question, source)
+    return given if most else bool(wanted & content_words(source))
