@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import meta_agent_rag.prompts as built_in
 from meta_agent_rag.errors import PromptError, UnknownNameError
-from meta_agent_rag.prompts import SECTIONS, phrase, prompt, prompt_names
+from meta_agent_rag.prompts import SECTIONS, check_prompts, phrase, prompt, prompt_names
 from meta_agent_rag.prompts.builder import Prompt
 
 
@@ -131,3 +132,42 @@ def test_the_digest_changes_with_the_text(tmp_path: Path) -> None:
     assert one.digest != own(tmp_path / "other", "instruction: Do it.\ncontext: Win.", "reask").digest
     assert len(one.digest) == 12
     assert len({prompt(name).digest for name in prompt_names()}) == len(prompt_names())
+
+
+def test_no_folder_and_good_files_pass(tmp_path: Path) -> None:
+    check_prompts(None)
+    check_prompts(tmp_path)
+    (tmp_path / "answerer.yaml").write_text("instruction: Answer $mode for $$5.", encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("no prompt", encoding="utf-8")
+    check_prompts(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "message"),
+    [
+        ("answerer", "instruction: Do it.\nrules: Now.", r"'answerer' has an unknown section 'rules'"),
+        ("answerer", "instruction: Do $everything.", r"'answerer' uses \$everything; its values are: .*\$mode"),
+        ("summarizer", "instruction: For $5.", r"section 'instruction' of the prompt 'summarizer' has a lone '\$'"),
+        ("rewriter", "role: You.", "'rewriter' has no section 'instruction'"),
+        ("anwserer", "instruction: Do it.", r"anwserer\.yaml' replaces no prompt; .*answerer"),
+        ("phrases", "instruction: Do it.", r"phrases\.yaml' replaces no prompt"),
+    ],
+)
+def test_a_prompt_with_a_fault_is_named_before_it_is_needed(
+    tmp_path: Path, name: str, source: str, message: str
+) -> None:
+    (tmp_path / f"{name}.yaml").write_text(source, encoding="utf-8")
+    with pytest.raises(PromptError, match=message):
+        check_prompts(tmp_path)
+
+
+def test_a_folder_of_prompts_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=r"PROMPTS_DIR '.*nowhere' is not a folder"):
+        check_prompts(tmp_path / "nowhere")
+
+
+def test_every_built_in_prompt_may_be_a_prompt_of_ones_own(tmp_path: Path) -> None:
+    folder = Path(built_in.__file__).parent
+    for name in prompt_names():
+        (tmp_path / f"{name}.yaml").write_text((folder / f"{name}.yaml").read_text("utf-8"), encoding="utf-8")
+    check_prompts(tmp_path)

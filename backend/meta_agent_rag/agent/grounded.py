@@ -10,6 +10,7 @@ from pathlib import Path
 from ..errors import DataFileError
 from ..grounding.abstention import is_abstention
 from ..grounding.attribution import with_quoted_passages_cited
+from ..grounding.bearing import holds_the_answer, on_the_question
 from ..grounding.citation import Citation
 from ..grounding.citations import cite
 from ..grounding.claims import Claim, claims
@@ -103,12 +104,15 @@ async def checked(engine: Engine, answer: Answer, checks: Checks) -> GroundedAns
         return _refused(answer, "leakage", leaks=stepped)
     text = with_quoted_passages_cited(answer.text, passages, quotes)
     stated = claims(text, texts)
+    source = _quoted_or_cited(texts, quotes, stated)
     support = supports(stated, passages, await _cosine(engine.monitor_encoder, stated, passages))
+    support = on_the_question(answer.question, stated, support, source)
     calls = answer.calls
     if checks.settings.claim_check == "critic" and any(found.supported for found in support):
         support, asked = await refuted(engine, answer, stated, support)
         calls = (*calls, *asked)
-    if not any(found.supported for found in support):
+    borne_out = any(found.supported for found in support)
+    if not borne_out or not holds_the_answer(answer.question, answer.short_answer, stated, support, source):
         return _refused(answer, "unsupported", claims=_paired(stated, support), calls=calls)
     cited = [number for claim in stated for number in claim.marks]
     sure = confidence([hybrid.confidence(found) for found in passages], round_.draft.confidence, cited)
@@ -142,6 +146,14 @@ def _nothing_said(answer: Answer, round_: Round, passages: Sequence[Found]) -> R
     if answer.stop_reason == "no_evidence":
         return "no_evidence"
     return "not_found" if round_.draft.abstained or is_abstention(answer.text) or not passages else None
+
+
+def _quoted_or_cited(texts: Sequence[str], quotes: Sequence[str], stated: Sequence[Claim]) -> str:
+    cited = {number for claim in stated for number in claim.marks}
+    quoted = (
+        number in cited or any(is_verbatim(quote, [text]) for quote in quotes) for number, text in enumerate(texts, 1)
+    )
+    return "\n".join(text for text, taken in zip(texts, quoted, strict=True) if taken)
 
 
 def _paired(stated: Sequence[Claim], support: Sequence[Support]) -> tuple[tuple[Claim, Support], ...]:

@@ -52,12 +52,17 @@ class Sessions:
 
         Raises `InputError` for a name that cannot be one, `DataFileError` for a state that is damaged.
         """
-        kept = (await self.graph.aget_state(_thread(name))).values
+        try:
+            kept = (await self.graph.aget_state(_thread(name))).values
+        except _UNREADABLE:
+            raise _damaged(name) from None
         if not kept:
             return None
         corpus, sources = kept.get("corpus"), kept.get("sources", [])
         if not isinstance(corpus, str) or not isinstance(sources, list):
-            raise DataFileError(f"The session {name!r} is damaged; start another one with --session.")
+            raise _damaged(name)
+        if not all(isinstance(source, dict) for source in sources):
+            raise _damaged(name)
         return Stored(corpus=corpus, history=from_json(kept.get("history")), sources=tuple(sources))
 
     async def save(self, name: str, stored: Stored) -> None:
@@ -82,6 +87,12 @@ class Sessions:
 
 
 _KEEP = "keep"
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, NotImplementedError)
+"""What the checkpointer lets escape where the bytes of a checkpoint are none of its own."""
+
+
+def _damaged(name: str) -> DataFileError:
+    return DataFileError(f"The session {name!r} is damaged; start another one with --session.")
 
 
 def _thread(name: str) -> "RunnableConfig":
@@ -103,8 +114,13 @@ async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.graph import START, StateGraph
 
-    await asyncio.to_thread(data_dir.mkdir, parents=True, exist_ok=True)
     path = data_dir / _FILE
+    try:
+        await asyncio.to_thread(data_dir.mkdir, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"The sessions in {str(path)!r} cannot be kept ({error.strerror}); choose another MARAG_DATA_DIR."
+        ) from None
     try:
         async with aiosqlite.connect(path) as connection:
             await connection.execute("PRAGMA busy_timeout = 5000")

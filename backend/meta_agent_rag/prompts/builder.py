@@ -121,6 +121,9 @@ def check_prompts(folder: Path | None) -> None:
     if not folder.is_dir():
         raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one that holds prompt files.")
     for file in sorted(folder.glob("*.yaml")):
+        if file.stem not in prompt_names():
+            known = ", ".join(prompt_names())
+            raise PromptError(f"The file {str(file)!r} replaces no prompt; rename it to one of: {known}.")
         own, built_in = prompt(file.stem, folder), prompt(file.stem)
         if strange := sorted(own.values - built_in.values):
             known = ", ".join(f"${name}" for name in sorted(built_in.values)) or "none"

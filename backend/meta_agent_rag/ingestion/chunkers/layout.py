@@ -2,7 +2,8 @@
 
 Passages keep to sections: one ends where the next section begins. A section that is too short to
 stand alone, such as a heading with nothing under it, is joined with the following one (the last of
-all with the one before). A passage's section is the one that most of it lies in.
+all with the one before). A passage's section is the one that most of it lies in, or all of which it holds
+as much as could stand alone: a citation is not to name one section for a sentence of another.
 """
 
 import hashlib
@@ -12,6 +13,10 @@ from collections.abc import Iterator, Sequence
 
 from ...retrieval.passage import Passage
 from ..document import BETWEEN_BLOCKS, Document
+
+_WORTH_NAMING = 20
+"""Characters of a section from which a passage names it beside others."""
+_BETWEEN_SECTIONS = "; "
 
 
 class Layout:
@@ -62,7 +67,8 @@ class Layout:
         for index in blocks:
             first, last = self.block_span(index)
             shares[self.document.blocks[index].section] += min(last, end) - max(first, start)
-        return shares.most_common(1)[0][0]
+        named = [section for section, held in shares.items() if section is not None and held >= _WORTH_NAMING]
+        return _BETWEEN_SECTIONS.join(named) if len(named) > 1 else shares.most_common(1)[0][0]
 
 
 def runs(sections: Sequence[str | None], sizes: Sequence[int], shortest: int) -> Iterator[range]:

@@ -1,0 +1,199 @@
+"""Every citation that is shown leads to text that is there: pages of a PDF, sections of Word and Markdown files."""
+
+import html
+import io
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import docx
+import pytest
+from pypdf import PdfReader
+
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
+from meta_agent_rag.conversation.companion import Companion
+from meta_agent_rag.grounding.citation import Citation
+from meta_agent_rag.ingestion.document import Document
+from meta_agent_rag.ingestion.parsers import File
+from meta_agent_rag.ingestion.pipeline import ingest
+from meta_agent_rag.ingestion.reading import read_document
+from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus import read_documents
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
+from tests.files import pdf
+from tests.loop import settings_in
+
+CORPUS = "almanac"
+PAGES = (
+    ("The mill of Harrow stands on the river Tarn.", "Anna Roth built the mill in 1731 of grey stone."),
+    ("The lock at Beck was dug by forty men in a single dry summer.", "Its gates were hung by Olaf Brenn in 1802."),
+    ("The ferry at Crane Point crosses the strait in nine minutes.", "Sister Agathe Moor kept its bell for years."),
+)
+WORD = {
+    "Orchards": "The orchards of Lindal bear a sour red apple. Peter Vane grafted the first tree in 1655.",
+    "Beekeeping": "Bees winter in straw hives at Lindal. Clara Witt wrote the oldest manual of beekeeping there.",
+}
+MARKDOWN = {
+    "Observatory": "The observatory on Mount Sill has a dome of copper. Its telescope was ground by Emil Haas in 1888.",
+    "Weather station": "The weather station counts 212 days of fog a year. Ida Lund reads the gauges at dawn.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question, the sentence that answers it, and where that stands."""
+
+    question: str
+    sentence: str
+    file: str
+    page: int | None
+    section: str | None
+
+
+ASKED = (
+    Asked(question="Who built the mill of Harrow?", sentence=PAGES[0][1], file="works.pdf", page=1, section="Mills"),
+    Asked(question="Who hung the gates of the lock?", sentence=PAGES[1][1], file="works.pdf", page=2, section="Locks"),
+    Asked(question="Who kept the bell of the ferry?", sentence=PAGES[2][1], file="works.pdf", page=3, section="Locks"),
+    Asked(
+        question="Who grafted the first tree of Lindal?",
+        sentence="Peter Vane grafted the first tree in 1655.",
+        file="farms.docx", page=None, section="Orchards",
+    ),
+    Asked(
+        question="Who wrote the oldest manual of beekeeping?",
+        sentence="Clara Witt wrote the oldest manual of beekeeping there.",
+        file="farms.docx", page=None, section="Beekeeping",
+    ),
+    Asked(
+        question="Who ground the telescope on Mount Sill?",
+        sentence="Its telescope was ground by Emil Haas in 1888.",
+        file="sky.md", page=None, section="Observatory",
+    ),
+    Asked(
+        question="Who reads the gauges of the weather station?",
+        sentence="Ida Lund reads the gauges at dawn.",
+        file="sky.md", page=None, section="Weather station",
+    ),
+)  # fmt: skip
+
+
+def word_file() -> bytes:
+    document = docx.Document()
+    document.core_properties.title = "Farms of Lindal"
+    for heading, text in WORD.items():
+        document.add_heading(heading, level=1)
+        document.add_paragraph(text)
+    stream = io.BytesIO()
+    document.save(stream)
+    return stream.getvalue()
+
+
+def markdown_file() -> str:
+    sections = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in MARKDOWN.items())
+    return f"# The sky over Sill\n\n{sections}\n"
+
+
+def write_files(folder: Path) -> None:
+    folder.mkdir()
+    outline = {"Mills": 0, "Locks": 1}
+    (folder / "works.pdf").write_bytes(pdf(PAGES, title="Works on the Tarn", outline=outline))
+    (folder / "farms.docx").write_bytes(word_file())
+    (folder / "sky.md").write_text(markdown_file(), encoding="utf-8")
+
+
+def quoting(request: Request) -> dict[str, object]:
+    """A writer that copies the sentence that answers the question, and cites where it stands."""
+    prompt = request.messages[1].content
+    asked = next(one for one in ASKED if f"Question: {one.question}\n" in prompt)
+    passages = re.findall(r'<passage n="(\d+)"[^>]*>(.*?)</passage>', prompt, re.DOTALL)
+    plain = ((number, " ".join(html.unescape(text).split())) for number, text in passages)
+    number = next(number for number, text in plain if asked.sentence in text)
+    said = f"{asked.sentence.rstrip('.')} [{number}] [99]."
+    return {"quotes": [asked.sentence], "answer": said, "short_answer": asked.sentence.split()[0], "confidence": 0.9}
+
+
+def reference(request: Request) -> dict[str, object]:
+    prompt = request.messages[1].content
+    asked = next(one for one in ASKED if f"Question: {one.question}\n" in prompt)
+    return {"steps": [], "short_answer": asked.sentence.split()[0]}
+
+
+@asynccontextmanager
+async def companion(settings: Settings, encoder: AsyncEncoder) -> AsyncIterator[Companion]:
+    model = ScriptedModel({"write": quoting, "reference": reference})
+    async with (
+        open_retriever(settings, CORPUS, encoder=encoder) as retriever,
+        open_engine(settings, transport=model, monitor_encoder=encoder) as engine,
+    ):
+        yield Companion(engine=engine, retriever=retriever, checks=Checks.of(settings, CORPUS))
+
+
+def document_in(file: Path) -> Document:
+    """The document as ingestion reads it: its `text` is what spans count in."""
+    return read_document(File(name=file.name, content=file.read_bytes(), unpacked_bytes=10_000_000))
+
+
+def assert_in_place(citation: Citation, asked: Asked, folder: Path, sources: dict[str, str]) -> None:
+    """Document, page, section, span and snippet, each against the file itself."""
+    file = folder / asked.file
+    assert Path(sources[citation.doc_id]) == file
+    document = document_in(file)
+    assert citation.title == document.title
+    assert citation.span is not None
+    assert " ".join(document.text[slice(*citation.span)].split()) == asked.sentence.rstrip(".")
+    assert citation.snippet in document.text
+    assert citation.section is not None
+    assert asked.section in citation.section.split("; ")
+    held = [block for block in document.blocks if asked.sentence in " ".join(block.text.split())]
+    assert [(block.page, block.section) for block in held] == [(asked.page, asked.section)]
+    if asked.page is None:
+        assert citation.pages is None
+        return
+    assert citation.page is not None
+    assert citation.last_page is not None
+    assert citation.page <= asked.page <= citation.last_page
+    shown = PdfReader(file).pages[asked.page - 1].extract_text()
+    assert asked.sentence in " ".join(shown.split())
+
+
+def written_as(style: str, citation: Citation) -> str:
+    """What a reader sees, made anew from the citation's parts."""
+    if style == "title":
+        return f"[{citation.title}]"
+    if style == "page":
+        return f"[p.{citation.pages}]" if citation.pages else f"[{citation.title}]"
+    page = f" (Page {citation.pages})" if citation.pages else ""
+    return f'[Source: {citation.section}{page} - "{citation.snippet}"]'
+
+
+async def asked_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Asked, GroundedAnswer]]:
+    async with companion(settings, encoder) as asking:
+        return [(one, (await asking(one.question, one.question)).grounded) for one in ASKED]
+
+
+@pytest.mark.parametrize("chunker", ["characters", "sentence"])
+async def test_every_citation_leads_to_its_place(tmp_path: Path, chunker: str) -> None:
+    folder = tmp_path / "files"
+    write_files(folder)
+    encoder = AsyncEncoder(HashEncoder())
+    assignments = [f"ENCODER={encoder.name}", f"CHUNKER={chunker}", "CHUNK_CHARACTERS=120", "CHUNK_OVERLAP=20"]
+    built = settings_in(tmp_path / "data", *assignments)
+    report = await ingest(built, [folder], CORPUS, encoder=encoder)
+    assert {outcome.status for outcome in report.outcomes} == {"added"}
+    sources = {document.id: document.source for document in read_documents(tmp_path / "data", CORPUS)}
+    for style in ("page", "source", "title"):
+        settings = settings_in(tmp_path / "data", *assignments, f"CITATION_STYLE={style}", "RETRIEVAL_TOP_K=12")
+        for asked, reply in await asked_all(settings, encoder):
+            assert reply.refused is None, (asked, reply.refused)
+            (citation,) = reply.citations
+            assert_in_place(citation, asked, folder, sources)
+            assert reply.text == f"{asked.sentence.rstrip('.')} {written_as(style, citation)}."
+            assert reply.removed == 1
+            assert chunker != "characters" or (citation.section, citation.page) == (asked.section, asked.page)

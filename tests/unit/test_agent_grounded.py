@@ -1,0 +1,394 @@
+"""Answers from documents as they are shown: every reason to refuse one, and what the checks make of the others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.agent.engine import Step, open_engine
+from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
+from meta_agent_rag.conversation.companion import Companion
+from meta_agent_rag.errors import (
+    AuthenticationError,
+    CostLimitError,
+    DataFileError,
+    MetaRagError,
+    RefusedError,
+    UnknownNameError,
+)
+from meta_agent_rag.grounding.refusals import REASONS, refusal
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import Retrieval
+from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.testing import Scripted, ScriptedModel
+from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION, draft, reference, settings_in
+
+BIRTH_TEXT = f"{BIRTH_SENTENCE} She left the city at nineteen and sailed to Bergen with 14 crates of film."
+NOVEL_TEXT = "A letter of Mira Holt says that in the novel the sea is a person. It was never sent."
+PASSAGES = (
+    Passage(id="film", doc_id="films", title="The Salt Road", text=FILM_SENTENCE, start_page=3, end_page=3),
+    Passage(
+        id="birth", doc_id="lives", title="Mira Holt", text=BIRTH_TEXT,
+        section="Early life", start_page=7, end_page=8, span=(100, 100 + len(BIRTH_TEXT)),
+    ),
+    Passage(id="novel", doc_id="letters", title="Letters", text=NOVEL_TEXT),
+)  # fmt: skip
+SAID = "Mira Holt was born in Oslo [2]."
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedRetriever:
+    """Finds the same passages for every query, with the same fit."""
+
+    passages: Sequence[Passage] = PASSAGES
+    dense: float = 0.9
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        found = (Found(passage=item, score=1.0, dense=self.dense, lexical=12.0) for item in self.passages)
+        return Retrieval(found=tuple(found)[:k])
+
+
+def answering(
+    answer: str = SAID, *, quotes: Sequence[str] = (BIRTH_SENTENCE,), short: str = "Oslo", confidence: Any = 0.9
+) -> dict[str, Scripted]:
+    """A script whose writer says this, and whose monitor agrees."""
+    written = draft(short, quotes=quotes, answer=answer) | {"confidence": confidence}
+    return {"write": written, "reference": reference(short)}
+
+
+async def grounded(
+    folder: Path,
+    script: Mapping[str, Scripted],
+    *assignments: str,
+    question: str = QUESTION,
+    asked: str = "",
+    retriever: FixedRetriever | None = None,
+    model: ScriptedModel | None = None,
+    corpus: str = "films",
+    steps: list[Step] | None = None,
+) -> GroundedAnswer:
+    settings = settings_in(folder, *assignments)
+    model = model or ScriptedModel(script)
+    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+        companion = Companion(
+            engine=engine,
+            retriever=retriever or FixedRetriever(),
+            checks=Checks.of(settings, corpus),
+            on_step=None if steps is None else steps.append,
+        )
+        reply = await companion(asked or question, question)
+    assert (reply.text, reply.short_answer) == (reply.grounded.text, reply.grounded.short_answer)
+    return reply.grounded
+
+
+def assert_refused(reply: GroundedAnswer, reason: str) -> None:
+    assert reply.refused == reason
+    assert reply.text == refusal(reply.refused)
+    assert (reply.short_answer, reply.citations, reply.quotes, reply.removed) == ("", (), (), 0)
+    assert reply.question == QUESTION
+
+
+async def test_an_answer_that_holds_is_shown_with_its_citation(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, answering())
+    assert (reply.text, reply.short_answer, reply.refused) == ("Mira Holt was born in Oslo [p.7-8].", "Oslo", None)
+    (citation,) = reply.citations
+    assert (citation.doc_id, citation.passage_id, citation.section) == ("lives", "birth", "Early life")
+    assert citation.span == (100, 100 + len(BIRTH_SENTENCE) - 1)
+    assert (citation.scores.dense, citation.scores.lexical) == (0.9, 12.0)
+    assert reply.quotes == (BIRTH_SENTENCE,)
+    ((claim, support),) = reply.claims
+    assert (claim.text, claim.marks, support.supported, support.passage_id) == (
+        "Mira Holt was born in Oslo.", (2,), True, "birth",
+    )  # fmt: skip
+    assert support.embedding is not None
+    assert reply.confidence is not None
+    assert reply.confidence.score > 0.8
+    assert [row.stage for row in reply.calls] == ["write", "reference"]
+    assert reply.calls == reply.answer.calls
+
+
+# -- refusals
+
+
+def test_every_reason_has_a_text_that_says_what_to_try() -> None:
+    texts = {reason: refusal(reason) for reason in REASONS}
+    assert len(set(texts.values())) == len(REASONS) == 6
+    assert all("Ask" in text or "Name" in text for text in texts.values())
+
+
+async def test_without_any_passage_nobody_is_asked(tmp_path: Path) -> None:
+    model = ScriptedModel(answering())
+    reply = await grounded(tmp_path, {}, model=model, retriever=FixedRetriever(passages=()))
+    assert_refused(reply, "no_evidence")
+    assert model.requests == []
+    assert reply.calls == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "short"),
+    [("NOT FOUND", "NOT FOUND"), ("Not found.", "Oslo"), ("She was born in Oslo [2].", "not found")],
+)
+async def test_not_found_is_no_answer(tmp_path: Path, answer: str, short: str) -> None:
+    assert_refused(await grounded(tmp_path, answering(answer, quotes=(), short=short)), "not_found")
+
+
+@pytest.mark.parametrize("quotes", [(), ("Mira Holt was born in Bergen.",), ("",), ('"."',)])
+async def test_invented_quotes(tmp_path: Path, quotes: tuple[str, ...]) -> None:
+    assert_refused(await grounded(tmp_path, answering(quotes=quotes)), "invented_quotes")
+
+
+async def test_quotes_are_compared_without_white_space_and_typography(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, answering(quotes=("\u201cMira  Holt was\nborn in Oslo\u201d",)))
+    assert reply.refused is None
+
+
+async def test_of_quotes_partly_invented_the_true_ones_count(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, answering(quotes=("She loved Rome.", BIRTH_SENTENCE)))
+    assert reply.refused is None
+    assert reply.quotes == (BIRTH_SENTENCE,)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Based on my knowledge, Mira Holt was born in Oslo [2].",
+        "It can be assumed that Mira Holt was born in Oslo [2].",
+        "In the novel Mira Holt was born in Oslo [2].",
+    ],
+)
+async def test_leakage(tmp_path: Path, answer: str) -> None:
+    reply = await grounded(tmp_path, answering(answer))
+    assert_refused(reply, "leakage")
+    assert len(reply.leaks) == 1
+    assert reply.leaks[0] in answer.lower()
+
+
+async def test_a_phrase_within_a_verified_quote_is_the_documents_own(tmp_path: Path) -> None:
+    quote = "A letter of Mira Holt says that in the novel the sea is a person."
+    said = "A letter of Mira Holt says that in the novel the sea is a person [3]."
+    reply = await grounded(tmp_path, answering(said, quotes=(quote,), short="a person"))
+    assert reply.refused is None
+    assert reply.text == "A letter of Mira Holt says that in the novel the sea is a person [Letters]."
+    invented = await grounded(tmp_path, answering(said, quotes=(BIRTH_SENTENCE,), short="a person"))
+    assert_refused(invented, "leakage")
+
+
+@pytest.mark.parametrize(
+    ("answer", "short"),
+    [
+        ("Mira Holt was born in Bergen in 1912 [2].", "Bergen"),
+        ("Henrik Ibsen wrote Peer Gynt [2].", "Henrik Ibsen"),
+        ("Yes [2].", "yes"),
+        (f"{BIRTH_SENTENCE[:-1]} [2]. Henrik Ibsen wrote it [2].", "Henrik Ibsen"),
+        (f"{BIRTH_SENTENCE[:-1]} [2].", "Henrik Ibsen"),
+    ],
+)
+async def test_an_answer_that_no_passage_bears_out(tmp_path: Path, answer: str, short: str) -> None:
+    question = "Is Henrik Ibsen the writer of Peer Gynt?"
+    reply = await grounded(tmp_path, answering(answer, short=short), question=question)
+    assert reply.refused == "unsupported"
+    assert reply.text == refusal("unsupported")
+    assert (reply.short_answer, reply.citations) == ("", ())
+    assert reply.claims
+
+
+async def test_a_verdict_is_judged_by_its_question(tmp_path: Path) -> None:
+    script = answering("Yes [2].", short="yes")
+    reply = await grounded(tmp_path, script, question="Is Mira Holt from Oslo?")
+    assert (reply.refused, reply.text) == (None, "Yes [p.7-8].")
+
+
+async def test_below_the_floor_it_is_not_covered(tmp_path: Path) -> None:
+    # 0.6 x 0.60, the least, + 0.4 x 0.1
+    low, distant = answering(confidence=0.1), FixedRetriever(dense=0.1)
+    reply = await grounded(tmp_path, low, retriever=distant)
+    assert_refused(reply, "not_covered")
+    assert reply.confidence is not None
+    assert reply.confidence.score == pytest.approx(0.4)
+    shown = await grounded(tmp_path, low, "CONFIDENCE_FLOOR=0.4", retriever=distant)
+    assert shown.refused is None
+    assert_refused(await grounded(tmp_path, answering(confidence=None), "CONFIDENCE_FLOOR=1"), "not_covered")
+
+
+# -- citations
+
+
+async def test_a_citation_of_no_passage_of_the_prompt_is_removed_and_counted(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, answering("Mira Holt was born in Oslo [2][9]. She left the city [4]."))
+    assert reply.refused is None
+    assert reply.removed == 2
+    assert reply.text == "Mira Holt was born in Oslo [p.7-8]. She left the city. [unsupported]"
+    # two passages are shown, so the third is none of the prompt's
+    few = await grounded(tmp_path, answering("Mira Holt was born in Oslo [2][3]."), "RETRIEVAL_TOP_K=2")
+    assert (few.removed, few.text) == (1, "Mira Holt was born in Oslo [p.7-8].")
+
+
+async def test_a_claim_without_a_mark_gets_that_of_the_quoted_passage(tmp_path: Path) -> None:
+    said = "The Salt Road is a film that Mira Holt directed. Mira Holt was born in Oslo."
+    both = answering(said, quotes=(FILM_SENTENCE, BIRTH_SENTENCE))
+    reply = await grounded(tmp_path, both, "CITATION_STYLE=title")
+    assert reply.text == (
+        "The Salt Road is a film that Mira Holt directed. [The Salt Road] Mira Holt was born in Oslo. [Mira Holt]"
+    )
+    assert [citation.passage_id for citation in reply.citations] == ["film", "birth"]
+    assert reply.removed == 0
+    one = await grounded(tmp_path, answering(said), "CITATION_STYLE=title")
+    assert [citation.passage_id for citation in one.citations] == ["birth"]
+
+
+@pytest.mark.parametrize(
+    ("style", "shown"),
+    [
+        ("page", "Mira Holt was born in Oslo [p.7-8]."),
+        ("title", "Mira Holt was born in Oslo [Mira Holt]."),
+        ("source", f'Mira Holt was born in Oslo [Source: Early life (Page 7-8) - "{BIRTH_TEXT}"].'),
+    ],
+)
+async def test_the_styles(tmp_path: Path, style: str, shown: str) -> None:
+    assert (await grounded(tmp_path, answering(), f"CITATION_STYLE={style}")).text == shown
+
+
+async def test_a_style_that_there_is_none_of(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="citation style 'footnote'"):
+        await grounded(tmp_path, answering(), "CITATION_STYLE=footnote")
+
+
+# -- claims
+
+MIXED = "Mira Holt was born in Oslo [2]. She won 7 prizes at Cannes [2]."
+
+
+@pytest.mark.parametrize(
+    ("how", "shown"),
+    [
+        ("mark", "Mira Holt was born in Oslo [p.7-8]. She won 7 prizes at Cannes [p.7-8]. [unsupported]"),
+        ("drop", "Mira Holt was born in Oslo [p.7-8]."),
+    ],
+)
+async def test_unsupported_claims_are_marked_or_dropped(tmp_path: Path, how: str, shown: str) -> None:
+    reply = await grounded(tmp_path, answering(MIXED), f"UNSUPPORTED_CLAIMS={how}")
+    assert reply.text == shown
+    assert [support.supported for _, support in reply.claims] == [True, False]
+    assert reply.claims[1][1].missing == ("7", "cannes")
+
+
+TWO = "Mira Holt was born in Oslo [2]. She sailed to Bergen with 14 crates of film [2]."
+
+
+async def test_the_critic_refutes_what_the_rules_let_pass(tmp_path: Path) -> None:
+    model = ScriptedModel({**answering(TWO), "check_claims": {"unsupported": [2, 17]}})
+    reply = await grounded(tmp_path, {}, "CLAIM_CHECK=critic", model=model)
+    assert [support.supported for _, support in reply.claims] == [True, False]
+    assert reply.text.endswith("[unsupported]")
+    (request,) = model.asked("check_claims")
+    assert "1. Mira Holt was born in Oslo.\n2. She sailed to Bergen" in request.messages[1].content
+    assert BIRTH_TEXT in request.messages[1].content
+    assert [row.stage for row in reply.calls] == ["write", "reference", "check_claims"]
+    assert (len(reply.answer.calls), reply.calls[-1].method) == (2, "check_claims")
+    assert reply.calls[-1].cost_usd is not None
+
+
+async def test_the_critic_may_refute_everything_and_restores_nothing(tmp_path: Path) -> None:
+    script = {**answering(TWO), "check_claims": {"unsupported": [1, 2]}}
+    assert_refused(reply := await grounded(tmp_path, script, "CLAIM_CHECK=critic"), "unsupported")
+    assert len(reply.calls) == 3
+    lenient: dict[str, Scripted] = {**answering(MIXED), "check_claims": {"unsupported": []}}
+    kept = await grounded(tmp_path, lenient, "CLAIM_CHECK=critic")
+    assert [support.supported for _, support in kept.claims] == [True, False]
+
+
+async def test_the_critic_is_asked_only_on_request_and_only_where_something_is_left(tmp_path: Path) -> None:
+    rules = ScriptedModel(answering(TWO))
+    await grounded(tmp_path, {}, model=rules)
+    assert rules.asked("check_claims") == []
+    nothing = ScriptedModel(answering("She won 7 prizes at Cannes [2].", short="7"))
+    assert_refused(await grounded(tmp_path, {}, "CLAIM_CHECK=critic", model=nothing), "unsupported")
+    assert nothing.asked("check_claims") == []
+
+
+@pytest.mark.parametrize("fault", [RefusedError("busy"), CostLimitError("dear"), "no JSON at all"])
+async def test_where_the_critic_fails_the_rules_stand(tmp_path: Path, fault: MetaRagError | str) -> None:
+    script: dict[str, Scripted] = {**answering(MIXED), "check_claims": fault}
+    reply = await grounded(tmp_path, script, "CLAIM_CHECK=critic")
+    assert reply.refused is None
+    assert [support.supported for _, support in reply.claims] == [True, False]
+    assert [row.stage for row in reply.calls][:3] == ["write", "reference", "check_claims"]
+
+
+async def test_a_critic_that_must_stop_the_run_does(tmp_path: Path) -> None:
+    script: dict[str, Scripted] = {**answering(), "check_claims": AuthenticationError("the key is wrong")}
+    with pytest.raises(AuthenticationError, match="the key is wrong"):
+        await grounded(tmp_path, script, "CLAIM_CHECK=critic")
+
+
+# -- the corpus's own phrases
+
+
+async def test_a_corpus_brings_phrases_of_its_own(tmp_path: Path) -> None:
+    lists = tmp_path / "leakage"
+    lists.mkdir()
+    (lists / "films.yaml").write_text("- born in oslo\n", encoding="utf-8")
+    setting = f"LEAKAGE_DIR={lists}"
+    reply = await grounded(tmp_path, answering("Mira was born in Oslo [2].", quotes=("She left the city",)), setting)
+    assert (reply.refused, reply.leaks) == ("leakage", ("born in oslo",))
+    general = answering("Based on my knowledge, Mira Holt was born in Oslo [2].")
+    assert (await grounded(tmp_path, general, setting)).leaks[0] == "based on my knowledge"
+    other = answering("Mira was born in Oslo [2].", quotes=("She left the city",))
+    assert (await grounded(tmp_path, other, setting, corpus="other")).refused is None
+
+
+async def test_a_list_of_phrases_with_a_fault_is_named(tmp_path: Path) -> None:
+    (tmp_path / "films.yaml").write_text("born: in Oslo\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match=r"films\.yaml"):
+        Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path}"), "films")
+    with pytest.raises(DataFileError, match=r"LEAKAGE_DIR '.*nowhere' is not a folder"):
+        Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path / 'nowhere'}"), "films")
+
+
+# -- the prompt, and what is told while it runs
+
+
+async def test_the_users_own_words_stand_beside_what_they_are_understood_as(tmp_path: Path) -> None:
+    model = ScriptedModel(answering())
+    await grounded(tmp_path, {}, model=model, asked="And where was she born?")
+    both = f"Question: And where was she born?\nTo be understood as: {QUESTION}\n"
+    assert [both in request.messages[1].content for request in model.requests] == [True, True]
+    assert "You remember nothing" in model.requests[0].messages[0].content
+    alone = ScriptedModel(answering())
+    await grounded(tmp_path, {}, model=alone, asked=f"  {QUESTION} ")
+    assert not any("To be understood as" in request.messages[1].content for request in alone.requests)
+
+
+async def test_steps_are_told_in_their_order(tmp_path: Path) -> None:
+    steps: list[Step] = []
+    await grounded(tmp_path, answering(), steps=steps)
+    assert [(step.node, len(step.rounds)) for step in steps] == [("retrieve", 0), ("write", 0), ("diagnose", 0)]
+    script = {
+        "write": draft("Oslo", answer=SAID),
+        "reference": reference("Oslo"),
+        "evaluate": {
+            "rationale": "r", "deficit": "external_only", "error_type": "incomplete_reasoning", "suggestion": "s",
+            "suggested_queries": [],
+        },
+        "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE], answer=SAID),
+    }  # fmt: skip
+    more: list[Step] = []
+    reply = await grounded(tmp_path, script, steps=more)
+    assert reply.refused is None
+    assert [(step.node, len(step.rounds)) for step in more] == [
+        ("retrieve", 0), ("write", 0), ("diagnose", 0), ("external_only", 1), ("write", 1), ("diagnose", 1),
+    ]  # fmt: skip
+
+
+async def test_checking_does_without_the_graph(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    encoder = AsyncEncoder(HashEncoder())
+    async with open_engine(settings, transport=ScriptedModel(answering()), monitor_encoder=encoder) as engine:
+        answer = await engine.answer(QUESTION, evidence=PASSAGES, grounded=True)
+        one = await checked(engine, answer, Checks.of(settings, "films"))
+        again = await checked(engine, answer, Checks.of(settings, "films"))
+    assert one == again
+    assert one.refused is None

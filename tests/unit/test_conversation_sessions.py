@@ -1,0 +1,326 @@
+"""Conversations that are kept by name: what comes back, what is refused, and how much gathers."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.grounded import Checks
+from meta_agent_rag.conversation.companion import Companion
+from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.sessions import Sessions, Stored, open_sessions
+from meta_agent_rag.conversation.study import Study, open_study
+from meta_agent_rag.conversation.turn import Conversation
+from meta_agent_rag.errors import DataFileError, InputError, MetaRagError, RefusedError, StorageError
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import Retrieval
+from meta_agent_rag.retrieval.passage import Found
+from meta_agent_rag.testing import ScriptedModel
+from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, reference, settings_in
+from tests.talk import echoed, history_of
+
+SOURCE = {"doc_id": "birth", "span": [0, 26], "page": None, "scores": {"score": 1.0, "dense": None}}
+STORED = Stored(corpus="notes", history=history_of("In Oslo.", summary="Before."), sources=(SOURCE,))
+FOLDER = "data"
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Sessions]:
+    async with open_sessions(folder / FOLDER) as sessions:
+        yield sessions
+
+
+def rows(folder: Path, query: str) -> list[Any]:
+    connection = sqlite3.connect(folder / FOLDER / "sessions.sqlite")
+    try:
+        with connection:
+            return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+async def saved(folder: Path, name: str = "talk", stored: Stored = STORED) -> None:
+    async with opened(folder) as sessions:
+        await sessions.save(name, stored)
+
+
+async def test_a_conversation_comes_back_in_another_connection(tmp_path: Path) -> None:
+    await saved(tmp_path)
+    async with opened(tmp_path) as sessions:
+        assert await sessions.load("talk") == STORED
+        assert await sessions.load("another") is None
+        longer = replace(STORED, history=STORED.history.with_exchange(question="q", answer="a", standalone="s"))
+        await sessions.save("talk", longer)
+    async with opened(tmp_path) as again:
+        assert await again.load("talk") == longer
+
+
+async def test_names_are_listed_and_forgotten(tmp_path: Path) -> None:
+    other = Stored(corpus="sample", history=History())
+    async with opened(tmp_path) as sessions:
+        await sessions.save("b", STORED)
+        await sessions.save("a", other)
+        assert await sessions.names() == ["a", "b"]
+        assert await sessions.load("a") == other
+        await sessions.drop("a")
+        assert await sessions.names() == ["b"]
+        assert await sessions.load("a") is None
+        assert await sessions.load("b") == STORED
+
+
+@pytest.mark.parametrize("name", ["", " ", "../talk", "-talk", ".talk", "a/b", "a b", "t\n", "\u00e9t\u00e9", "a" * 65])
+async def test_what_cannot_be_a_name(tmp_path: Path, name: str) -> None:
+    async with opened(tmp_path) as sessions:
+        for work in (sessions.load(name), sessions.save(name, STORED)):
+            with pytest.raises(InputError, match="A session cannot be named"):
+                await work
+        assert await sessions.names() == []
+
+
+async def test_only_the_latest_checkpoint_is_kept(tmp_path: Path) -> None:
+    async with opened(tmp_path) as sessions:
+        await sessions.save("other", STORED)
+        for turn in range(1, 51):
+            await sessions.save("talk", replace(STORED, history=replace(STORED.history, turns=turn)))
+    kept = rows(tmp_path, "SELECT thread_id, count(*) FROM checkpoints GROUP BY thread_id ORDER BY thread_id")
+    assert kept == [("other", 1), ("talk", 1)]
+    writes = rows(tmp_path, "SELECT count(DISTINCT checkpoint_id) FROM writes GROUP BY thread_id")
+    assert all(count <= 1 for (count,) in writes)
+    async with opened(tmp_path) as again:
+        stored = await again.load("talk")
+        assert stored is not None
+        assert stored.history.turns == 50
+
+
+def rewritten_state(folder: Path, **values: object) -> None:
+    """Put values into the stored state, in the way of a program that lets any object in."""
+    lenient = JsonPlusSerializer(allowed_msgpack_modules=True)
+    ((type_, blob),) = rows(folder, "SELECT type, checkpoint FROM checkpoints")
+    checkpoint = lenient.loads_typed((type_, blob))
+    checkpoint["channel_values"].update(values)
+    new_type, new_blob = lenient.dumps_typed(checkpoint)
+    connection = sqlite3.connect(folder / FOLDER / "sessions.sqlite")
+    with connection:
+        connection.execute("UPDATE checkpoints SET type = ?, checkpoint = ?", (new_type, new_blob))
+    connection.close()
+
+
+class Intruder:
+    """An object of a module that is none of the checkpointer's, which notices that it is revived."""
+
+    alive = 0
+
+    def __init__(self, name: str = "", corpus: str = "") -> None:
+        type(self).alive += 1
+
+    @property
+    def model_dump(self) -> Any:
+        return lambda: {"name": "intruder", "corpus": "notes"}
+
+
+async def test_a_foreign_object_in_a_checkpoint_is_not_revived(tmp_path: Path) -> None:
+    await saved(tmp_path)
+    intruder = Intruder()
+    rewritten_state(tmp_path, corpus=intruder, history=intruder)
+    ((type_, blob),) = rows(tmp_path, "SELECT type, checkpoint FROM checkpoints")
+    before = Intruder.alive
+    lenient = JsonPlusSerializer(allowed_msgpack_modules=True).loads_typed((type_, blob))
+    assert isinstance(lenient["channel_values"]["corpus"], Intruder)
+    assert Intruder.alive > before
+    before = Intruder.alive
+    async with opened(tmp_path) as sessions:
+        with pytest.raises(DataFileError, match="damaged"):
+            await sessions.load("talk")
+    assert Intruder.alive == before
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"corpus": 3},
+        {"corpus": timedelta(1)},
+        {"sources": "none"},
+        {"history": None},
+        {"history": [1]},
+        {"history": {"version": 99}},
+        {"history": {"version": 1, "exchanges": "x", "summary": "", "turns": 1, "dropped": 0}},
+        {"sources": ["none"]},
+        {"sources": [{"doc_id": 3}, 4]},
+    ],
+)
+async def test_a_damaged_state_is_one_sentence(tmp_path: Path, values: dict[str, object]) -> None:
+    await saved(tmp_path)
+    rewritten_state(tmp_path, **values)
+    async with opened(tmp_path) as sessions:
+        with pytest.raises(DataFileError, match=r"start (another|a new)") as raised:
+            await sessions.load("talk")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("blob", [b"", b"\xc1\xff\x00", b"\x93\x01", b"\x01", b"\x80"])
+async def test_a_checkpoint_that_cannot_be_read_is_one_sentence(tmp_path: Path, blob: bytes) -> None:
+    await saved(tmp_path)
+    connection = sqlite3.connect(tmp_path / FOLDER / "sessions.sqlite")
+    with connection:
+        connection.execute("UPDATE checkpoints SET checkpoint = ?", (blob,))
+    connection.close()
+    with pytest.raises(DataFileError, match="'talk' is damaged"):
+        async with opened(tmp_path) as sessions:
+            await sessions.load("talk")
+    async with opened(tmp_path) as sessions:
+        await sessions.drop("talk")
+        await sessions.save("talk", STORED)
+        assert await sessions.load("talk") == STORED
+
+
+def as_text(path: Path) -> None:
+    path.write_bytes(b"This is no database. " * 200)
+
+
+def as_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def as_other_tables(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("CREATE TABLE checkpoints (a TEXT)")
+    connection.close()
+
+
+@pytest.mark.parametrize("damage", [as_text, as_folder, as_other_tables])
+async def test_a_file_that_holds_no_sessions_is_one_sentence(tmp_path: Path, damage: Any) -> None:
+    (tmp_path / FOLDER).mkdir(exist_ok=True)
+    damage(tmp_path / FOLDER / "sessions.sqlite")
+    with pytest.raises(StorageError, match=r"sessions\.sqlite.*cannot be read or written") as raised:
+        async with opened(tmp_path) as sessions:
+            await sessions.load("talk")
+    assert "\n" not in str(raised.value)
+
+
+async def test_a_file_where_the_data_folder_should_be_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("here first")
+    with pytest.raises(StorageError, match=r"'.*file.*cannot be"):
+        async with open_sessions(tmp_path / "file" / "below"):
+            pass
+
+
+async def test_a_session_about_another_corpus_is_refused(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path / FOLDER, "ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
+    await saved(tmp_path)
+    with pytest.raises(InputError, match="'talk' is about the corpus 'notes', not 'sample'"):
+        async with open_study(settings, corpus="sample", session="talk", transport=ScriptedModel()):
+            pass
+    with pytest.raises(InputError, match="cannot be named 'a/b'"):
+        async with open_study(settings, session="a/b", transport=ScriptedModel()):
+            pass
+
+
+class Everywhere:
+    """Finds the same passages for every query."""
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        return Retrieval(found=tuple(Found(passage=item, score=1.0, dense=0.9) for item in EVIDENCE))
+
+
+def writer() -> ScriptedModel:
+    return ScriptedModel({
+        "write": draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2]."),
+        "reference": reference("Oslo"),
+        "rewrite_query": echoed,
+        "summarize": "They spoke about Mira Holt. " * 200,
+    })  # fmt: skip
+
+
+@asynccontextmanager
+async def study(folder: Path, model: ScriptedModel) -> AsyncIterator[Study]:
+    """A study session over the passages of `tests.loop`; resumed where there is one."""
+    settings = settings_in(folder / FOLDER)
+    encoder = AsyncEncoder(HashEncoder())
+    async with (
+        opened(folder) as sessions,
+        open_engine(settings, transport=model, monitor_encoder=encoder) as engine,
+    ):
+        stored = await sessions.load("talk")
+        companion = Companion(engine=engine, retriever=Everywhere(), checks=Checks.of(settings, "notes"))
+        history = stored.history if stored is not None else None
+        yield Study(
+            name="talk",
+            corpus="notes",
+            conversation=Conversation.open(engine.model, companion, history),
+            sessions=sessions,
+            sources=stored.sources if stored is not None else (),
+        )
+
+
+FOLLOW_UP = "And where was she born?"
+
+
+async def test_a_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    async with study(tmp_path, writer()) as first:
+        await first.reply("Where was Mira Holt born?")
+        await first.settle()
+        assert first.totals.calls == len(first.calls) == 2
+    model = writer()
+    async with study(tmp_path, model) as second:
+        assert second.history == first.history
+        assert second.sources == first.sources
+        assert second.sources[0]["doc_id"] == "birth"
+        assert second.sources[0]["snippet"] == BIRTH_SENTENCE
+        await second.reply(FOLLOW_UP)
+        (asked,) = model.asked("rewrite_query")
+        assert "Mira Holt was born in Oslo" in asked.messages[-1].content
+        await second.reset()
+    async with study(tmp_path, writer()) as third:
+        assert third.history == History()
+        assert third.sources == ()
+
+
+async def test_a_turn_that_failed_or_needed_no_document_is_not_kept(tmp_path: Path) -> None:
+    model = ScriptedModel({"write": RefusedError("busy")})
+    async with study(tmp_path, model) as talk:
+        with pytest.raises(MetaRagError, match="busy"):
+            await talk.reply("Where was Mira Holt born?")
+        await talk.reply("Thanks!")
+        assert talk.history == History()
+        assert await talk.sessions.load("talk") is None
+
+
+async def test_500_turns_take_no_more_than_50(tmp_path: Path) -> None:
+    model = writer()
+    tokens: list[int] = []
+    stored: list[int] = []
+    folds: list[int] = []
+    size = "SELECT sum(length(checkpoint)) FROM checkpoints"
+    values = "SELECT coalesce(sum(length(value)), 0) FROM writes"
+    async with study(tmp_path, model) as talk:
+        for turn in range(1, 501):
+            before = len(model.asked("summarize")) if turn % 4 == 0 else -1
+            spent = len(talk.calls)
+            await talk.reply("Where was Mira Holt born?" if turn == 1 else FOLLOW_UP)
+            tokens.append(sum(row.prompt_tokens for row in talk.calls[spent:]))
+            await talk.settle()
+            assert len(talk.history.exchanges) <= 7
+            if before >= 0 and len(model.asked("summarize")) > before:
+                folds.append(turn)
+            if turn in {50, 498}:
+                stored.append(rows(tmp_path, size)[0][0] + rows(tmp_path, values)[0][0])
+    assert talk.history.turns == 500
+    assert folds == list(range(8, 501, 4))
+    assert len(model.asked("summarize")) == len(folds) == 124
+    assert len(model.asked("rewrite_query")) == 499
+    # as many exchanges lie before turn 50 as before turn 498, and the number of a turn is in no prompt
+    assert tokens[49] == tokens[497]
+    assert max(tokens[400:]) == max(tokens[10:100])
+    assert tokens[499] <= max(tokens[40:60])
+    assert stored[1] - stored[0] < 50
+    on_disk = sum(file.stat().st_size for file in (tmp_path / FOLDER).glob("sessions.sqlite*"))
+    assert on_disk < 5_000_000
