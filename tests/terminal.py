@@ -130,7 +130,7 @@ def quoting(known: tuple[Known, ...], rewrites: Mapping[str, str]) -> Behaviour:
         if "Last question:" in prompt:
             question = prompt.rpartition("Last question:")[2].strip()
             return ServerReply(text=rewrites.get(question, question))
-        question = prompt.rpartition("Question: ")[2].partition("\n")[0]
+        question = prompt.partition("\nQuestion: ")[2].partition("\n\n")[0]
         fact = next((fact for fact in known if fact.asked in question), None)
         holding = {fact.quote in text: number for number, text in _PASSAGE.findall(prompt)} if fact else {}
         if fact is None or True not in holding:

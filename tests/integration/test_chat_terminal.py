@@ -137,8 +137,8 @@ def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
 def test_an_error_ends_the_turn_and_not_the_session() -> None:
     done = subprocess.run(
         CHAT,
-        input="Who designed the Pennant Bridge?\nThanks!\n",
-        env={**os.environ, **environment("http://127.0.0.1:9/v1")},
+        input="Who designed the Pennant Bridge?\n/model embedded\nThanks!\n/model\n",
+        env={**os.environ, **environment("http://127.0.0.1:9/v1"), "EMBEDDED_MODEL_PATH": "/nowhere.gguf"},
         capture_output=True,
         text=True,
         check=False,
@@ -147,4 +147,21 @@ def test_an_error_ends_the_turn_and_not_the_session() -> None:
     assert done.returncode == 0, done.stderr
     assert "127.0.0.1:9" in done.stderr
     assert "Traceback" not in done.stderr
+    assert "/nowhere.gguf" in done.stderr
+    assert "The settings stay as they were." in done.stdout
     assert "You are welcome." in done.stdout
+    assert "Model: flash scripted" in done.stdout.partition("You are welcome.")[2]
+
+
+@pytest.mark.timeout(60)
+def test_a_terminal_without_colour_or_cursor_gets_neither() -> None:
+    plain = {**environment("http://127.0.0.1:9/v1"), "TERM": "dumb", "NO_COLOR": "1"}
+    with at_terminal(CHAT, plain) as screen:
+        screen.until("/help lists the commands. >", 50)
+        screen.press(b"half a line" + CTRL_C)
+        screen.until("^C >", 5)
+        screen.press(b"Thanks!\r")
+        screen.until("You are welcome. >")
+        screen.press(CTRL_D)
+        assert screen.until_end() == 0
+        assert b"\x1b" not in screen.raw
