@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.testing.server import ServerReply, always, helpful, loopback_server
 
-EVERY_COMMAND = ["ask", "balance", "config", "corpora", "deficits", "doctor", "ingest", "prices"]
+EVERY_COMMAND = ["ask", "balance", "chat", "config", "corpora", "deficits", "doctor", "ingest", "prices"]
 
 
 def marag(*words: str, **env: str) -> Result:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .command import Assignments, Debug, Json, console, plain, print_json, reporting, run
+from .rounds import counted, place, show_round, spending
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer
     from ..agent.grounded import GroundedAnswer
     from ..llm.ledger import Totals
-    from ..retrieval.passage import Passage
     from ..settings import Settings
 
 
@@ -68,11 +68,11 @@ def _show_grounded(result: "GroundedAnswer") -> None:
     screen = console()
     screen.print(plain(result.text))
     for citation in result.citations:
-        place = ", ".join(part for part in (citation.name, citation.section, citation.pages) if part)
-        screen.print(f"  [dim]{plain(place)}: {plain(citation.snippet)}[/]")
+        where = ", ".join(part for part in (citation.name, citation.section, citation.pages) if part)
+        screen.print(f"  [dim]{plain(where)}: {plain(citation.snippet)}[/]")
     if result.confidence is not None:
         screen.print(f"[dim]confidence {result.confidence.level} ({result.confidence.score:.2f})[/]")
-    _show_totals(result.answer, result.totals)
+    _show_spending(result.answer, result.totals)
 
 
 def _grounded_as_json(result: "GroundedAnswer") -> dict[str, Any]:
@@ -99,27 +99,13 @@ def _show_answer(result: "Answer") -> None:
     packed = result.rounds[result.chosen].packing.packed_ids
     passages = {found.passage.id: found.passage for found in result.evidence}
     for number, identity in enumerate(packed, start=1):
-        screen.print(f"  [dim]{plain(f'[{number}]')} {plain(_place(passages[identity]))}[/]")
-    _show_totals(result, result.totals)
+        screen.print(f"  [dim]{plain(f'[{number}]')} {plain(place(passages[identity]))}[/]")
+    _show_spending(result, result.totals)
 
 
-def _show_totals(result: "Answer", totals: "Totals") -> None:
-    screen, rounds = console(), len(result.rounds)
-    cost = "cost unknown" if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
-    screen.print(
-        f"[dim]{rounds} round{'s' if rounds > 1 else ''}, stopped: {result.stop_reason}; {totals.calls} calls, "
-        f"{totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}[/]"
-    )
-
-
-def _place(passage: "Passage") -> str:
-    """Where a passage stands: title, section, pages."""
-    pages = None
-    if passage.start_page is not None:
-        many = passage.end_page not in {None, passage.start_page}
-        pages = f"pp. {passage.start_page}-{passage.end_page}" if many else f"p. {passage.start_page}"
-    section = passage.section if passage.section != passage.title else None
-    return ", ".join(part for part in (passage.title or passage.id, section, pages) if part)
+def _show_spending(result: "Answer", totals: "Totals") -> None:
+    rounds = counted(len(result.rounds), "round")
+    console().print(f"[dim]{rounds}, stopped: {result.stop_reason}; {spending(totals)}[/]")
 
 
 def _show_evidence(result: "Answer") -> None:
@@ -135,7 +121,7 @@ def _show_evidence(result: "Answer") -> None:
         ]
         link = [] if found.via is None else [f"mentioned in {titles.get(found.via, found.via)}"]
         details = "; ".join([*scores, *link])
-        screen.print(f"  {plain(_place(found.passage))} [dim]{plain(details)}[/]")
+        screen.print(f"  {plain(place(found.passage))} [dim]{plain(details)}[/]")
     for dropped in result.dropped:
         screen.print(f"  [yellow]dropped[/] {plain(dropped.passage_id)}: {plain(dropped.reason)}")
 
@@ -143,33 +129,7 @@ def _show_evidence(result: "Answer") -> None:
 def _show_rounds(result: "Answer") -> None:
     screen = console()
     for round_ in result.rounds:
-        chosen = " [green](chosen)[/]" if round_.index == result.chosen else ""
-        screen.print(f"[bold]Round {round_.index}[/]{chosen}")
-        if round_.plan is not None:
-            screen.print(f"  repair of [yellow]{round_.plan.deficit}[/]: {plain(round_.plan.directive)}")
-            for query in round_.plan.queries:
-                screen.print(f"  looked up: {plain(query)}")
-        screen.print(f"  draft: {plain(round_.draft.answer)}  ->  {plain(round_.draft.short_answer)}")
-        for quote in round_.draft.quotes:
-            screen.print(f"  quote: {plain(quote)}")
-        if round_.reference is not None:
-            screen.print(f"  reference: {plain(round_.reference.short_answer or round_.reference.error)}")
-        if round_.signals is not None:
-            screen.print(
-                f"  monitor: {'satisfied' if round_.satisfied else 'not satisfied'} "
-                f"({_signals(round_.signals, round_.chance)})"
-            )
-        if round_.diagnosis is not None:
-            diagnosis = round_.diagnosis
-            screen.print(f"  {diagnosis.source}: [yellow]{diagnosis.deficit}[/], {plain(diagnosis.rationale)}")
-
-
-def _signals(signals: Any, chance: float | None) -> str:
-    cosine = "-" if signals.similarity is None else f"{signals.similarity:.2f}"
-    verbatim = "-" if signals.verbatim is None else f"{signals.verbatim:.0%}"
-    agreement = {True: "yes", False: "no", None: "-"}[signals.agreement]
-    right = "" if chance is None else f", chance of being right {chance:.2f}"
-    return f"cosine {cosine}, same short answer {agreement}, quotes verbatim {verbatim}{right}"
+        show_round(screen, round_, chosen=round_.index == result.chosen)
 
 
 def _as_json(result: "Answer") -> dict[str, Any]:

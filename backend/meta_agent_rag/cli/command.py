@@ -77,15 +77,20 @@ def print_json(value: object) -> None:
     say(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def console() -> Any:
-    """Rich's console on stdout, imported when something is to be drawn."""
+def console(**options: Any) -> Any:
+    """Rich's console on stdout, imported when something is to be drawn; `options` are Rich's own."""
     from rich.console import Console
 
-    return Console(soft_wrap=True, highlight=False)
+    return Console(soft_wrap=True, highlight=False, emoji=False, **options)
+
+
+def printable(text: object) -> str:
+    """Text of unknown origin with its control characters written out, so that none reaches a terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in str(text))
 
 
 def plain(text: object) -> str:
-    """Text of unknown origin, so that a terminal prints it as it is: no markup, no control characters."""
+    """Text of unknown origin, so that Rich prints it as it is: no markup, no control characters."""
     from rich.markup import escape
 
-    return escape("".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in str(text)))
+    return escape(printable(text))

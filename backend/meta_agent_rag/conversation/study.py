@@ -1,5 +1,6 @@
 """A study session: one conversation over one corpus, kept under a name."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
@@ -51,13 +52,19 @@ class Study:
 
     async def reply(self, message: str) -> Turn:
         """Answer one message and keep the conversation; raises what `Conversation.reply` does."""
+        history, sources = self.history, self.sources
         turn = await self.conversation.reply(message)
         self.calls.extend(turn.calls)
         if isinstance(turn.reply, GroundedReply):
             self.calls.extend(turn.reply.grounded.calls)
             self.sources = tuple(plain_citation(citation) for citation in turn.reply.grounded.citations)
         if turn.rewritten is not None:
-            await self._keep()
+            try:
+                await self._keep()
+            except asyncio.CancelledError:
+                self.conversation.history, self.sources = history, sources
+                await self._keep()  # it may have been written half or whole
+                raise
         return turn
 
     async def settle(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -131,6 +132,7 @@ def serve(gguf: str, context: int, slots: int) -> None:
     """Run the server, print where it listens, and stay until standard input closes."""
     import xllamacpp
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C at a terminal is meant for the parent alone
     announce = os.dup(1)
     os.dup2(2, 1)  # llama.cpp prints to standard output
     params = xllamacpp.CommonParams()

@@ -109,6 +109,11 @@ class Catalogue:
         )
         return tuple(_document(row) for row in rows)
 
+    def titles(self) -> tuple[str, ...]:
+        """What the published passages are about, each title once: that of their document, or their own."""
+        rows = self._rows("SELECT json_extract(record, '$.title') AS title FROM passages GROUP BY title ORDER BY title")
+        return tuple(title for (title,) in rows if title)
+
     def counts(self) -> tuple[int, int]:
         """How many (documents, passages) are published."""
         ((documents, passages),) = self._rows(

@@ -7,8 +7,8 @@ touched.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from .manifest import FILE_NAME, FORMAT_VERSION, Manifest, read_manifest, requir
 from .sample import SAMPLE
 from .stores import DenseStore, LexicalStore
 
-__all__ = ["Corpus", "Manifest", "drop_corpus", "list_corpora", "open_corpus", "read_documents"]
+__all__ = ["Corpus", "Manifest", "drop_corpus", "list_corpora", "open_corpus", "read_documents", "read_titles"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +86,21 @@ def _counted(folder: Path, manifest: Manifest) -> Manifest:
 
 def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:
     """The documents of the corpus `name`. Raises `CorpusError` if there is none."""
+    with _catalogue(data_dir, name) as catalogue:
+        return catalogue.documents()
+
+
+def read_titles(data_dir: Path, name: str) -> tuple[str, ...]:
+    """What the corpus `name` is about: titles of its documents, and those of passages that came as such.
+
+    Sorted, each once. Raises `CorpusError` if there is no such corpus.
+    """
+    with _catalogue(data_dir, name) as catalogue:
+        return catalogue.titles()
+
+
+@contextmanager
+def _catalogue(data_dir: Path, name: str) -> Iterator[Catalogue]:
     folder = corpus_folder(data_dir, name)
     if not (folder.path.exists() or folder.path.is_symlink()):
         raise CorpusError(_missing(folder))
@@ -93,7 +108,7 @@ def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:
     require_catalogue(folder.path, manifest)
     catalogue = Catalogue(folder.path / catalogues.FILE_NAME, manifest.dimension)
     try:
-        return catalogue.documents()
+        yield catalogue
     finally:
         catalogue.close()
 

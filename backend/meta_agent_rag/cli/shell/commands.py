@@ -1,0 +1,269 @@
+"""The slash commands: an immutable table, one small function each."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeAlias
+
+from ...errors import InputError
+from ..command import plain
+from ..rounds import counted, round_line, show_round, spending
+from .state import Leave, Reopen, Shell, Wish
+from .transcript import as_markdown, source_lines
+
+TOPICS = 40
+"""Titles that `/topics` shows."""
+
+MODES = {"mark": "mark", "strict": "drop"}
+"""What `/mode` calls the values of UNSUPPORTED_CLAIMS."""
+
+_MEANT = {
+    "mark": "claims that no cited passage bears out are marked",
+    "strict": "claims that no cited passage bears out are left out",
+}
+
+Run: TypeAlias = Callable[[Shell, str], Awaitable[Wish]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A slash command: `run` gets what stands after the name; `values` are what may stand there."""
+
+    name: str
+    meaning: str
+    run: Run
+    argument: str = ""
+    values: Callable[[], Sequence[str]] = tuple
+
+    @property
+    def usage(self) -> str:
+        """The command as it is typed."""
+        return f"/{self.name} {self.argument}".rstrip()
+
+
+def is_command(line: str) -> bool:
+    """Is a line for the shell, and not for the documents?"""
+    return line.lstrip().startswith("/")
+
+
+async def run_command(shell: Shell, line: str) -> Wish:
+    """Do what the line says. Raises `InputError` for a name that no command has, and what the command does."""
+    name, _, argument = line.strip().removeprefix("/").partition(" ")
+    command = next((known for known in COMMANDS if known.name == name.casefold()), None)
+    if command is None:
+        raise InputError(f"There is no command {'/' + name!r}; {_nearest(name.casefold())}.")
+    return await command.run(shell, argument.strip())
+
+
+def completions(typed: str, commands: Sequence[Command]) -> Iterator[tuple[str, str]]:
+    """What a line may go on to, each with its meaning: a command's name, then one of its values.
+
+    >>> [text for text, _ in completions("/mode s", COMMANDS)]
+    ['/mode strict']
+    """
+    if not typed.startswith("/"):
+        return
+    name, blank, begun = typed.partition(" ")
+    for command in commands:
+        if not blank and f"/{command.name}".startswith(name):
+            yield f"/{command.name}", command.meaning
+        elif blank and f"/{command.name}" == name:
+            yield from ((f"{name} {value}", "") for value in command.values() if value.startswith(begun))
+
+
+def _nearest(name: str) -> str:
+    names = [command.name for command in COMMANDS]
+    begun = [known for known in names if name and known.startswith(name)]
+    near = begun or get_close_matches(name, names, n=3, cutoff=0.5)
+    return f"the nearest: {', '.join(f'/{known}' for known in near)}" if near else "/help lists them"
+
+
+async def _help(shell: Shell, argument: str) -> Wish:
+    width = max(len(command.usage) for command in COMMANDS)
+    for command in COMMANDS:
+        shell.screen.line(f"{command.usage:<{width}}  {command.meaning}")
+    return None
+
+
+async def _history(shell: Shell, argument: str) -> Wish:
+    history = shell.study.history
+    if history.is_empty:
+        shell.screen.line("Nothing is remembered yet.")
+    if history.summary:
+        shell.screen.markup(f"[dim]Before that, in short:[/] {plain(history.summary)}")
+    for exchange in history.exchanges:
+        shell.screen.markup(f"[bold]{exchange.turn}. {plain(exchange.question)}[/]")
+        shell.screen.line(exchange.answer)
+    if history.dropped:
+        shell.screen.note(f"{counted(history.dropped, 'older question')} no longer remembered.")
+    return None
+
+
+async def _sources(shell: Shell, argument: str) -> Wish:
+    if not shell.study.sources:
+        shell.screen.line("The last answer cites nothing." if shell.last else "Nothing was cited yet.")
+    for number, source in enumerate(shell.study.sources, start=1):
+        place, snippet = source_lines(source)
+        shell.screen.markup(f"[bold]{number}. {plain(place)}[/]")
+        shell.screen.line(f"   {snippet}")
+    return None
+
+
+async def _topics(shell: Shell, argument: str) -> Wish:
+    from ...retrieval.corpus import read_titles
+
+    found = await asyncio.to_thread(read_titles, shell.settings.marag_data_dir, shell.study.corpus)
+    titles = list(dict.fromkeys(" ".join(title.split()) for title in found))
+    for title in titles[:TOPICS]:
+        shell.screen.line(f"- {title}")
+    if len(titles) > TOPICS:
+        shell.screen.line(f"and {len(titles) - TOPICS} more")
+    return None
+
+
+async def _trace(shell: Shell, argument: str) -> Wish:
+    if shell.last is None:
+        shell.screen.line("There are no rounds yet; ask the documents something.")
+        return None
+    answer = shell.last.answer
+    numbers = [str(round_.index) for round_ in answer.rounds]
+    if argument and argument not in numbers:
+        raise InputError(f"There is no round {argument!r}; the last answer has the rounds {', '.join(numbers)}.")
+    if not argument:
+        shell.screen.note(f"{answer.question} (stopped: {answer.stop_reason}; drafts are not checked)")
+    for round_ in answer.rounds:
+        chosen = round_.index == answer.chosen
+        if argument == str(round_.index):
+            show_round(shell.screen.console, round_, chosen=chosen)
+        elif not argument:
+            shell.screen.markup(f"+ {round_line(round_, chosen=chosen)}")
+    return None
+
+
+async def _mode(shell: Shell, argument: str) -> Wish:
+    now = next(name for name, value in MODES.items() if value == shell.settings.unsupported_claims)
+    if argument in {"", now}:
+        shell.screen.line(f"{now}: {_MEANT[now]}.")
+        return None
+    if argument not in MODES:
+        raise InputError(f"There is no mode {argument!r}; choose from: {', '.join(MODES)}.")
+    return Reopen(changes={"unsupported_claims": MODES[argument]}, said=f"{argument}: {_MEANT[argument]}.")
+
+
+async def _model(shell: Shell, argument: str) -> Wish:
+    from ...llm.providers import choose_provider
+
+    if not argument:
+        shell.screen.line(models_of(shell))
+        return None
+    changes = {**shell.changes, **provider_changes(shell, argument)}
+    choose_provider(shell.load(**changes))  # where the provider cannot be had, nothing is closed for it
+    return Reopen(changes=changes, said="")
+
+
+def provider_changes(shell: Shell, name: str) -> dict[str, object]:
+    """The settings under which the provider of that name serves with its own address and models.
+
+    LLM_BASE_URL and the names of models are meant for the provider that the session began with: another one is
+    not asked for them, and its key is not sent there.
+    """
+    from ...llm.providers import COMPATIBLE, choose_provider
+
+    began_with = choose_provider(shell.load()).provider.name
+    if name in {began_with, "auto", COMPATIBLE}:
+        own = shell.load()
+        return {
+            "llm_provider": name,
+            "llm_base_url": own.llm_base_url,
+            "flash_model": own.flash_model,
+            "pro_model": own.pro_model,
+        }
+    return {"llm_provider": name, "llm_base_url": None, "flash_model": None, "pro_model": None}
+
+
+def models_of(shell: Shell) -> str:
+    """The provider and the models of both tiers, in one sentence."""
+    choice = shell.study.conversation.model.choice
+    models = [f"{tier} {choice.models[tier]}" for tier in ("flash", "pro")]
+    return f"Model: {', '.join(models)}; {choice.provider.label}."
+
+
+def _provider_names() -> Sequence[str]:
+    from ...llm.providers import providers
+
+    return ("auto", *providers())
+
+
+async def _cost(shell: Shell, argument: str) -> Wish:
+    shell.screen.line(f"This session so far: {spending(shell.totals)}.")
+    return None
+
+
+async def _reset(shell: Shell, argument: str) -> Wish:
+    forgotten = shell.study.history.turns
+    await shell.study.reset()
+    shell.last = None
+    shell.screen.line(f"Forgotten: {counted(forgotten, 'question')} and what was answered.")
+    return None
+
+
+async def _save(shell: Shell, argument: str) -> Wish:
+    if not argument:
+        raise InputError("/save needs the name of a file; write /save FILE.")
+    study = shell.study
+    file = Path(argument.strip("\"'"))
+    text = as_markdown(study.name, study.corpus, study.history, study.sources)
+    await asyncio.to_thread(_write_new, file, text)
+    shell.screen.line(f"Saved to {str(file)!r}.")
+    return None
+
+
+def _write_new(file: Path, text: str) -> None:
+    try:
+        with file.expanduser().open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        raise InputError(
+            f"There is a file {str(file)!r} already, and it was left as it is; give another name."
+        ) from None
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"The file {str(file)!r} cannot be written ({reason}); give another place.") from None
+
+
+async def _quit(shell: Shell, argument: str) -> Wish:
+    return Leave()
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(name="help", meaning="this list", run=_help),
+    Command(name="history", meaning="what is remembered of the conversation", run=_history),
+    Command(name="sources", meaning="where the last answer stands in the documents", run=_sources),
+    Command(name="topics", meaning="what the documents are about, by their titles", run=_topics),
+    Command(
+        name="trace",
+        argument="[N]",
+        meaning="the last answer's rounds with unchecked drafts, or one in full",
+        run=_trace,
+    ),
+    Command(
+        name="mode",
+        argument="[mark|strict]",
+        meaning="how claims are treated that no cited passage bears out",
+        run=_mode,
+        values=lambda: tuple(MODES),
+    ),
+    Command(
+        name="model",
+        argument="[NAME]",
+        meaning="the models in use; changes to the provider of that name",
+        run=_model,
+        values=_provider_names,
+    ),
+    Command(name="cost", meaning="calls, tokens and dollars of this session", run=_cost),
+    Command(name="reset", meaning="forget the conversation", run=_reset),
+    Command(name="save", argument="FILE", meaning="write the conversation to a new Markdown file", run=_save),
+    Command(name="quit", meaning="leave; so does Ctrl+D", run=_quit),
+)

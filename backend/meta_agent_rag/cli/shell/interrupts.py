@@ -1,0 +1,64 @@
+"""What Ctrl+C means while a session runs: it stops the work at hand, never the session."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Stopped(Exception):  # noqa: N818  # nothing went wrong
+    """The user stopped the work at hand."""
+
+
+@dataclass(kw_only=True)
+class Interrupts:
+    """Runs one piece of work at a time, which Ctrl+C cancels; without work Ctrl+C does nothing."""
+
+    _task: "asyncio.Task[Any] | None" = field(default=None, repr=False)
+    _stopping: bool = False
+
+    async def finished(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of the work; raises `Stopped` where the user stopped it, and what the work raises."""
+        task = asyncio.ensure_future(work)
+        self._task, self._stopping = task, False
+        try:
+            return await task
+        except asyncio.CancelledError:
+            around = asyncio.current_task()
+            if self._stopping and not (around is not None and around.cancelling()):
+                raise Stopped from None
+            raise
+        finally:
+            self._task = None
+
+    def stop(self) -> None:
+        """Cancel the work at hand; asked again, it is being stopped already."""
+        if self._task is not None and not self._stopping:
+            self._stopping = True
+            self._task.cancel()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Have Ctrl+C call `stop`, on platforms that can tell an event loop of it."""
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(signal.SIGINT, self.stop)
+        try:
+            yield
+        finally:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(signal.SIGINT)
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """Have Ctrl+C raise `KeyboardInterrupt` meanwhile: for a read that blocks the event loop."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,92 @@
+"""Where the user's lines come from: prompt_toolkit at a terminal, plain reading elsewhere."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from .commands import Command, completions
+from .interrupts import raising
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
+PROMPT = "> "
+HISTORY_FILE = "chat_history"
+"""In the data folder: the lines that were typed, for the arrow keys."""
+
+
+class LineCleared(Exception):  # noqa: N818  # nothing went wrong
+    """The user pressed Ctrl+C while typing."""
+
+
+class Lines(Protocol):
+    """Gives the user's lines."""
+
+    async def next(self) -> str:
+        """The next line. Raises `EOFError` at the end, `LineCleared` where what was typed is thrown away."""
+
+
+class PlainLines:
+    """Lines of standard input as they are; a prompt only where somebody types them."""
+
+    async def next(self) -> str:
+        """The next line, without its end. The event loop stands still meanwhile: nothing else is going on."""
+        typed = sys.stdin.isatty()
+        if typed and sys.stdout.isatty():
+            sys.stdout.write(PROMPT)
+            sys.stdout.flush()
+        try:
+            with raising():
+                line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            if not typed:
+                raise
+            await asyncio.sleep(0.01)  # the event loop hears of the signal as well; let it, before work begins
+            raise LineCleared from None
+        if not line:
+            raise EOFError
+        return line.rstrip("\r\n")
+
+
+class PromptedLines:
+    """Lines edited with prompt_toolkit, with a history on disk and completion of slash commands."""
+
+    def __init__(self, folder: Path, commands: Sequence[Command], *, coloured: bool) -> None:
+        self._session = _prompt_session(folder / HISTORY_FILE, commands, coloured=coloured)
+
+    async def next(self) -> str:
+        """The next line; Ctrl+C throws it away, Ctrl+D is the end."""
+        try:
+            return await self._session.prompt_async(PROMPT, handle_sigint=False)
+        except KeyboardInterrupt:
+            raise LineCleared from None
+
+
+def _prompt_session(file: Path, commands: Sequence[Command], *, coloured: bool) -> "PromptSession[str]":
+    from collections.abc import Iterable
+
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+    from prompt_toolkit.document import Document
+    from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.output import ColorDepth
+
+    class Kept(FileHistory):
+        def store_string(self, string: str) -> None:
+            with suppress(OSError):  # a line that cannot be kept is still a line
+                super().store_string(string.encode("utf-8", "replace").decode("utf-8"))
+
+    class Slashes(Completer):
+        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+            typed = document.text_before_cursor
+            for text, meaning in completions(typed, commands):
+                yield Completion(text, start_position=-len(typed), display_meta=meaning)
+
+    return PromptSession(
+        history=Kept(file),
+        completer=Slashes(),
+        color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
+    )

@@ -1,0 +1,171 @@
+"""Reads lines and runs turns until the user leaves."""
+
+import sys
+import time
+import traceback
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from io import TextIOWrapper
+from typing import Any, TypeVar
+
+from ...conversation.companion import GroundedReply
+from ...conversation.study import Study, open_study
+from ...errors import MetaRagError
+from ...grounding.confidence import Confidence
+from ...retrieval.sample import SAMPLE
+from ...settings import Settings
+from ..rounds import counted, spending
+from .commands import COMMANDS, is_command, models_of, run_command
+from .interrupts import Interrupts, Stopped
+from .lines import LineCleared, Lines, PlainLines, PromptedLines
+from .screen import Screen
+from .state import Leave, Load, Reopen, Shell, Wish
+
+T = TypeVar("T")
+
+STOPPED = "Stopped; nothing of this question is remembered."
+
+
+async def converse(load: Load, *, corpus: str | None, session: str | None, debug: bool = False) -> None:
+    """Hold a conversation at standard input and output, until the user leaves or the input ends.
+
+    Raises a `MetaRagError` where the session cannot be opened; later ones end a turn alone.
+    """
+    settings = load()
+    _survive_foreign_characters()
+    screen = Screen()
+    async with AsyncExitStack() as stack:
+        study = await stack.enter_async_context(_opened(settings, screen, corpus, session))
+        shell = Shell(study=study, settings=settings, load=load, screen=screen)
+        talk = _Talk(shell=shell, lines=_lines(settings, screen), interrupts=Interrupts(), debug=debug)
+        screen.line(_greeting(shell))
+        with talk.interrupts.listening():
+            while (wish := await talk.until_wish()) != Leave():
+                if isinstance(wish, Reopen):
+                    await talk.reopen(stack, wish)
+        screen.note(_farewell(shell))
+
+
+def _opened(
+    settings: Settings, screen: Screen, corpus: str | None, session: str | None
+) -> AbstractAsyncContextManager[Study]:
+    return open_study(settings, corpus=corpus, session=session, on_step=screen.stage)
+
+
+@dataclass(kw_only=True)
+class _Talk:
+    """The loop over lines: turns, commands, and what Ctrl+C and errors mean in them."""
+
+    shell: Shell
+    lines: Lines
+    interrupts: Interrupts
+    debug: bool
+
+    async def until_wish(self) -> Wish:
+        """Serve lines until one of them wishes for something that ends or reopens the study."""
+        while True:
+            try:
+                line = await self.lines.next()
+            except LineCleared:
+                if isinstance(self.lines, PlainLines):
+                    self.shell.screen.line()
+                continue
+            except EOFError:
+                return Leave()
+            if line.strip() and (wish := await self._served(line)) is not None:
+                return wish
+
+    async def reopen(self, stack: AsyncExitStack, wish: Reopen) -> None:
+        """Go on under changed settings, or, where they do not serve, under the old ones."""
+        shell = self.shell
+        changes = {**shell.changes, **wish.changes}
+        shell.closed = shell.rows
+        try:
+            settings = shell.load(**changes)
+            await stack.aclose()
+            shell.study = await stack.enter_async_context(self._again(settings))
+        except MetaRagError as error:
+            self._complain(error)
+            shell.screen.line("The settings stay as they were.")
+            await stack.aclose()
+            shell.study = await stack.enter_async_context(self._again(shell.settings))
+            return
+        shell.settings, shell.changes = settings, changes
+        shell.screen.line(wish.said or models_of(shell))
+
+    def _again(self, settings: Settings) -> AbstractAsyncContextManager[Study]:
+        study = self.shell.study
+        return _opened(settings, self.shell.screen, study.corpus, study.name)
+
+    async def _served(self, line: str) -> Wish:
+        try:
+            if is_command(line):
+                return await self._harmless(run_command(self.shell, line))
+            await self._turn(line)
+        except Stopped:
+            self.shell.screen.line(STOPPED)
+        except MetaRagError as error:
+            self._complain(error)
+        return None
+
+    async def _turn(self, message: str) -> None:
+        shell, started = self.shell, time.perf_counter()
+        with shell.screen.working():
+            turn = await self.interrupts.finished(shell.study.reply(message))
+        seconds = time.perf_counter() - started
+        if isinstance(turn.reply, GroundedReply):
+            shell.last = turn.reply.grounded
+        await self._harmless(shell.screen.answer(turn.reply.text.strip() or turn.reply.short_answer))
+        if isinstance(turn.reply, GroundedReply):
+            rounds = len(turn.reply.grounded.answer.rounds)
+            shell.screen.note(_summary(turn.reply.grounded.confidence, rounds, seconds))
+        notes = await self._harmless(shell.study.settle()) or ()
+        for note in (*turn.notes, *notes):
+            shell.screen.note(note)
+
+    async def _harmless(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The result of work that may be stopped without a word; `None` then."""
+        try:
+            return await self.interrupts.finished(work)
+        except Stopped:
+            return None
+
+    def _complain(self, error: MetaRagError) -> None:
+        if self.debug:
+            sys.stderr.write("".join(traceback.format_exception(error)))
+        self.shell.screen.fault(error)
+
+
+def _lines(settings: Settings, screen: Screen) -> Lines:
+    if sys.stdin.isatty() and screen.animated:
+        return PromptedLines(settings.marag_data_dir, COMMANDS, coloured=screen.coloured)
+    return PlainLines()
+
+
+def _survive_foreign_characters() -> None:
+    """Bytes that are no text are refused by the turn that they are in; what cannot be shown is written out."""
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _greeting(shell: Shell) -> str:
+    study = shell.study
+    turns = study.history.turns
+    remembered = f"{counted(turns, 'question')} remembered" if turns else "nothing remembered yet"
+    about = f"Corpus {study.corpus}, session {study.name}, {remembered}."
+    return f"{about} {models_of(shell)} /help lists the commands."
+
+
+def _summary(sure: Confidence | None, rounds: int, seconds: float) -> str:
+    confidence = "not answered" if sure is None else f"confidence {sure.level} ({sure.score:.2f})"
+    return f"{confidence}, {counted(rounds, 'round')}, {seconds:.1f} s"
+
+
+def _farewell(shell: Shell) -> str:
+    study = shell.study
+    # a conversation that was never kept does not know its corpus
+    about = "" if study.history.turns or study.corpus == SAMPLE else f" --corpus {study.corpus}"
+    return f"This session: {spending(shell.totals)}. Go on with: marag chat{about} --session {study.name}"

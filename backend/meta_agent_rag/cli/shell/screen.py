@@ -1,0 +1,113 @@
+"""What the shell prints: to a terminal with colour, a spinner and words that stream, elsewhere plain lines."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..command import complain, console, plain, printable
+
+if TYPE_CHECKING:
+    from ...agent.engine import Step
+
+WORD_SECONDS = 0.02
+ANSWER_SECONDS = 1.5
+"""An answer streams a word every `WORD_SECONDS`, faster where it would take longer than this."""
+
+_STAGES = {"retrieve": "Retrieving", "write": "Writing", "diagnose": "Checking"}
+
+
+@dataclass(kw_only=True)
+class Screen:
+    """Standard output; all that is printed has no control characters but this class's own."""
+
+    _status: Any = field(default=None, repr=False)
+
+    @cached_property
+    def console(self) -> Any:
+        """Rich's console: styles where a terminal shows them and NO_COLOR is not set."""
+        drawn = console(force_terminal=sys.stdout.isatty())
+        wants_none = drawn.no_color or not drawn.is_terminal
+        return console(force_terminal=drawn.is_terminal, color_system=None) if wants_none else drawn
+
+    @property
+    def animated(self) -> bool:
+        """Is there a terminal that can move its cursor?"""
+        return bool(self.console.is_terminal and not self.console.is_dumb_terminal)
+
+    @property
+    def coloured(self) -> bool:
+        """Are styles shown?"""
+        return self.console.color_system is not None
+
+    def markup(self, text: str) -> None:
+        """A line of Rich's markup, whose parts of unknown origin went through `plain`."""
+        self.console.print(text)
+
+    def line(self, text: object = "") -> None:
+        """A line as it is."""
+        self.console.print(plain(text))
+
+    def note(self, text: object) -> None:
+        """A line of less weight."""
+        self.console.print(f"[dim]{plain(text)}[/]")
+
+    def fault(self, text: object) -> None:
+        """What went wrong, in one sentence; on stderr where the output is no terminal."""
+        if self.console.is_terminal:
+            self.console.print(f"[red]{plain(text)}[/]")
+        else:
+            complain(printable(text))
+
+    async def answer(self, text: str) -> None:
+        """A verified text, word by word at a terminal; cancelled, the rest of it is shown at once."""
+        if not self.animated:
+            self.line(text)
+            return
+        left = self._wrapped(text)
+        seconds = min(WORD_SECONDS, ANSWER_SECONDS / (left.count(" ") + 1))
+        try:
+            while left:
+                word, blank, left = left.partition(" ")
+                self._write(word + blank)
+                await asyncio.sleep(seconds)
+        finally:
+            self._write(f"{left}\n")
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """A spinner meanwhile, at a terminal; `stage` says beside it what goes on."""
+        if not self.animated:
+            yield
+            return
+        with self.console.status("Reading the question") as status:
+            self._status = status
+            try:
+                yield
+            finally:
+                self._status = None
+
+    def stage(self, step: "Step") -> None:
+        """Show which node of the loop begins."""
+        if self._status is not None:
+            self._status.update(plain(stage_words(step)))
+
+    def _wrapped(self, text: str) -> str:
+        from rich.text import Text
+
+        lines = Text(printable(text)).wrap(self.console, self.console.width)
+        return "\n".join(line.plain.rstrip() for line in lines)
+
+    def _write(self, text: str) -> None:
+        self.console.file.write(text)
+        self.console.file.flush()
+
+
+def stage_words(step: "Step") -> str:
+    """What the loop is about to do, in words."""
+    repair = f"Repairing {step.node.replace('_', ' ')}"
+    around = f", round {len(step.rounds)}" if step.rounds else ""
+    return f"{_STAGES.get(step.node, repair)}{around}"

@@ -1,0 +1,63 @@
+"""Twenty turns of `marag chat` on a fresh machine: the sample corpus, the embedded model, a real pseudo-terminal."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.terminal import CHAT, CTRL_C, CTRL_D, Terminal, at_terminal
+
+pytest.importorskip("xllamacpp")
+
+PATIENCE = 240.0
+"""Seconds for one answer: other work may hold the processor."""
+
+
+def answered(screen: Terminal, question: str) -> None:
+    """Ask the documents; a very small model may fail to answer, but something is said, and how sure it is."""
+    shown = screen.say(question, seconds=PATIENCE)
+    assert re.search(r"(confidence (high|medium|low) \(\d\.\d\d\)|not answered), \d+ rounds?, \d+\.\d s", shown), shown
+
+
+@pytest.mark.timeout(900)
+def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
+    few_rounds = {"MAX_METACOGNITIVE_ROUNDS": "1", "ENCODER": "all-MiniLM-L6-v2"}
+    with at_terminal(CHAT, few_rounds) as screen:
+        screen.until_prompt(PATIENCE)
+        assert "Corpus sample, session default-sample, nothing remembered yet." in screen.text
+        assert "SmolLM2" in screen.text
+        screen.say("Hello!", "Hello. What would you like to know")  # 1
+        screen.say("What can you do?", "I answer questions from the documents")
+        screen.say("/help", "/history", "/save FILE")
+        screen.say("/topics", "- ", "more")
+        answered(screen, "Who designed the Pennant Bridge?")  # 5: the first question
+        screen.say("/sources")
+        screen.say("/trace", "Round 0")
+        screen.say("Thanks!", "You are welcome")
+        answered(screen, "When did he design it?")  # 9: a follow-up
+        screen.say("What was my first question?", "Who designed the Pennant Bridge?")
+        answered(screen, "Who built Stag Skerry Light?")  # 11: another topic
+        screen.say("Write me a poem about the sea.", "I only answer questions about the documents")
+        screen.say("What have we discussed?", "- Who designed the Pennant Bridge?", "- Who built Stag Skerry Light?")
+        screen.press(b"How long is the Little Tolley?\r")  # 14: stopped in the middle
+        screen.until("Writing", PATIENCE)
+        screen.press(CTRL_C)
+        screen.until("Stopped; nothing of this question is remembered.", 20)
+        screen.until_prompt(20)
+        screen.say("/history", "1. Who designed the Pennant Bridge?", "3. Who built Stag Skerry Light?")
+        assert "Little Tolley?" not in screen.text
+        screen.say("/mode", "mark: ")
+        screen.say("/cost", "calls, ", "cost unknown")
+        screen.press(b"/quit\r")
+        assert screen.until_end() == 0
+        assert "Go on with: marag chat --session default-sample" in screen.text
+    with at_terminal((*CHAT, "--session", "default-sample"), few_rounds) as screen:
+        screen.until_prompt(PATIENCE)
+        assert "3 questions remembered" in screen.text
+        screen.say("/history", "3. Who built Stag Skerry Light?")  # 18
+        answered(
+            screen, "On which coast does it stand?"
+        )  # 19: after the stop and the resumption the model still serves
+        screen.say("/reset", "Forgotten: 4 questions")  # 20
+        screen.press(CTRL_D)
+        assert screen.until_end() == 0

@@ -1,0 +1,167 @@
+"""`marag chat` as a user meets it: at a real pseudo-terminal and in a pipe, with a scripted model server."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.testing.server import loopback_server
+from tests.terminal import CHAT, CTRL_C, CTRL_D, Known, at_terminal, quoting
+
+PENNANT = (
+    "Ivo Merrigold designed it in 1926 for quarrymen who until then had waded across the Little Tolley twice a day."
+)
+TOLLEY = "Despite its name it never meets its larger namesake but drains westward into Lake Ombrel after 41 kilometres."
+LIGHT = "Stag Skerry Light is a rock lighthouse off the coast of Ommer, built by Ansel Torvaine between 1847 and 1851."
+KNOWN = (
+    Known(
+        asked="When was the Pennant Bridge designed",
+        quote=PENNANT,
+        answer="Ivo Merrigold designed the Pennant Bridge in 1926",
+        short="1926",
+    ),
+    Known(
+        asked="Who designed the Pennant Bridge",
+        quote=PENNANT,
+        answer="Ivo Merrigold designed the Pennant Bridge in 1926",
+        short="Ivo Merrigold",
+    ),
+    Known(
+        asked="Stag Skerry Light", quote=LIGHT, answer="Ansel Torvaine built Stag Skerry Light", short="Ansel Torvaine"
+    ),
+    Known(
+        asked="Little Tolley",
+        quote=TOLLEY,
+        answer="The Little Tolley drains into Lake Ombrel",
+        short="Lake Ombrel",
+        seconds=8.0,
+    ),
+)
+SERVER = quoting(KNOWN, {"When was it designed?": "When was the Pennant Bridge designed?"})
+ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def environment(base_url: str) -> dict[str, str]:
+    """A loopback model without a key, and the encoder that needs no model."""
+    return {
+        "LLM_BASE_URL": base_url,
+        "FLASH_MODEL": "scripted",
+        "ENCODER": "hash-64",
+        "MONITOR_ENCODER": "hash-64",
+        "LLM_MAX_RETRIES": "0",
+    }
+
+
+@pytest.mark.timeout(120)
+def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
+    with loopback_server(SERVER) as server:
+        with at_terminal((*CHAT, "--session", "evening"), environment(server.base_url)) as screen:
+            screen.until_prompt(60)
+            assert "session evening, nothing remembered yet" in screen.text
+            assert "/help lists the commands" in screen.text
+            screen.say("Who designed the Pennant Bridge?", "Ivo Merrigold designed", "confidence ", "1 round, ")
+            assert "Retrieving" in screen.text or "Writing" in screen.text or "Checking" in screen.text
+            screen.say("When was it designed?", "1926", "confidence ")
+            screen.say("/trace 0", "Round 0 (chosen)", "monitor: satisfied")
+            screen.say("Who built Stag Skerry Light?", "Ansel Torvaine built Stag Skerry Light", "confidence ")
+            screen.say("/sources", "1. Stag Skerry Light", LIGHT[:40])
+            screen.say("Write me a poem about the sea.", "I only answer questions about the documents")
+            screen.say("Who won the regatta at Fenwarrow?", "The documents do not say", "not answered")
+            screen.say("Thanks a lot!", "You are welcome")
+            screen.say("What have we discussed?", "- When was the Pennant Bridge designed?", "- Who built Stag Skerry")
+
+            screen.press(b"Into which lake does the Little Tolley drain?\r")
+            screen.until("Writing")
+            screen.press(CTRL_C)
+            screen.until("Stopped; nothing of this question is remembered.", 5)
+            screen.until_prompt(5)
+            screen.press(b"half a line" + CTRL_C)
+            screen.until_prompt(5)
+            history = screen.say("/history", "1. Who designed the Pennant Bridge?", "4. Who won the regatta")
+            assert "Tolley drain" not in history
+            screen.say("/cost", "cost unknown")
+            screen.say("/mode strict", "strict: ")
+            screen.say("/hisotry", "There is no command '/hisotry'; the nearest: /history.")
+            screen.press(b"/quit\r")
+            assert screen.until_end() == 0
+            assert "Go on with: marag chat --session evening" in screen.text
+
+        with at_terminal((*CHAT, "--session", "evening"), environment(server.base_url)) as screen:
+            screen.until_prompt(60)
+            assert "session evening, 4 questions remembered" in screen.text
+            screen.say("/history", "3. Who built Stag Skerry Light?", "4. Who won the regatta")
+            screen.press(CTRL_D)
+            assert screen.until_end() == 0
+    asked = (tmp_path / "data" / "chat_history").read_text()
+    assert "+Thanks a lot!" in asked
+
+
+@pytest.mark.timeout(90)
+def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
+    lines = [
+        "Who designed the Pennant Bridge?",
+        "",
+        "/sources",
+        "/trace",
+        "/save notes.md",
+        "/save notes.md",
+        "/topics",
+    ]
+    with loopback_server(SERVER) as server:
+        done = subprocess.run(
+            CHAT,
+            input="\n".join(lines),
+            env={**os.environ, **environment(server.base_url), "FORCE_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=80,
+        )
+    assert done.returncode == 0, done.stderr
+    assert not ESCAPE.search(done.stdout + done.stderr)
+    assert "> " not in done.stdout.replace("->", "")
+    assert "Ivo Merrigold designed the Pennant Bridge in 1926" in done.stdout
+    assert "1. Pennant Bridge\n   " in done.stdout
+    assert "+ Round 0 (chosen): draft: Ivo Merrigold" in done.stdout
+    assert re.search(r"^and \d+ more$", done.stdout, re.MULTILINE)
+    assert "Go on with: marag chat --session default-sample" in done.stdout
+    assert "There is a file 'notes.md' already" in done.stderr
+    saved = (tmp_path / "notes.md").read_text()
+    assert "## 1. Who designed the Pennant Bridge?" in saved
+    assert "## Sources of the last answer" in saved
+
+
+@pytest.mark.timeout(60)
+def test_an_error_ends_the_turn_and_not_the_session() -> None:
+    done = subprocess.run(
+        CHAT,
+        input="Who designed the Pennant Bridge?\n/model embedded\nThanks!\n/model\n",
+        env={**os.environ, **environment("http://127.0.0.1:9/v1"), "EMBEDDED_MODEL_PATH": "/nowhere.gguf"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "127.0.0.1:9" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "/nowhere.gguf" in done.stderr
+    assert "The settings stay as they were." in done.stdout
+    assert "You are welcome." in done.stdout
+    assert "Model: flash scripted" in done.stdout.partition("You are welcome.")[2]
+
+
+@pytest.mark.timeout(60)
+def test_a_terminal_without_colour_or_cursor_gets_neither() -> None:
+    plain = {**environment("http://127.0.0.1:9/v1"), "TERM": "dumb", "NO_COLOR": "1"}
+    with at_terminal(CHAT, plain) as screen:
+        screen.until("/help lists the commands. >", 50)
+        screen.press(b"half a line" + CTRL_C)
+        screen.until("^C >", 5)
+        screen.press(b"Thanks!\r")
+        screen.until("You are welcome. >")
+        screen.press(CTRL_D)
+        assert screen.until_end() == 0
+        assert b"\x1b" not in screen.raw

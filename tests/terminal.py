@@ -1,0 +1,142 @@
+"""A program at a real pseudo-terminal, and a model server that quotes its passages, for the tests of the shell."""
+
+import fcntl
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from meta_agent_rag.testing.scripted import universal_reply
+from meta_agent_rag.testing.server import Behaviour, ServerReply
+
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+CHAT = (sys.executable, "-m", "meta_agent_rag.cli.main", "chat")
+_AT_PROMPT = b"\x1b[?2004h"  # prompt_toolkit asks for bracketed paste when it begins to read a line
+_ESCAPES = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[@-Z\\-_]")
+_PASSAGE = re.compile(r'<passage n="(\d+)"[^>]*>(.*?)</passage>', re.DOTALL)
+
+
+@dataclass
+class Terminal:
+    """A child process at a pseudo-terminal of 100 columns."""
+
+    process: "subprocess.Popen[bytes]"
+    master: int
+    raw: bytes = b""
+    mark: int = 0
+
+    @property
+    def text(self) -> str:
+        """What has appeared since the last key, without escape sequences, all blanks as one."""
+        return " ".join(_ESCAPES.sub(b"", self.raw[self.mark :]).decode("utf-8", "replace").split())
+
+    def press(self, keys: bytes) -> None:
+        """Send keys, and look only at what comes after them."""
+        self.mark = len(self.raw)
+        os.write(self.master, keys)
+
+    def say(self, line: str, *expected: str, seconds: float = 30.0) -> str:
+        """Type a line and wait for the next prompt: what appeared, which must hold what is expected."""
+        self.press(f"{line}\r".encode())
+        self.until_prompt(seconds)
+        for part in expected:
+            assert part in self.text, (part, self.text)
+        return self.text
+
+    def until_prompt(self, seconds: float = 30.0) -> None:
+        """Wait until a line is asked for."""
+        self._until(lambda: _AT_PROMPT in self.raw[self.mark :], "a prompt", seconds)
+
+    def until(self, text: str, seconds: float = 30.0) -> None:
+        """Wait until a text has appeared since the last key."""
+        self._until(lambda: text in self.text, repr(text), seconds)
+
+    def until_end(self, seconds: float = 30.0) -> int:
+        """Wait until the process has ended: its exit code."""
+        self._until(lambda: self.process.poll() is not None, "the end", seconds)
+        while self._read(0.2):
+            pass
+        return self.process.wait()
+
+    def _until(self, holds: Any, what: str, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < deadline, f"waited {seconds} s for {what}: {self.text[-2000:]}"
+            if not self._read(0.1) and self.process.poll() is not None:
+                assert holds(), f"ended before {what}: {self.text[-2000:]}"
+
+    def _read(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        try:
+            new = os.read(self.master, 65536) if ready else b""
+        except OSError:  # the other side is closed
+            return False
+        self.raw += new
+        return bool(new)
+
+
+@contextmanager
+def at_terminal(command: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[Terminal]:
+    """Run a command as the leader of its own pseudo-terminal, until the end of the block."""
+    master, slave = os.openpty()
+    termios.tcsetwinsize(slave, (40, 100))
+    process = subprocess.Popen(
+        command,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env={**os.environ, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **environment},
+        start_new_session=True,
+        preexec_fn=_take_terminal,  # noqa: PLW1509
+    )
+    os.close(slave)
+    try:
+        yield Terminal(process, master)
+    finally:
+        process.kill()
+        process.wait(10)
+        os.close(master)
+
+
+def _take_terminal() -> None:
+    """Make standard input the controlling terminal, so that Ctrl+C becomes a signal."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What the model server says where a question holds `asked`: it quotes `quote` where a passage has it."""
+
+    asked: str
+    quote: str
+    answer: str
+    short: str
+    seconds: float = 0.0
+
+
+def quoting(known: tuple[Known, ...], rewrites: Mapping[str, str]) -> Behaviour:
+    """A model that quotes its passages, says NOT FOUND where they lack the answer, and rewrites as it is told."""
+
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        prompt = "\n".join(str(message["content"]) for message in body["messages"])
+        if "Last question:" in prompt:
+            question = prompt.rpartition("Last question:")[2].strip()
+            return ServerReply(text=rewrites.get(question, question))
+        question = prompt.partition("\nQuestion: ")[2].partition("\n\n")[0]
+        fact = next((fact for fact in known if fact.asked in question), None)
+        holding = {fact.quote in text: number for number, text in _PASSAGE.findall(prompt)} if fact else {}
+        if fact is None or True not in holding:
+            nothing = {"quotes": [], "answer": "NOT FOUND", "deficit": "none"}
+            return ServerReply(text=json.dumps(universal_reply("NOT FOUND", **nothing)))
+        said = {"quotes": [fact.quote], "answer": f"{fact.answer} [{holding[True]}].", "confidence": 0.95}
+        return ServerReply(text=json.dumps(universal_reply(fact.short, **said)), seconds=fact.seconds)
+
+    return behaviour

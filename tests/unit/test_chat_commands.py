@@ -1,0 +1,141 @@
+"""The slash commands of `marag chat` and how sources and answers are put on the screen."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.agent.engine import Step
+from meta_agent_rag.cli.shell.commands import COMMANDS, completions, provider_changes, run_command
+from meta_agent_rag.cli.shell.interrupts import Interrupts, Stopped
+from meta_agent_rag.cli.shell.screen import Screen, stage_words
+from meta_agent_rag.cli.shell.state import Leave, Reopen, Shell
+from meta_agent_rag.cli.shell.transcript import as_markdown, source_lines
+from meta_agent_rag.conversation.study import open_study
+from meta_agent_rag.errors import MetaRagError, SettingsError
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
+from tests.talk import history_of
+
+PLACE = {"title": "Tides", "doc_id": "tides", "section": "Spring", "page": 3, "last_page": 4, "span": [10, 42]}
+
+
+@asynccontextmanager
+async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
+    """A session over the sample corpus, with an encoder and a model that cost nothing."""
+    fixed = ["LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "ENCODER=hash-64", "MONITOR_ENCODER=hash-64"]
+    load = partial(Settings.load, [*fixed, f"MARAG_DATA_DIR={folder}"], **model)
+    async with open_study(load(), transport=ScriptedModel({})) as study:
+        yield Shell(study=study, settings=load(), load=load, screen=Screen())
+
+
+def test_every_command_is_explained_and_named_once() -> None:
+    names = [command.name for command in COMMANDS]
+    wanted = {"help", "history", "sources", "topics", "trace", "mode", "model", "cost", "reset", "save", "quit"}
+    assert set(names) >= wanted
+    assert len(names) == len(set(names))
+    assert all(command.meaning for command in COMMANDS)
+
+
+def test_completion_offers_commands_and_their_values() -> None:
+    assert [text for text, _ in completions("/mo", COMMANDS)] == ["/mode", "/model"]
+    assert [text for text, _ in completions("/mode s", COMMANDS)] == ["/mode strict"]
+    assert "/model groq" in [text for text, _ in completions("/model ", COMMANDS)]
+    assert not list(completions("mode", COMMANDS))
+
+
+async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with shell(tmp_path) as talk:
+        for line in ("/history", "/sources", "/trace", "/cost", "/topics", "/model", "/mode mark"):
+            assert await run_command(talk, line) is None
+        assert await run_command(talk, " /QUIT ") == Leave()
+        assert isinstance(await run_command(talk, "/mode strict"), Reopen)
+        talk.study.conversation.history = history_of("In Oslo.")
+        await run_command(talk, "/reset")
+        assert talk.study.history.is_empty
+    shown = capsys.readouterr().out
+    for part in ("Nothing is remembered", "Nothing was cited", "no rounds yet", "0 calls", "- A House of Tides"):
+        assert part in shown
+    assert "flash deepseek-v4-flash, pro deepseek-v4-pro; DeepSeek." in shown
+    assert "Forgotten: 1 question " in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/histroy", "the nearest: /history"),
+        ("/zzzz", "/help lists them"),
+        ("/", "/help lists them"),
+        ("/mode loud", "choose from: mark, strict"),
+        ("/model nobody", "nobody"),
+        ("/model groq", "GROQ_API_KEY is not set"),
+        ("/save", "write /save FILE"),
+        ("/save /nowhere/at/all.md", "cannot be written"),
+        ("/save taken.md", "left as it is"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_in_one_sentence(tmp_path: Path, line: str, said: str) -> None:
+    taken = tmp_path / "taken.md"
+    taken.write_text("mine")
+    async with shell(tmp_path) as talk:
+        with pytest.raises(MetaRagError, match=said):
+            await run_command(talk, line)
+    assert taken.read_text() == "mine"
+
+
+async def test_another_provider_is_not_asked_at_the_address_of_the_first(tmp_path: Path) -> None:
+    async with shell(tmp_path, llm_base_url="http://127.0.0.1:9/v1", flash_model="own") as talk:
+        assert provider_changes(talk, "groq") == {
+            "llm_provider": "groq",
+            "llm_base_url": None,
+            "flash_model": None,
+            "pro_model": None,
+        }
+        assert provider_changes(talk, "deepseek")["llm_base_url"] == "http://127.0.0.1:9/v1"
+        with pytest.raises(SettingsError):
+            talk.load(llm_base_url="http://name:password@host")
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (PLACE, "Tides, pages 3-4, section Spring, characters 10-42"),
+        ({**PLACE, "last_page": None, "section": "Tides", "span": None}, "Tides, page 3"),
+        ({"title": "", "doc_id": "tides"}, "tides"),
+    ],
+)
+def test_a_source_names_its_place(source: Mapping[str, object], line: str) -> None:
+    assert source_lines(source)[0] == line
+
+
+def test_no_control_character_is_saved_or_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    sources = [{**PLACE, "title": "Ti\x1b[2Jdes", "snippet": "high\x07 water"}]
+    text = as_markdown("evening", "sea", history_of("It is \x1b[31mred[/]."), sources)
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    screen = Screen()
+    screen.line("\x1b]0;title\x07 [bold]as it is[/] :cat:")
+    screen.note("\x9b2J")
+    assert capsys.readouterr().out == "\\x1b]0;title\\x07 [bold]as it is[/] :cat:\n\\x9b2J\n"
+
+
+def test_stages_are_named() -> None:
+    assert stage_words(Step(node="retrieve", rounds=())) == "Retrieving"
+    assert stage_words(Step(node="reasoning_error", rounds=())) == "Repairing reasoning error"
+
+
+async def test_ctrl_c_stops_the_work_at_hand_and_nothing_else() -> None:
+    interrupts = Interrupts()
+    interrupts.stop()  # without work it does nothing
+    asyncio.get_running_loop().call_later(0.01, interrupts.stop)
+    with pytest.raises(Stopped):
+        await interrupts.finished(asyncio.sleep(10))
+    assert await interrupts.finished(asyncio.sleep(0, "done")) == "done"
+    outer = asyncio.ensure_future(interrupts.finished(asyncio.sleep(10)))
+    await asyncio.sleep(0)
+    outer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await outer
