@@ -21,7 +21,8 @@ def answered(screen: Terminal, question: str) -> None:
 
 @pytest.mark.timeout(900)
 def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
-    few_rounds = {"MAX_METACOGNITIVE_ROUNDS": "1", "ENCODER": "all-MiniLM-L6-v2"}
+    # short prompts and no repairs: what is tested is the session
+    few_rounds = {"MAX_METACOGNITIVE_ROUNDS": "0", "RETRIEVAL_TOP_K": "2", "ENCODER": "all-MiniLM-L6-v2"}
     with at_terminal(CHAT, few_rounds) as screen:
         screen.until_prompt(PATIENCE)
         assert "Corpus sample, session default-sample, nothing remembered yet." in screen.text

@@ -75,7 +75,7 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
             screen.press(b"Into which lake does the Little Tolley drain?\r")
             screen.until("Writing")
             screen.press(CTRL_C)
-            screen.until("Stopped; nothing of this question is remembered.", 5)
+            screen.until("Stopped; nothing of this question is remembered.")
             screen.until_prompt(5)
             screen.press(b"half a line" + CTRL_C)
             screen.until_prompt(5)
@@ -159,7 +159,7 @@ def test_a_terminal_without_colour_or_cursor_gets_neither() -> None:
     with at_terminal(CHAT, plain) as screen:
         screen.until("/help lists the commands. >", 50)
         screen.press(b"half a line" + CTRL_C)
-        screen.until("^C >", 5)
+        screen.until("^C >")
         screen.press(b"Thanks!\r")
         screen.until("You are welcome. >")
         screen.press(CTRL_D)
