@@ -30,6 +30,7 @@ class CoachWords:
     surrender: Phrases
     bare: Phrases
     polite: Phrases
+    adverbs: Phrases
     openings: Phrases
     endings: Phrases
     tails: Phrases
@@ -64,6 +65,7 @@ def coach_words() -> CoachWords:
         surrender=_phrases(rows["surrender"]),
         bare=_phrases(rows["bare"]),
         polite=_phrases(rows["polite"]),
+        adverbs=_phrases(rows["adverbs"]),
         openings=_phrases(strong["openings"]),
         endings=_phrases(strong["endings"]),
         tails=_phrases(strong["tails"]),
@@ -135,8 +137,7 @@ def consists_of(text: str, wanted: Phrases, fillers: Phrases) -> bool:
     >>> consists_of("ok i give up", frozenset({"i give up"}), frozenset({"ok"}))
     True
     """
-    known = wanted | fillers
-    longest = max(map(len, known), default=0)
+    known, longest = _together(wanted, fillers)
     # whether a place can be reached, and whether with one of the wanted phrases on the way
     reached: list[bool | None] = [None] * (len(text) + 1)
     reached[0] = False
@@ -152,6 +153,13 @@ def consists_of(text: str, wanted: Phrases, fillers: Phrases) -> bool:
             if piece in known and is_word_at(text, start, end):
                 reached[end] = bool(reached[end]) or so_far or piece in wanted
     return bool(reached[-1])
+
+
+@cache
+def _together(wanted: Phrases, fillers: Phrases) -> tuple[Phrases, int]:
+    """Phrases and fillers, and the length of the longest."""
+    known = wanted | fillers
+    return known, max(map(len, known), default=0)
 
 
 def _is_limit(text: str, place: int) -> bool:

@@ -8,6 +8,7 @@ from ..hook import Finding, Spoken
 from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain
 
 _CLAUSE = re.compile(r"([^.!?,;:\u2026\n\u2013\u2014()\u3002\uff01\uff1f\u3001\uff0c]+)([.!?\uff1f\u3002]?)")
+_DASH = re.compile(r"\s-+\s")
 _QUESTION_MARKS = "?\uff1f"
 _JAPANESE_QUESTION = "\u304b"
 _LONGEST = 200
@@ -51,7 +52,7 @@ def acknowledges(text: str) -> bool:
 def _clauses(text: str) -> Iterator[str]:
     """The plain clauses of a text that are no questions."""
     conjunctions = coach_words().conjunctions
-    for match in _CLAUSE.finditer(text):
+    for match in _CLAUSE.finditer(_DASH.sub(", ", text)):
         if match[2] and match[2] in _QUESTION_MARKS:
             continue
         words = plain(match[1])[:_LONGEST].split()
