@@ -264,6 +264,7 @@ def test_modes_and_levels_are_checked_and_stored() -> None:
     for level in (0, 4, True):
         with pytest.raises(InputError, match=r"no level .*choose from: 1, 2, 3"):
             Socratic(mode="coach", level=level)
-    for raw in ("coach", {"mode": "preacher"}, {"mode": "coach", "level": "2"}, {"topic": 3}, {"mode": []}):
+    wrong: list[object] = ["coach", {"mode": "preacher"}, {"mode": "coach", "level": "2"}, {"topic": 3}, {"mode": []}]
+    for raw in wrong:
         with pytest.raises(DataFileError, match="new session"):
             from_json(raw)

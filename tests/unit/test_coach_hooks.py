@@ -84,7 +84,7 @@ async def test_another_answer_is_none(before: str, now: str) -> None:
     [{"answer": "The Earth turns."}, {"mode": "teacher"}, {"mode": ""}, {"mode": "hint"}],
     ids=["no question", "teacher", "companion", "just after a hint"],
 )
-async def test_there_is_no_deadlock_but_on_the_coach_s_question(before: dict[str, str]) -> None:
+async def test_there_is_no_deadlock_but_on_the_coach_s_question(before: dict[str, Any]) -> None:
     assert await DEADLOCK.before(heard("I don't know", **before)) == Ruling()
     first = Heard(message="I don't know", history=History(), level=levels()[1])
     assert await DEADLOCK.before(first) == Ruling()

@@ -25,7 +25,8 @@ class ScopeScore:
 class Scope(Protocol):
     """Knows what the subject is."""
 
-    threshold: float
+    @property
+    def threshold(self) -> float: ...
 
     async def score(self, message: str, topic: str = "") -> ScopeScore | None:
         """The nearest topic, or the chosen one with its score; `None` where there is nothing to compare with."""

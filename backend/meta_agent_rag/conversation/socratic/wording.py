@@ -43,7 +43,7 @@ def ends_with_question(text: str) -> bool:
 def last_question(text: str) -> str:
     """The last question of a text, without marks around it; empty where there is none that says something."""
     for piece in reversed(_pieces(_INVISIBLE.sub("", text))):
-        sentence = _LEADING.sub("", _bare(piece))
+        sentence: str = _LEADING.sub("", _bare(piece))
         if sentence and sentence[-1] in _QUESTION_MARKS and len(_LETTER.findall(sentence)) >= _LEAST_LETTERS:
             whole = " ".join(sentence.split())
             return whole if whole.count('"') % 2 == 0 else whole.replace('"', "")

@@ -8,7 +8,7 @@ from ....discovery import exported
 from ....errors import DuplicateNameError
 from ..hook import Hooks, PostHook, PreHook
 
-AnyHook = TypeVar("AnyHook", PreHook, PostHook)
+AnyHook = TypeVar("AnyHook", bound=PreHook | PostHook)
 
 __all__ = ["discover_hooks", "in_order"]
 
