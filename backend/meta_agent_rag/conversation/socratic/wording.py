@@ -68,13 +68,14 @@ def cut(text: str, limit: int) -> str:
         kept += piece
     if _LETTER.search(kept):
         return kept.strip()
-    beginning = "".join(match[0] for match in list(_CHARACTER.finditer(text))[: max(limit - 1, 0)])
+    beginning: str = "".join(match[0] for match in list(_CHARACTER.finditer(text))[: max(limit - 1, 0)])
     whole_words = beginning.rpartition(" ")[0]
     return f"{(whole_words or beginning).rstrip()}\u2026"
 
 
 def _bare(text: str) -> str:
-    return _INVISIBLE.sub("", text).strip().rstrip(f"{_CLOSERS} ").strip()
+    visible: str = _INVISIBLE.sub("", text)
+    return visible.strip().rstrip(f"{_CLOSERS} ").strip()
 
 
 def _pieces(text: str) -> list[str]:

@@ -18,7 +18,8 @@ def discover_hooks() -> Hooks:
     """Every hook of this folder, each side in the order of priorities. Raises `DuplicateNameError`."""
     before = in_order(exported(__name__, "PRE_HOOK", PreHook))  # type: ignore[type-abstract]
     after = in_order(exported(__name__, "POST_HOOK", PostHook))  # type: ignore[type-abstract]
-    in_order([*before, *after])  # a name belongs to one hook, whichever its side
+    every: list[PreHook | PostHook] = [*before, *after]
+    in_order(every)  # a name belongs to one hook, whichever its side
     return Hooks(before=before, after=after)
 
 
