@@ -1,7 +1,7 @@
 """The coach: one write over retrieved evidence, held to its level by hooks before and after."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from pydantic import Field
@@ -176,14 +176,7 @@ class Coach:
         for hook in self.hooks.before:
             ruling = await hook.before(heard)
             rulings.append((hook.name, ruling))
-            heard = Heard(
-                message=message,
-                history=history,
-                level=heard.level,
-                scope=heard.scope,
-                topic=heard.topic,
-                rulings=(*heard.rulings, ruling),
-            )
+            heard = replace(heard, rulings=(*heard.rulings, ruling))
             if ruling.refusal:
                 break
         return heard, tuple(rulings)
