@@ -174,6 +174,18 @@ class Settings(BaseSettings):
         3000, description="Tokens of exchanges kept verbatim above which older ones are folded, and shown in a prompt."
     )
 
+    # -- the coach
+    scope_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
+        0.15, description="Cosine of a message with the nearest topic below which the coach turns it away."
+    )
+    scope_encoder: str = Field(
+        "all-MiniLM-L6-v2",
+        description="Encoder of the scope check; paraphrase-multilingual-MiniLM-L12-v2 for languages beside English.",
+    )
+    scope_topics: Path | None = Field(
+        None, description="A YAML file of topics with anchor texts; default: the corpus's own titles and headings."
+    )
+
     # -- retrieval
     retrieval_top_k: PositiveInt = Field(5, description="Passages that a retrieval returns.")
     retrieval_pool: PositiveInt = Field(50, description="Candidates that each side contributes before fusion.")

@@ -18,7 +18,8 @@ class Context:
     `evidence` is what the caller supplies; without it `retriever` finds it, and follow-up retrieval is
     possible only then. `oracles` replace judgements by what a benchmark knows. `grounded` switches
     answers from memory off and lets the writer abstain (chat, service); a benchmark wants a best guess.
-    `asked` are the user's own words, where the question was made from them. `deadline` is a
+    `asked` are the user's own words, where the question was made from them. `manner` is told to the writer with
+    every draft: how to write for this reader. `deadline` is a
     `time.monotonic` moment.
     """
 
@@ -31,4 +32,5 @@ class Context:
     oracles: Oracles = NO_ORACLES
     grounded: bool = False
     asked: str = ""
+    manner: str = ""
     deadline: float | None = None

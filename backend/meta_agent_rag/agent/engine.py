@@ -94,6 +94,7 @@ class Engine:
         retriever: Retriever | None = None,
         grounded: bool = False,
         asked: str = "",
+        manner: str = "",
         question_id: str = "",
         method: str = "metarag",
         deadline: float | None = None,
@@ -104,7 +105,8 @@ class Engine:
 
         Of more evidence than RETRIEVAL_TOP_K the best passages are shown first, and the rest is searched
         where something is missing, unless SUPPLIED_EVIDENCE is `whole`. `asked` are the user's own words,
-        where `question` was made from them; `on_step` is told of every node as it begins.
+        where `question` was made from them; `manner` tells the writer how to write;
+        `on_step` is told of every node as it begins.
 
         Raises `InputError` for an empty question, and a `ModelError` or `BudgetError` where not even
         a first draft could be written.
@@ -126,6 +128,7 @@ class Engine:
             oracles=oracles,
             grounded=grounded,
             asked="" if asked.strip() == question.strip() else asked.strip(),
+            manner=manner,
             deadline=deadline,
         )
         state = await self._run({"question": question.strip(), "rounds": ()}, context, on_step)

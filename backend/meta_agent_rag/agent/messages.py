@@ -34,6 +34,14 @@ def messages(
     )
 
 
+def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
+    """The messages with words on how to write after the task; as they are where there are none."""
+    if not manner:
+        return prompt
+    *before, last = prompt
+    return (*before, Message(role=last.role, content=f"{last.content}\n\n{manner}"))
+
+
 def drafted(draft: Draft) -> str:
     """A draft as critic and writer see it."""
     return f"{draft.answer} (short answer: {draft.short_answer})"

@@ -11,7 +11,7 @@ from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
-from .messages import concluded, drafted, task
+from .messages import concluded, drafted, in_manner, task
 from .packing import Packed, pack
 from .replies import AnswererReply, DraftReply, RewriteReply, ShortAnswerReply
 from .signals import short_answer_logprob, with_logprobs
@@ -71,7 +71,7 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
         values |= _to_repair(state, plan, mode)
     prompt = task(context, "answerer" if plan is None and context.grounded else stage, question, packed, **values)
     reply, said = await context.model.aparse(
-        stage, prompt, schema, round_=round_, sampling=with_logprobs(context, stage)
+        stage, in_manner(prompt, context.manner), schema, round_=round_, sampling=with_logprobs(context, stage)
     )
     short = without_disambiguation(reply.short_answer, packed.titles if packed is not None else ())
     if context.settings.short_answer == "stage":

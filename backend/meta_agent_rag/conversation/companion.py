@@ -1,9 +1,10 @@
 """Answers a conversation's questions over a corpus: the loop, then every check of `agent.grounded`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..agent.engine import Engine, OnStep
 from ..agent.grounded import Checks, GroundedAnswer, checked
+from ..prompts import prompt
 from ..retrieval.hybrid import Retriever
 from .turn import Reply
 
@@ -17,17 +18,31 @@ class GroundedReply(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class Companion:
-    """The answerer of a conversation over one corpus; `on_step` is told of the graph's nodes as they begin."""
+    """The answerer of a conversation over one corpus; `on_step` is told of the graph's nodes as they begin.
+
+    `manner` tells the writer how to write.
+    """
 
     engine: Engine
     retriever: Retriever
     checks: Checks
     on_step: OnStep | None = None
+    manner: str = ""
+
+    def as_teacher(self) -> "Companion":
+        """The same companion, who explains to a learner in simple terms."""
+        return replace(self, manner=prompt("teacher", self.engine.settings.prompts_dir).text())
 
     async def __call__(self, question: str, standalone: str) -> GroundedReply:
         """The answer to a user's words, retrieved and judged by what they are understood as."""
         answer = await self.engine.answer(
-            standalone, asked=question, retriever=self.retriever, grounded=True, method="chat", on_step=self.on_step
+            standalone,
+            asked=question,
+            manner=self.manner,
+            retriever=self.retriever,
+            grounded=True,
+            method="chat",
+            on_step=self.on_step,
         )
         grounded = await checked(self.engine, answer, self.checks)
         return GroundedReply(text=grounded.text, short_answer=grounded.short_answer, grounded=grounded)

@@ -25,13 +25,16 @@ class Exchange:
     """One question for the documents and its answer.
 
     `question` is in the user's own words, `standalone` the query that it was understood as, `turn` counts
-    the questions of the conversation from 1.
+    the questions of the conversation from 1. `mode` says who answered: `teacher`, `coach`, `hint` where the coach
+    broke a deadlock, empty for the plain companion. `short_answer` is the bare answer, where there was one.
     """
 
     question: str
     answer: str
     standalone: str
     turn: int
+    mode: str = ""
+    short_answer: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +59,17 @@ class History:
         """All that is remembered, for looking words up in."""
         return "\n".join([self.summary, *(part for exchange in self.exchanges for part in _said(exchange))])
 
-    def with_exchange(self, *, question: str, answer: str, standalone: str) -> "History":
+    def with_exchange(
+        self, *, question: str, answer: str, standalone: str, mode: str = "", short_answer: str = ""
+    ) -> "History":
         """The history after one more exchange, its texts cut to `LONGEST_TEXT`."""
         exchange = Exchange(
             question=clipped(_writable(question), LONGEST_TEXT),
             answer=clipped(_writable(answer), LONGEST_TEXT),
             standalone=clipped(_writable(standalone), LONGEST_TEXT),
             turn=self.turns + 1,
+            mode=mode,
+            short_answer=clipped(_writable(short_answer), LONGEST_TEXT),
         )
         return replace(self, exchanges=(*self.exchanges, exchange), turns=self.turns + 1)
 
@@ -140,6 +147,8 @@ def from_json(raw: object) -> History:
                 answer=_text(each, "answer"),
                 standalone=_text(each, "standalone"),
                 turn=_count(each, "turn"),
+                mode=_text(each, "mode", ""),
+                short_answer=_text(each, "short_answer", ""),
             )
             for each in exchanges
         ),
@@ -169,8 +178,8 @@ def _in_tokens(text: str, tokens: int) -> str:
     return clipped(text, len(text) * tokens // estimate_tokens(text))
 
 
-def _text(raw: Mapping[str, Any], field: str) -> str:
-    value = raw.get(field)
+def _text(raw: Mapping[str, Any], field: str, missing: str | None = None) -> str:
+    value = raw.get(field, missing)
     if not isinstance(value, str):
         raise _malformed(field, value)
     return _writable(value)

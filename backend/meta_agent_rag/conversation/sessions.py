@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from ..errors import DataFileError, InputError, StorageError
 from .history import History, as_json, from_json
+from .socratic import mode as modes
+from .socratic.mode import PLAIN, Socratic
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -29,15 +31,19 @@ class _Kept(TypedDict, total=False):
     corpus: str
     history: dict[str, Any]
     sources: list[dict[str, Any]]
+    socratic: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A conversation as it is kept: its corpus, its history, and the citations of the last answer as plain values."""
+    """A conversation as it is kept: its corpus, its history, the citations of the last answer as plain values, and how
+    it is held.
+    """
 
     corpus: str
     history: History
     sources: tuple[dict[str, Any], ...] = ()
+    socratic: Socratic = PLAIN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +69,21 @@ class Sessions:
             raise _damaged(name)
         if not all(isinstance(source, dict) for source in sources):
             raise _damaged(name)
-        return Stored(corpus=corpus, history=from_json(kept.get("history")), sources=tuple(sources))
+        return Stored(
+            corpus=corpus,
+            history=from_json(kept.get("history")),
+            sources=tuple(sources),
+            socratic=modes.from_json(kept.get("socratic")),
+        )
 
     async def save(self, name: str, stored: Stored) -> None:
         """Keep a conversation, in place of what there was of that name."""
-        kept = _Kept(corpus=stored.corpus, history=as_json(stored.history), sources=list(stored.sources))
+        kept = _Kept(
+            corpus=stored.corpus,
+            history=as_json(stored.history),
+            sources=list(stored.sources),
+            socratic=modes.as_json(stored.socratic),
+        )
         config = await self.graph.aupdate_state(_thread(name), kept, as_node=_KEEP)
         latest = config["configurable"]["checkpoint_id"]
         for table in ("writes", "checkpoints"):

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from ..agent.engine import OnStep, open_engine
 from ..agent.grounded import Checks
@@ -13,13 +14,22 @@ from ..grounding.citation import Citation
 from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..prompts import check_prompts
+from ..retrieval.batching import AsyncEncoder
 from ..retrieval.editing import Progress
+from ..retrieval.encoder import load_encoder
+from ..retrieval.hybrid import HybridRetriever
 from ..retrieval.opening import open_retriever
 from ..retrieval.sample import SAMPLE
 from ..settings import Settings
+from .answers import said
 from .companion import Companion, GroundedReply
 from .history import History
 from .sessions import Sessions, Stored, open_sessions
+from .socratic.coach import Coach, CoachReply
+from .socratic.hook import Scope
+from .socratic.levels import levels
+from .socratic.mode import PLAIN, Mode, Socratic
+from .socratic.topics import Topic, TopicScope, corpus_topics, read_topics, topic_named
 from .turn import Conversation, Turn
 
 DEFAULT = "default"
@@ -30,7 +40,8 @@ DEFAULT = "default"
 class Study:
     """A conversation that is kept after every turn; a turn that fails or is cancelled is not part of it.
 
-    `sources` are the citations of the last answer as plain values, `calls` all that this process spent.
+    `sources` are the citations of the last answer as plain values, `calls` all that this process spent, `topics` those
+    that the coach keeps to.
     """
 
     name: str
@@ -39,6 +50,7 @@ class Study:
     sessions: Sessions
     sources: tuple[dict[str, Any], ...] = ()
     calls: list[LedgerRow] = field(default_factory=list)
+    topics: tuple[Topic, ...] = ()
 
     @property
     def history(self) -> History:
@@ -58,7 +70,9 @@ class Study:
         if isinstance(turn.reply, GroundedReply):
             self.calls.extend(turn.reply.grounded.calls)
             self.sources = tuple(plain_citation(citation) for citation in turn.reply.grounded.citations)
-        if turn.rewritten is not None:
+        if isinstance(turn.reply, CoachReply):
+            self.calls.extend(turn.reply.calls)
+        if self.history is not history:
             try:
                 await self._keep()
             except asyncio.CancelledError:
@@ -66,6 +80,29 @@ class Study:
                 await self._keep()  # it may have been written half or whole
                 raise
         return turn
+
+    @property
+    def socratic(self) -> Socratic:
+        """Mode, level and chosen topic."""
+        return self.conversation.socratic
+
+    async def hold(self, *, mode: str | None = None, level: int | None = None, topic: str | None = None) -> str:
+        """Change mode, level or topic from the next turn on and keep the session; what is `None` stays.
+
+        Returns the notice for the user, which no model ever sees. An empty mode is the plain companion, an empty
+        topic any. Raises `UnknownNameError` or `InputError`, and then nothing has changed.
+        """
+        now = self.socratic
+        if topic:
+            topic_named(self.topics, topic)
+        held = Socratic(
+            mode=now.mode if mode is None else cast("Mode", mode),
+            level=now.level if level is None else level,
+            topic=now.topic if topic is None else topic,
+        )
+        self.conversation.socratic = held
+        await self._keep()
+        return notice(held) if topic is None else f"{notice(held)} {topic_notice(held)}"
 
     async def settle(self) -> tuple[str, ...]:
         """Fold older exchanges where it is time to, once the answer is shown: the notes."""
@@ -82,8 +119,19 @@ class Study:
         await self._keep()
 
     async def _keep(self) -> None:
-        stored = Stored(corpus=self.corpus, history=self.history, sources=self.sources)
+        stored = Stored(corpus=self.corpus, history=self.history, sources=self.sources, socratic=self.socratic)
         await self.sessions.save(self.name, stored)
+
+
+def notice(socratic: Socratic) -> str:
+    """What a user is told of a mode."""
+    name = levels()[socratic.level].name
+    return said(f"mode_{socratic.mode or 'plain'}", level=socratic.level, name=name)
+
+
+def topic_notice(socratic: Socratic) -> str:
+    """What a user is told of the chosen topic."""
+    return said("topic_chosen", topic=socratic.topic) if socratic.topic else said("topic_any")
 
 
 def plain_citation(citation: Citation) -> dict[str, Any]:
@@ -122,13 +170,36 @@ async def open_study(
         engine = await stack.enter_async_context(open_engine(settings, transport=transport))
         companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
         history = stored.history if stored is not None else None
+        topics = await asyncio.to_thread(_topics, settings, retriever)
+        coach = Coach(model=engine.model, retriever=retriever, open_scope=partial(open_scope, settings, topics))
         yield Study(
             name=name,
             corpus=about,
-            conversation=Conversation.open(engine.model, companion, history),
+            conversation=Conversation.open(
+                engine.model,
+                companion,
+                history,
+                socratic=stored.socratic if stored is not None else PLAIN,
+                teacher=companion.as_teacher(),
+                coach=coach,
+            ),
             sessions=sessions,
             sources=stored.sources if stored is not None else (),
+            topics=topics,
         )
+
+
+async def open_scope(settings: Settings, topics: tuple[Topic, ...]) -> Scope | None:
+    """What the coach's scope guard compares with; `None` where there are no topics. Loads the encoder."""
+    if not topics:
+        return None
+    choice = await asyncio.to_thread(load_encoder, settings, settings.scope_encoder)
+    return TopicScope(topics=topics, encoder=AsyncEncoder(choice.encoder), threshold=settings.scope_threshold)
+
+
+def _topics(settings: Settings, retriever: HybridRetriever) -> tuple[Topic, ...]:
+    own = settings.scope_topics
+    return corpus_topics(retriever.corpus.catalogue) if own is None else read_topics(own)
 
 
 def _corpus(name: str, wanted: str | None, stored: Stored | None) -> str:

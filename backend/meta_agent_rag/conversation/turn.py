@@ -12,8 +12,9 @@ from .answers import answer_without_documents, said
 from .history import History
 from .intent import Reading, read_intent
 from .memories import Limits, Memory, memory_named
-from .memory import bounded, settled
+from .memory import Settled, bounded, settled
 from .rewriter import Rewritten, rewritten
+from .socratic.mode import PLAIN, Socratic
 from .summarizer import summarize
 
 METHOD = "conversation"
@@ -22,10 +23,15 @@ METHOD = "conversation"
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What an answerer gives: the text that is shown, and the bare answer."""
+    """What an answerer gives: the text that is shown, and the bare answer.
+
+    `kind` marks the exchange in the history, where the mode does not; what is not `remembered` is a notice.
+    """
 
     text: str
     short_answer: str = ""
+    kind: str = ""
+    remembered: bool = True
 
 
 class Answerer(Protocol):
@@ -38,12 +44,21 @@ class Answerer(Protocol):
         """
 
 
+class Questioner(Protocol):
+    """Answers a learner with a question of its own."""
+
+    async def __call__(
+        self, message: str, *, history: History, socratic: Socratic, deadline: float | None = None
+    ) -> Reply:
+        """The reply to a message at the level of `socratic`; an error that it raises ends the turn."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Turn:
     """One message and what came of it.
 
-    `rewritten` is `None` where no document was asked; `notes` say what a user must know of how the turn went;
-    `calls` are the ledger rows of rewriter and summarizer, not the answerer's.
+    `rewritten` is `None` where no document was asked, or the coach was; `notes` say what a user must know of how
+    the turn went; `calls` are the ledger rows of rewriter and summarizer, not the answerer's.
     """
 
     message: str
@@ -58,6 +73,9 @@ class Turn:
 class Conversation:
     """A conversation with its history; one turn at a time, a second one waits.
 
+    `socratic` may be set between any two turns. In the mode `teacher` the `teacher` answers in the answerer's place,
+    in the mode `coach` the `coach`; a mode that nobody is there for is answered by the answerer.
+
     `history` changes in single assignments alone: when a question was answered, and when a fold is done. A
     turn or a fold that fails or is cancelled before leaves it as it was.
     """
@@ -67,17 +85,38 @@ class Conversation:
     memory: Memory
     limits: Limits
     history: History = field(default_factory=History)
+    socratic: Socratic = PLAIN
+    teacher: Answerer | None = None
+    coach: Questioner | None = None
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @classmethod
-    def open(cls, model: LanguageModel, answerer: Answerer, history: History | None = None) -> "Conversation":
+    def open(
+        cls,
+        model: LanguageModel,
+        answerer: Answerer,
+        history: History | None = None,
+        *,
+        socratic: Socratic = PLAIN,
+        teacher: Answerer | None = None,
+        coach: Questioner | None = None,
+    ) -> "Conversation":
         """A conversation as the model's settings describe it, new or with an earlier history.
 
         Raises `UnknownNameError` or `SettingsError` for the memory's settings.
         """
         settings: Settings = model.settings
         memory, limits = memory_named(settings.memory), Limits.of(settings)
-        return cls(model=model, answerer=answerer, memory=memory, limits=limits, history=history or History())
+        return cls(
+            model=model,
+            answerer=answerer,
+            memory=memory,
+            limits=limits,
+            history=history or History(),
+            socratic=socratic,
+            teacher=teacher,
+            coach=coach,
+        )
 
     async def say(self, message: str, *, deadline: float | None = None) -> Turn:
         """`reply` and then `settle`, in one: where it is cancelled during the latter, the turn is remembered."""
@@ -101,17 +140,16 @@ class Conversation:
         text = _checked(message)
         async with self._busy:
             reading = read_intent(text)
+            if self.coach is not None and self.socratic.mode == "coach" and not _asks_about_the_talk(reading):
+                return await self._coached(self.coach, text, reading, deadline)
             if reading.intent != "question":
                 answer = Reply(text=answer_without_documents(reading, self.history))
                 return Turn(message=text, reading=reading, reply=answer)
             session = self._session(deadline)
             query = await rewritten(text, self.history, session)
-            answer = await self.answerer(text, query.query)
-            longer = self.history.with_exchange(
-                question=text, answer=answer.text.strip() or answer.short_answer, standalone=query.query
-            )
-            within = bounded(longer, self.limits)
-            self.history = within.history
+            answerer = self.teacher if self.socratic.mode == "teacher" and self.teacher else self.answerer
+            answer = await answerer(text, query.query)
+            within = self._remember(text, answer, query.query)
         notes = (said("not_rewritten", reason=query.reason),) if query.how == "failed" else ()
         return Turn(
             message=text,
@@ -138,8 +176,30 @@ class Conversation:
             self.history = done.history
         return done.notes, tuple(session.rows)
 
+    async def _coached(self, coach: Questioner, text: str, reading: Reading, deadline: float | None) -> Turn:
+        answer = await coach(text, history=self.history, socratic=self.socratic, deadline=deadline)
+        notes = self._remember(text, answer, text).notes if answer.remembered else ()
+        return Turn(message=text, reading=reading, reply=answer, notes=notes)
+
+    def _remember(self, text: str, answer: Reply, standalone: str) -> Settled:
+        longer = self.history.with_exchange(
+            question=text,
+            answer=answer.text.strip() or answer.short_answer,
+            standalone=standalone,
+            mode=answer.kind or self.socratic.mode,
+            short_answer=answer.short_answer,
+        )
+        within = bounded(longer, self.limits)
+        self.history = within.history
+        return within
+
     def _session(self, deadline: float | None) -> ModelSession:
         return self.model.session(f"turn {self.history.turns + 1}", method=METHOD, deadline=deadline)
+
+
+def _asks_about_the_talk(reading: Reading) -> bool:
+    """Is the question one about the conversation? "Help" and "who are you" are said to the coach."""
+    return reading.intent == "conversation" and reading.kind != "capabilities"
 
 
 def _checked(message: str) -> str:

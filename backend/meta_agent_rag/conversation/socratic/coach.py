@@ -1,0 +1,250 @@
+"""The coach: one write over retrieved evidence, held to its level by hooks before and after."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from ...agent.packing import pack
+from ...agent.replies import ReplyModel
+from ...errors import BudgetError, ModelError, StructuredOutputError
+from ...llm.client import LanguageModel, ModelSession
+from ...llm.exchange import Message
+from ...llm.ledger import LedgerRow
+from ...prompts import prompt
+from ...retrieval.hybrid import Retriever
+from ...retrieval.passage import Found
+from ..history import Exchange, History
+from ..turn import Reply
+from .hook import COACH, HINT, Finding, Heard, Hooks, Ruling, Scope, Spoken
+from .hooks import discover_hooks
+from .layers import Layer, coach_messages, system_layers
+from .levels import levels
+from .mode import Socratic
+from .phrases import language_of, reason
+from .wording import cut, ends_with_question, length, shortened_to_question
+
+METHOD = "coach"
+"""How ledger rows name the coach's calls."""
+
+TOP_K = 5
+"""Passages that the coach sees."""
+
+Outcome: TypeAlias = Literal["accepted", "regenerated", "shortened", "template", "cut", "out_of_scope"]
+OpenScope: TypeAlias = Callable[[], Awaitable[Scope | None]]
+
+
+class CoachingReply(ReplyModel):
+    """Stage `coach`."""
+
+    reply: str = Field(min_length=1, json_schema_extra={"maxLength": 400})
+    acknowledges_right_answer: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """A draft, and what the post-hooks say of it; without a text where the model sent none that could be read."""
+
+    text: str
+    finding: Finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoachTrace:
+    """How a reply came about.
+
+    `layers` are those of the system message; `rulings` what each pre-hook decided, by name; `attempts` the draft
+    and, where it broke a rule, the regeneration. `outcome` says what reached the user: the draft (`accepted`), the
+    `regenerated` one, its last question (`shortened`), a question of the level's list (`template`), a hint that
+    was `cut`, or, where no model was asked, `out_of_scope`.
+    """
+
+    outcome: Outcome
+    layers: tuple[Layer, ...] = ()
+    rulings: tuple[tuple[str, Ruling], ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    evidence: tuple[Found, ...] = ()
+    fault: str = ""
+
+    @property
+    def draft(self) -> str:
+        """What the model wrote first."""
+        return self.attempts[0].text if self.attempts else ""
+
+    @property
+    def reason(self) -> str:
+        """What rule the first draft broke; empty where none."""
+        return self.attempts[0].finding.violation if self.attempts else ""
+
+    @property
+    def emergency(self) -> str:
+        """Why a hint was allowed; empty where it was not."""
+        return next((ruling.emergency for _, ruling in self.rulings if ruling.emergency), "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoachReply(Reply):
+    """A reply of the coach; `acknowledged` where it says that the learner's answer was right."""
+
+    acknowledged: bool = False
+    trace: CoachTrace
+    calls: tuple[LedgerRow, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Task:
+    """A message that the pre-hooks let pass."""
+
+    heard: Heard
+    emergency: str
+    messages: tuple[Message, ...]
+
+    def spoken(self, text: str, acknowledges: bool = False) -> Spoken:
+        heard = self.heard
+        return Spoken(
+            text=text,
+            message=heard.message,
+            level=heard.level,
+            acknowledges=acknowledges,
+            is_hint=bool(self.emergency),
+        )
+
+
+async def _no_scope() -> Scope | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coach:
+    """Answers a learner with questions, over one corpus; `open_scope` is awaited at the first message."""
+
+    model: LanguageModel
+    retriever: Retriever
+    open_scope: OpenScope = _no_scope
+    hooks: Hooks = field(default_factory=discover_hooks)
+    _scope: list[Scope | None] = field(default_factory=list, compare=False, repr=False)
+
+    async def __call__(
+        self, message: str, *, history: History, socratic: Socratic, deadline: float | None = None
+    ) -> CoachReply:
+        """The reply to a message. Of what the model writes, nothing that breaks the level's rules is returned.
+
+        One call, and one more at most where a draft breaks a rule. Raises a `ModelError` or a `BudgetError` where
+        not even a first draft came.
+        """
+        heard, rulings = await self._heard(message, history, socratic)
+        refusal = next((ruling.refusal for _, ruling in rulings if ruling.refusal), "")
+        if refusal:
+            return CoachReply(
+                text=refusal, remembered=False, kind=COACH, trace=CoachTrace(outcome="out_of_scope", rulings=rulings)
+            )
+        emergency = next((ruling.emergency for _, ruling in rulings if ruling.emergency), "")
+        settings = self.model.settings
+        found = (await self.retriever.retrieve(_queries(heard, emergency), k=TOP_K)).found
+        packed = pack(found, self.model.evidence_tokens())
+        layers = system_layers(heard.level, history, packed.text, emergency, settings.prompts_dir)
+        task = _Task(heard=heard, emergency=emergency, messages=coach_messages(layers, history, message))
+        session = self.model.session(f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
+        attempts, fault = await self._attempts(task, session)
+        text, outcome = self._shown(task, attempts)
+        trace = CoachTrace(
+            outcome=outcome, layers=layers, rulings=rulings, attempts=attempts, evidence=found, fault=fault
+        )
+        return CoachReply(
+            text=text,
+            kind=HINT if emergency and outcome != "template" else COACH,
+            acknowledged=attempts[-1].finding.acknowledged and outcome != "template",
+            trace=trace,
+            calls=tuple(session.rows),
+        )
+
+    async def _heard(
+        self, message: str, history: History, socratic: Socratic
+    ) -> tuple[Heard, tuple[tuple[str, Ruling], ...]]:
+        """What every pre-hook rules, up to the first refusal."""
+        if not self._scope:
+            self._scope.append(await self.open_scope())
+        rulings: list[tuple[str, Ruling]] = []
+        heard = Heard(
+            message=message,
+            history=history,
+            level=levels()[socratic.level],
+            scope=self._scope[0],
+            topic=socratic.topic,
+        )
+        for hook in self.hooks.before:
+            ruling = await hook.before(heard)
+            rulings.append((hook.name, ruling))
+            heard = replace(heard, rulings=(*heard.rulings, ruling))
+            if ruling.refusal:
+                break
+        return heard, tuple(rulings)
+
+    async def _attempts(self, task: _Task, session: ModelSession) -> tuple[tuple[Attempt, ...], str]:
+        """The draft, the one regeneration where it breaks a rule, and why that failed, where it did."""
+        try:
+            first = await self._attempt(task, session, task.messages, round_=0)
+        except StructuredOutputError as error:
+            # the door has asked again already, and that was the one regeneration
+            return (Attempt(text="", finding=Finding(violation=reason("malformed"))),), str(error)
+        if not first.finding.violation:
+            return (first,), ""
+        again = (*task.messages, *self._asked_again(task, first))
+        try:
+            return (first, await self._attempt(task, session, again, round_=1)), ""
+        except BudgetError as error:
+            return (first,), str(error)
+        except ModelError as error:
+            if error.stops_run:
+                raise
+            return (first,), str(error)
+
+    async def _attempt(
+        self, task: _Task, session: ModelSession, messages: tuple[Message, ...], *, round_: int
+    ) -> Attempt:
+        reply = await session.ainvoke("coach", messages, CoachingReply, round_=round_)
+        text = reply.reply.strip()
+        return Attempt(text=text, finding=self._finding(task.spoken(text, reply.acknowledges_right_answer)))
+
+    def _finding(self, spoken: Spoken) -> Finding:
+        """What all post-hooks find, taken together."""
+        findings = [hook.after(spoken) for hook in self.hooks.after]
+        return Finding(
+            violation=" ".join(finding.violation for finding in findings if finding.violation),
+            acknowledged=any(finding.acknowledged for finding in findings),
+        )
+
+    def _asked_again(self, task: _Task, failed: Attempt) -> tuple[Message, Message]:
+        level = task.heard.level
+        folder = self.model.settings.prompts_dir
+        task_text = prompt("coach_retry", folder).text(constraint=level.constraint, reason=failed.finding.violation)
+        if task.emergency:
+            task_text = prompt("coach_retry_hint", folder).text(limit=level.hint_limit)
+        return (Message(role="assistant", content=failed.text), Message(role="user", content=task_text))
+
+    def _shown(self, task: _Task, attempts: tuple[Attempt, ...]) -> tuple[str, Outcome]:
+        """What reaches the user: the last draft where it breaks no rule, else what code makes of it."""
+        last, level = attempts[-1], task.heard.level
+        if last.text and not last.finding.violation:
+            return last.text, "accepted" if len(attempts) == 1 else "regenerated"
+        if task.emergency and last.text:
+            return cut(last.text, level.hint_limit), "cut"
+        for attempt in reversed(attempts):
+            shortened = shortened_to_question(attempt.text, level.limit)
+            if shortened and not self._finding(task.spoken(shortened)).violation:
+                return shortened, "shortened"
+        heard = task.heard
+        return level.template(language_of(heard.message), heard.history.turns), "template"
+
+
+def _queries(heard: Heard, emergency: str) -> list[str]:
+    """What is searched for: the learner's words, and beside them what they answer, which names the subject."""
+    pending: Exchange | None = heard.pending
+    own = [] if emergency and pending is not None else [heard.message]
+    return own if pending is None else [*own, pending.answer, pending.question]
+
+
+def obeys(text: str, level: int) -> bool:
+    """Does a text keep the rules of a level, as a reader would judge it?"""
+    return length(text) <= levels()[level].limit and ends_with_question(text)

@@ -1,0 +1,33 @@
+"""Hooks of the coach, one file each; a file that exports `PRE_HOOK` or `POST_HOOK` is found by itself."""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import TypeVar
+
+from ....discovery import exported
+from ....errors import DuplicateNameError
+from ..hook import Hooks, PostHook, PreHook
+
+AnyHook = TypeVar("AnyHook", bound=PreHook | PostHook)
+
+__all__ = ["discover_hooks", "in_order"]
+
+
+@cache
+def discover_hooks() -> Hooks:
+    """Every hook of this folder, each side in the order of priorities. Raises `DuplicateNameError`."""
+    before = in_order(exported(__name__, "PRE_HOOK", PreHook))  # type: ignore[type-abstract]
+    after = in_order(exported(__name__, "POST_HOOK", PostHook))  # type: ignore[type-abstract]
+    every: list[PreHook | PostHook] = [*before, *after]
+    in_order(every)  # a name belongs to one hook, whichever its side
+    return Hooks(before=before, after=after)
+
+
+def in_order(hooks: Iterable[AnyHook]) -> tuple[AnyHook, ...]:
+    """The hooks by rising priority, then by name; a name that comes twice raises `DuplicateNameError`."""
+    found: dict[str, AnyHook] = {}
+    for hook in hooks:
+        if hook.name in found:
+            raise DuplicateNameError(f"Two hooks are called {hook.name!r}; rename one of them.")
+        found[hook.name] = hook
+    return tuple(sorted(found.values(), key=lambda hook: (hook.priority, hook.name)))

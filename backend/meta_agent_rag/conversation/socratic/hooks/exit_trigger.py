@@ -1,0 +1,78 @@
+"""After: the coach has acknowledged the right answer, so the learner may celebrate."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..hook import Finding, Spoken
+from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain
+
+_CLAUSE = re.compile(r"([^.!?,;:\u2026\n\u2013\u2014()\u3002\uff01\uff1f\u3001\uff0c]+)([.!?\uff1f\u3002]?)")
+_DASH = re.compile(r"\s-+\s")
+_QUESTION_MARKS = "?\uff1f"
+_JAPANESE_QUESTION = "\u304b"
+_LONGEST = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExitTrigger:
+    """Recognises an acknowledgement by the reply's own field, then by phrases; a rejection in words overrules both.
+
+    A hint acknowledges nothing: the learner has just given up.
+    """
+
+    name: str = "exit_trigger"
+    priority: int = 20
+
+    def after(self, spoken: Spoken) -> Finding:
+        """See `PostHook`."""
+        if spoken.is_hint or rejects(spoken.text):
+            return Finding()
+        return Finding(acknowledged=spoken.acknowledges or acknowledges(spoken.text))
+
+
+def rejects(text: str) -> bool:
+    """Do the words of a reply say that the answer was not right?"""
+    known = coach_words()
+    return any(
+        consists_of(clause, known.rejections, known.rejection_fillers) or ending_of(clause, known.rejections)
+        for clause in _clauses(text)
+    )
+
+
+def acknowledges(text: str) -> bool:
+    """Do the words of a reply say that the answer was right?
+
+    >>> acknowledges("That's right. What follows?"), acknowledges("Is that right?"), acknowledges("That is not right.")
+    (True, False, False)
+    """
+    return any(_is_verdict(clause) for clause in _clauses(text))
+
+
+def _clauses(text: str) -> Iterator[str]:
+    """The plain clauses of a text that are no questions."""
+    conjunctions = coach_words().conjunctions
+    for match in _CLAUSE.finditer(_DASH.sub(", ", text)):
+        if match[2] and match[2] in _QUESTION_MARKS:
+            continue
+        words = plain(match[1])[:_LONGEST].split()
+        begin = 0
+        for place, word in enumerate(words):
+            if word in conjunctions:
+                yield " ".join(words[begin:place])
+                begin = place + 1
+        yield " ".join(words[begin:])
+
+
+def _is_verdict(clause: str) -> bool:
+    known = coach_words()
+    if consists_of(clause, known.acknowledgement, known.praise_fillers):
+        return True
+    if clause.endswith(_JAPANESE_QUESTION) or holds(clause, known.verdict_vetoes):
+        return False
+    ending = ending_of(clause, known.verdict_endings)
+    speaks_japanese = bool(ending) and not clause[-ending:].isascii()
+    return bool(ending) and (speaks_japanese or beginning_of(clause, known.verdict_subjects) > 0)
+
+
+POST_HOOK = ExitTrigger()

@@ -1,0 +1,61 @@
+"""Before: a message that is far from every topic of the documents is turned away without a call."""
+
+from dataclasses import dataclass
+
+from ...answers import said
+from ..hook import Heard, Ruling
+from ..phrases import coach_words, is_word_at, plain
+from ..wording import length
+
+SHORT = 30
+"""Characters below which a message with a safe word belongs to the dialogue."""
+
+_LEAST_IN_A_WORD = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeGuard:
+    """Compares a message with the topics by cosine; what the dialogue itself brings passes without."""
+
+    name: str = "scope_guard"
+    priority: int = 20
+
+    async def before(self, heard: Heard) -> Ruling:
+        """See `PreHook`. The score is told on a rejection."""
+        if heard.scope is None or heard.in_emergency or is_conversational(heard.message):
+            return Ruling()
+        nearest = await heard.scope.score(heard.message, heard.topic)
+        if nearest is None:
+            return Ruling()
+        shown, threshold = f"{nearest.score:.2f}", heard.scope.threshold
+        if nearest.score >= threshold:
+            return Ruling(detail=f"{nearest.topic}: {shown}", score=nearest.score)
+        refusal = said("out_of_scope", score=shown, threshold=f"{threshold:.2f}", topic=nearest.topic)
+        return Ruling(refusal=refusal, detail=f"{nearest.topic}: {shown}", score=nearest.score)
+
+
+def is_conversational(message: str) -> bool:
+    """Is a message short, and does it hold a safe word?
+
+    >>> is_conversational("Yes, I think so"), is_conversational("Best pizza in Rome")
+    (True, False)
+    """
+    if length(message) >= SHORT:
+        return False
+    text = plain(message)
+    return not text or any(_stands_in(text, word) for word in coach_words().safe)
+
+
+def _stands_in(text: str, word: str) -> bool:
+    """As whole words; a short word of a script without blanks only at the beginning or the end of a run."""
+    place = text.find(word)
+    while place >= 0:
+        end = place + len(word)
+        at_an_edge = place == 0 or text[place - 1] == " " or end == len(text) or text[end] == " "
+        if is_word_at(text, place, end) and (word.isascii() or at_an_edge or len(word) >= _LEAST_IN_A_WORD):
+            return True
+        place = text.find(word, place + 1)
+    return False
+
+
+PRE_HOOK = ScopeGuard()

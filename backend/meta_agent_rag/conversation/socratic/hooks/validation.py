@@ -1,0 +1,35 @@
+"""After: a reply of the coach is short, and it asks."""
+
+from dataclasses import dataclass
+
+from ..hook import Finding, Spoken
+from ..phrases import reason
+from ..wording import ends_with_question, length
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """Finds what rule of its level a draft breaks.
+
+    A hint need not ask, and may have the length of the first level's replies.
+    """
+
+    name: str = "validation"
+    priority: int = 10
+
+    def after(self, spoken: Spoken) -> Finding:
+        """See `PostHook`."""
+        characters = length(spoken.text)
+        if spoken.is_hint:
+            limit = spoken.level.hint_limit
+            too_long = reason("hint_too_long", length=characters, limit=limit) if characters > limit else ""
+            return Finding(violation=too_long)
+        broken = []
+        if characters > spoken.level.limit:
+            broken.append(reason("too_long", length=characters, limit=spoken.level.limit))
+        if not ends_with_question(spoken.text):
+            broken.append(reason("no_question"))
+        return Finding(violation=" ".join(broken))
+
+
+POST_HOOK = Validation()

@@ -1,0 +1,54 @@
+"""The coach's levels, from `levels.yaml`: how long a reply may be, its style, and what is asked when all else fails."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+import yaml
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """One level. `limit` is the longest reply in characters that a reader sees, `hint_limit` that of a hint.
+
+    `style` and `constraint` are told to the model; `templates` are questions that fit any subject, by language.
+    """
+
+    number: int
+    name: str
+    limit: int
+    hint_limit: int
+    style: str
+    constraint: str
+    templates: Mapping[str, tuple[str, ...]]
+
+    def template(self, language: str, turn: int) -> str:
+        """The question that stands in for a reply, another one each turn; English where the language has none."""
+        questions = self.templates.get(language, self.templates["en"])
+        return questions[turn % len(questions)]
+
+
+@cache
+def levels() -> Mapping[int, Level]:
+    """All levels by number, in rising order. A hint may be as long as the first level's replies."""
+    rows = yaml.safe_load(files(__package__).joinpath("levels.yaml").read_text(encoding="utf-8"))
+    longest = rows[min(rows)]["limit"]
+    return MappingProxyType({number: _level(number, rows[number], longest) for number in sorted(rows)})
+
+
+def _level(number: int, row: Mapping[str, object], hint_limit: int) -> Level:
+    templates = row["templates"]
+    assert isinstance(templates, dict)
+    limit = row["limit"]
+    assert isinstance(limit, int)
+    return Level(
+        number=number,
+        name=str(row["name"]),
+        limit=limit,
+        hint_limit=hint_limit,
+        style=str(row["style"]).strip(),
+        constraint=str(row["constraint"]).strip(),
+        templates=MappingProxyType({language: tuple(questions) for language, questions in templates.items()}),
+    )

@@ -1,0 +1,182 @@
+"""The words of `phrases.yaml`, and how a text is compared with them."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from string import Template
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+_APOSTROPHES = str.maketrans("", "", "'\u2019\u2018\u02bc\u00b4`")
+_NO_WORD = re.compile(r"[\W_]+")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f]")
+_JAPANESE = re.compile("[\u3040-\u30ff\uff66-\uff9f]")
+_IDEOGRAPH = re.compile("[\u3400-\u9fff]")
+
+Phrases = frozenset[str]
+"""Phrases as `plain` gives them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoachWords:
+    """Everything that hooks compare a text with; see the comments of the file."""
+
+    safe: Phrases
+    surrender: Phrases
+    bare: Phrases
+    polite: Phrases
+    adverbs: Phrases
+    openings: Phrases
+    endings: Phrases
+    tails: Phrases
+    attempts: Phrases
+    fillers: Phrases
+    mumbles: Phrases
+    affirmations: Phrases
+    repeats: Phrases
+    acknowledgement: Phrases
+    verdict_subjects: Phrases
+    verdict_endings: Phrases
+    verdict_vetoes: Phrases
+    praise_fillers: Phrases
+    conjunctions: Phrases
+    rejections: Phrases
+    rejection_fillers: Phrases
+
+
+@cache
+def _rows() -> MappingProxyType[str, Any]:
+    rows = yaml.safe_load(files(__package__).joinpath("phrases.yaml").read_text(encoding="utf-8"))
+    return MappingProxyType(rows)
+
+
+@cache
+def coach_words() -> CoachWords:
+    """The words, read once."""
+    rows = _rows()
+    strong, verdicts = rows["strong"], rows["verdicts"]
+    return CoachWords(
+        safe=_phrases(rows["safe"]),
+        surrender=_phrases(rows["surrender"]),
+        bare=_phrases(rows["bare"]),
+        polite=_phrases(rows["polite"]),
+        adverbs=_phrases(rows["adverbs"]),
+        openings=_phrases(strong["openings"]),
+        endings=_phrases(strong["endings"]),
+        tails=_phrases(strong["tails"]),
+        attempts=_phrases(strong["attempts"]),
+        fillers=_phrases(rows["fillers"]),
+        mumbles=_phrases(rows["mumbles"]),
+        affirmations=_phrases(rows["affirmations"]),
+        repeats=_phrases(rows["repeats"]),
+        acknowledgement=_phrases(rows["acknowledgement"]),
+        verdict_subjects=_phrases(verdicts["subjects"]),
+        verdict_endings=_phrases(verdicts["endings"]),
+        verdict_vetoes=_phrases(verdicts["vetoes"]),
+        praise_fillers=_phrases(rows["praise_fillers"]),
+        conjunctions=_phrases(rows["conjunctions"]),
+        rejections=_phrases(rows["rejections"]),
+        rejection_fillers=_phrases(rows["rejection_fillers"]),
+    )
+
+
+def reason(key: str, **values: object) -> str:
+    """The reason of that key with its values."""
+    text: str = _rows()["reasons"][key]
+    return Template(text.strip()).substitute({name: str(value) for name, value in values.items()})
+
+
+def plain(text: str) -> str:
+    """The words of a text in lower case, without apostrophes, single blanks in place of punctuation.
+
+    >>> plain("I DON'T know...")
+    'i dont know'
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
+    return _NO_WORD.sub(" ", folded).strip()
+
+
+def language_of(text: str) -> str:
+    """`ja` for a text with kana, or of ideographs alone, else `en`: the languages that templates come in."""
+    if _JAPANESE.search(text):
+        return "ja"
+    return "ja" if _IDEOGRAPH.search(text) and not re.search(r"[A-Za-z]", text) else "en"
+
+
+def is_word_at(text: str, start: int, end: int) -> bool:
+    """Does `text[start:end]` stand as whole words? Scripts that are written without blanks have no such limits."""
+    return _is_limit(text, start) and _is_limit(text, end)
+
+
+def holds(text: str, phrases: Iterable[str]) -> bool:
+    """Does a plain text hold one of the phrases, as whole words?"""
+    return any(is_word_at(text, place, place + len(one)) for one in phrases for place in _places(text, one))
+
+
+def beginning_of(text: str, phrases: Iterable[str]) -> int:
+    """The length of the longest of the phrases that a plain text begins with, as whole words; 0 for none."""
+    fitting = (len(one) for one in phrases if text.startswith(one) and is_word_at(text, 0, len(one)))
+    return max(fitting, default=0)
+
+
+def ending_of(text: str, phrases: Iterable[str]) -> int:
+    """The length of the longest of the phrases that a plain text ends with, as whole words; 0 for none."""
+    size = len(text)
+    fitting = (len(one) for one in phrases if text.endswith(one) and is_word_at(text, size - len(one), size))
+    return max(fitting, default=0)
+
+
+def consists_of(text: str, wanted: Phrases, fillers: Phrases) -> bool:
+    """Is a plain text made of the phrases and fillers alone, with at least one of the phrases?
+
+    >>> consists_of("ok i give up", frozenset({"i give up"}), frozenset({"ok"}))
+    True
+    """
+    known, longest = _together(wanted, fillers)
+    # whether a place can be reached, and whether with one of the wanted phrases on the way
+    reached: list[bool | None] = [None] * (len(text) + 1)
+    reached[0] = False
+    for start in range(len(text)):
+        so_far = reached[start]
+        if so_far is None:
+            continue
+        if text[start] == " ":
+            reached[start + 1] = bool(reached[start + 1]) or so_far
+            continue
+        for end in range(start + 1, min(start + longest, len(text)) + 1):
+            piece = text[start:end]
+            if piece in known and is_word_at(text, start, end):
+                reached[end] = bool(reached[end]) or so_far or piece in wanted
+    return bool(reached[-1])
+
+
+@cache
+def _together(wanted: Phrases, fillers: Phrases) -> tuple[Phrases, int]:
+    """Phrases and fillers, and the length of the longest."""
+    known = wanted | fillers
+    return known, max(map(len, known), default=0)
+
+
+def _is_limit(text: str, place: int) -> bool:
+    if place <= 0 or place >= len(text):
+        return True
+    left, right = text[place - 1], text[place]
+    return " " in {left, right} or bool(_UNSPACED.match(left) or _UNSPACED.match(right))
+
+
+def _places(text: str, phrase: str) -> list[int]:
+    places, place = [], text.find(phrase)
+    while place >= 0:
+        places.append(place)
+        place = text.find(phrase, place + 1)
+    return places
+
+
+def _phrases(rows: Sequence[str | Sequence[str]]) -> Phrases:
+    texts = (text for row in rows for text in ([row] if isinstance(row, str) else row))
+    return frozenset(filter(None, map(plain, texts)))

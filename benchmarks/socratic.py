@@ -1,0 +1,115 @@
+"""What the coach's hooks are worth, on the sample course: `python -m benchmarks.socratic --help`.
+
+A scripted explainer stands in for the model, so that it needs no key and takes seconds; `--embedded` asks the
+embedded model.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.conversation.socratic.hooks import discover_hooks
+from meta_agent_rag.conversation.socratic.topics import TopicScope
+from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.encoder import load_encoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.supplied import SuppliedRetriever
+from meta_agent_rag.settings import Settings
+
+from .coaching.course import COURSE, Course, read_course
+from .coaching.explainer import Talk, explainer, scripted
+from .coaching.measures import added_latency, hook_by_hook, replies_of, scope_quality, violations
+
+_SCRIPTED_TURNS, _EMBEDDED_TURNS = 300, 30
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+@reporting
+def main(
+    embedded: Annotated[bool, typer.Option("--embedded", help="Ask the embedded model; takes minutes.")] = False,
+    turns: Annotated[int | None, typer.Option(min=1, help="Turns; default: 300, with --embedded 30.")] = None,
+    encoder: Annotated[bool, typer.Option(help="Measure the scope guard, which needs its encoder.")] = True,
+    course: Annotated[Path, typer.Option(help="A folder with a course in Markdown.")] = COURSE,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Violations before and after the hooks, regenerations, scope precision and recall, added latency."""
+    wanted = turns or (_EMBEDDED_TURNS if embedded else _SCRIPTED_TURNS)
+    result = asyncio.run(_measured(read_course(course), wanted, embedded=embedded, encoder=encoder))
+    if json_:
+        print_json(result)
+        return
+    _show(result)
+
+
+async def _measured(course: Course, turns: int, *, embedded: bool, encoder: bool) -> dict[str, Any]:
+    settings = Settings.load()
+    retriever = SuppliedRetriever(passages=course.passages, encoder=AsyncEncoder(HashEncoder()))
+    scope = _scope(settings, course) if encoder else None
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with _model(folder, embedded=embedded) as model:
+            talk = Talk(model=model, retriever=retriever, hooks=discover_hooks())
+            result = violations(await replies_of(talk, turns))
+        result["model"] = "embedded" if embedded else "scripted explainer"
+        result["hooks"] = await hook_by_hook(folder, retriever, scope)
+    result["latency"] = {"without_encoder": await added_latency(None)}
+    if scope is not None:
+        result["latency"]["with_encoder"] = await added_latency(scope)
+        result["scope"] = {"encoder": scope.encoder.name, **await scope_quality(scope)}
+    return result
+
+
+def _scope(settings: Settings, course: Course) -> TopicScope:
+    choice = load_encoder(settings, settings.scope_encoder)
+    return TopicScope(topics=course.topics, encoder=AsyncEncoder(choice.encoder), threshold=settings.scope_threshold)
+
+
+@asynccontextmanager
+async def _model(folder: Path, *, embedded: bool) -> AsyncIterator[LanguageModel]:
+    if not embedded:
+        async with scripted(explainer(), folder) as model:
+            yield model
+        return
+    settings = Settings.load((), llm_provider="embedded", marag_data_dir=folder)
+    async with open_language_model(settings) as model:
+        yield model
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    say(f"{result['replies']} replies of the {result['model']}, {result['hints']} of them hints")
+    say(
+        f"break their level's rules: {result['violations_before']:.1%} of drafts, "
+        f"{result['violations_after_retry']:.1%} after the regeneration, "
+        f"{result['violations_after']:.1%} of what is shown"
+    )
+    say(f"regenerations: {result['retries']} (at most {result['most_retries_of_a_reply']} a reply)")
+    say("outcomes: " + ", ".join(f"{name} {count}" for name, count in result["outcomes"].items()))
+    for name, shares in result["hooks"].items():
+        say(f"{name}: cases that go wrong {shares['before']:.1%} without it, {shares['after']:.1%} with it")
+    if "scope" in result:
+        scope = result["scope"]
+        precision, recall = _shown(scope["precision"]), _shown(scope["recall"])
+        say(f"scope at {scope['threshold']:.2f} ({scope['encoder']}): precision {precision}, recall {recall}")
+        for threshold, row in scope["thresholds"].items():
+            say(f"  at {threshold}: precision {_shown(row['precision'])}, recall {_shown(row['recall'])}")
+    for name, row in result["latency"].items():
+        say(f"hooks add {row['p50_ms']:.1f} ms (p95 {row['p95_ms']:.1f} ms) a turn {name.replace('_', ' ')}")
+
+
+def _shown(share: float | None) -> str:
+    return "none" if share is None else f"{share:.1%}"
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,70 @@
+"""Holds scripted talks with the coach; shared by its tests."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.socratic.coach import Coach
+from meta_agent_rag.conversation.socratic.hook import Scope
+from meta_agent_rag.conversation.socratic.mode import Socratic
+from meta_agent_rag.conversation.turn import Conversation
+from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.retrieval.hybrid import Retrieval
+from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.testing import ScriptedModel
+from tests.loop import passage, settings_in
+from tests.talk import FakeAnswerer
+
+LESSON = passage("shadow", "The shadow moves since the Earth turns once in 24 hours.")
+ASKED = "What turns, the Sun or the Earth?"
+EXPLAINED = (
+    "A sundial works because the Earth turns once a day, so that the Sun seems to cross the sky and the shadow follows "
+    "it over the dial, fifteen degrees an hour, which is why the hour lines lie as they do. I hope that this helps."
+)
+
+
+def reply(text: str, *, right: bool = False) -> Mapping[str, Any]:
+    """A reply of the stage `coach`."""
+    return {"reply": text, "acknowledges_right_answer": right}
+
+
+class OnePassage:
+    """Finds the same passage for whatever is asked, and remembers what that was."""
+
+    def __init__(self, found: Passage = LESSON) -> None:
+        self.asked: list[tuple[tuple[str, ...], int]] = []
+        self._found = found
+
+    async def retrieve(self, queries: Any, *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        self.asked.append((tuple(queries), k))
+        return Retrieval(found=(Found(passage=self._found, score=1.0),))
+
+
+@asynccontextmanager
+async def coaching(
+    folder: Path,
+    model: ScriptedModel,
+    *assignments: str,
+    level: int = 1,
+    mode: Any = "coach",
+    history: History | None = None,
+    scope: Scope | None = None,
+    retriever: OnePassage | None = None,
+    teacher: FakeAnswerer | None = None,
+) -> AsyncIterator[Conversation]:
+    """A conversation in a mode, with a coach whose model is scripted."""
+
+    async def open_scope() -> Scope | None:
+        return scope
+
+    async with open_language_model(settings_in(folder, *assignments), transport=model) as opened:
+        yield Conversation.open(
+            opened,
+            FakeAnswerer(),
+            history,
+            socratic=Socratic(mode=mode, level=level),
+            teacher=teacher or FakeAnswerer(text=EXPLAINED),
+            coach=Coach(model=opened, retriever=retriever or OnePassage(), open_scope=open_scope),
+        )

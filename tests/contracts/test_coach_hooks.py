@@ -1,0 +1,86 @@
+"""What every hook of the coach must do, and every level offer, whichever file they come from."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.socratic import hooks
+from meta_agent_rag.conversation.socratic.coach import obeys
+from meta_agent_rag.conversation.socratic.hook import Finding, Heard, PostHook, PreHook, Ruling, Spoken
+from meta_agent_rag.conversation.socratic.hooks import discover_hooks, in_order
+from meta_agent_rag.conversation.socratic.levels import Level, levels
+from meta_agent_rag.errors import DuplicateNameError
+
+FOUND = discover_hooks()
+PRE, POST = FOUND.before, FOUND.after
+TEXT = st.text(max_size=400) | st.sampled_from(["I don't know", "わからない", "Correct!", "...", "Why?", "a" * 500])
+
+
+def name_of(hook: PreHook | PostHook) -> str:
+    return hook.name
+
+
+def test_hooks_are_found() -> None:
+    assert {"scope_guard", "deadlock_breaker"} <= set(map(name_of, PRE))
+    assert {"validation", "exit_trigger"} <= set(map(name_of, POST))
+
+
+def test_every_file_is_one_hook_and_is_called_like_it() -> None:
+    (folder,) = hooks.__path__
+    files = {path.stem for path in Path(folder).glob("*.py")} - {"__init__"}
+    assert files == {*map(name_of, PRE), *map(name_of, POST)}
+
+
+def test_hooks_come_in_the_order_of_their_priorities() -> None:
+    for side in (PRE, POST):
+        assert [hook.priority for hook in side] == sorted(hook.priority for hook in side)
+    # a learner who is stuck is not told to keep to the subject
+    assert [*map(name_of, PRE)].index("deadlock_breaker") < [*map(name_of, PRE)].index("scope_guard")
+
+
+def test_names_are_unique() -> None:
+    with pytest.raises(DuplicateNameError, match=repr(PRE[0].name)):
+        in_order([*PRE, PRE[0]])
+
+
+@pytest.mark.parametrize("hook", PRE, ids=name_of)
+@given(message=TEXT, before=TEXT, answer=TEXT)
+def test_a_pre_hook_rules_on_any_text(hook: PreHook, message: str, before: str, answer: str) -> None:
+    history = History().with_exchange(question=before, answer=answer, standalone=before, mode="coach")
+    for known in (History(), history):
+        heard = Heard(message=message, history=known, level=levels()[1])
+        ruling = asyncio.run(hook.before(heard))
+        assert isinstance(ruling, Ruling)
+        assert not (ruling.refusal and ruling.emergency)
+
+
+@pytest.mark.parametrize("hook", POST, ids=name_of)
+@given(text=TEXT, level=st.sampled_from(list(levels())), field=st.booleans(), is_hint=st.booleans())
+def test_a_post_hook_finds_the_same_in_any_text_each_time(
+    hook: PostHook, text: str, level: int, field: bool, is_hint: bool
+) -> None:
+    spoken = Spoken(text=text, message="", level=levels()[level], acknowledges=field, is_hint=is_hint)
+    finding = hook.after(spoken)
+    assert isinstance(finding, Finding)
+    assert hook.after(spoken) == finding
+
+
+def test_there_are_three_levels_each_tighter_than_the_one_before() -> None:
+    assert [(level.number, level.limit) for level in levels().values()] == [(1, 160), (2, 120), (3, 80)]
+    assert {level.hint_limit for level in levels().values()} == {160}
+
+
+@pytest.mark.parametrize("level", levels().values(), ids=lambda level: level.name)
+def test_every_template_keeps_the_rules_of_its_level(level: Level) -> None:
+    templates = level.templates
+    assert {"en", "ja"} <= set(templates)
+    for language, questions in templates.items():
+        assert len(questions) >= 3
+        for turn, question in enumerate(questions):
+            assert obeys(question, level.number)
+            assert level.template(language, turn + len(questions)) == question
+    assert level.template("fr", 0) == level.template("en", 0)

@@ -1,0 +1,270 @@
+"""The coach in conversation: what reaches the learner, what reaches the model, and what is remembered."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.coaching.explainer import data, explainer
+from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.socratic.coach import CoachReply, obeys
+from meta_agent_rag.conversation.socratic.hook import ScopeScore
+from meta_agent_rag.conversation.socratic.levels import levels
+from meta_agent_rag.conversation.socratic.mode import Socratic, as_json, from_json
+from meta_agent_rag.conversation.turn import Conversation, Turn
+from meta_agent_rag.errors import AuthenticationError, DataFileError, InputError, RefusedError, UnknownNameError
+from meta_agent_rag.testing import ScriptedModel
+from tests.coach import ASKED, EXPLAINED, OnePassage, coaching, reply
+from tests.talk import FakeAnswerer
+
+QUESTION = "Why does the shadow of a stick move during the day?"
+GOOD = "What stands still, the stick or the Sun?"
+HINT = "It is the Earth that turns."
+
+
+def coached(turn: Turn) -> CoachReply:
+    assert isinstance(turn.reply, CoachReply)
+    return turn.reply
+
+
+def system(model: ScriptedModel, nth: int = -1) -> str:
+    return model.asked("coach")[nth].messages[0].content
+
+
+async def asked_once(talk: Conversation, message: str = QUESTION) -> CoachReply:
+    return coached(await talk.reply(message))
+
+
+async def test_none_of_300_replies_of_an_explainer_breaks_a_rule(tmp_path: Path) -> None:
+    questions, model = data("questions")["within"], explainer()
+    seen = 0
+    for number in range(30):
+        level = list(levels())[number % 3]
+        async with coaching(tmp_path, model, level=level) as talk:
+            for place in range(10):
+                calls = len(model.requests)
+                turn = await talk.reply(questions[(10 * number + place) % len(questions)])
+                assert obeys(turn.reply.text, level), turn.reply.text
+                assert not obeys(coached(turn).trace.draft, level)
+                assert len(model.requests) - calls <= 2
+                assert len(coached(turn).calls) == len(model.requests) - calls
+                seen += 1
+    assert seen == 300
+    assert {request.max_tokens for request in model.requests} == {300}
+
+
+async def test_the_first_reply_after_the_teacher_obeys_in_50_of_50(tmp_path: Path) -> None:
+    questions = data("questions")["within"]
+    for number in range(50):
+        model, level = explainer(), list(levels())[number % 3]
+        async with coaching(tmp_path, model, mode="teacher") as talk:
+            for place in range(1 + number % 4):
+                turn = await talk.reply(questions[(number + place) % len(questions)])
+                assert turn.reply.text == EXPLAINED
+            talk.socratic = Socratic(mode="coach", level=level)
+            turn = await talk.reply(questions[(number + 7) % len(questions)])
+            assert obeys(turn.reply.text, level)
+            assert not any(EXPLAINED in message.content for message in model.asked("coach")[0].messages)
+            assert "Oslo" in system(model, 0)
+
+
+async def test_a_good_draft_needs_one_call(tmp_path: Path) -> None:
+    model = ScriptedModel({"coach": reply(GOOD)})
+    async with coaching(tmp_path, model, level=3) as talk:
+        shown = await asked_once(talk)
+    assert (shown.text, shown.trace.outcome, shown.trace.reason) == (GOOD, "accepted", "")
+    assert len(model.requests) == 1
+    assert [exchange.mode for exchange in talk.history.exchanges] == ["coach"]
+
+
+async def test_a_failing_draft_is_written_anew_with_constraint_and_reason(tmp_path: Path) -> None:
+    model = ScriptedModel({"coach": [reply(EXPLAINED), reply(GOOD)]})
+    async with coaching(tmp_path, model, level=2) as talk:
+        shown = await asked_once(talk)
+    assert (shown.text, shown.trace.outcome, shown.trace.draft) == (GOOD, "regenerated", EXPLAINED)
+    *_, draft, task = model.requests[1].messages
+    assert draft.content == EXPLAINED
+    assert levels()[2].constraint in task.content
+    assert shown.trace.reason in task.content
+    assert "120" in shown.trace.reason
+    assert [row.round for row in shown.calls] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("second", "text", "outcome"),
+    [
+        ("Sorry. Let me think. So what moves?", "So what moves?", "shortened"),
+        ("Sorry, it is the Earth.", "Why is that?", "shortened"),
+        ("x" * 300 + "?", "Why is that?", "shortened"),
+    ],
+)
+async def test_a_second_failure_is_shortened_to_a_question(
+    tmp_path: Path, second: str, text: str, outcome: str
+) -> None:
+    first = f"{EXPLAINED} Why is that?"
+    model = ScriptedModel({"coach": [reply(first), reply(f"{EXPLAINED} {second} Well.")]})
+    async with coaching(tmp_path, model, level=3) as talk:
+        shown = await asked_once(talk)
+    assert (shown.text, shown.trace.outcome) == (text, outcome)
+    assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize(("message", "language"), [(QUESTION, "en"), ("なぜ影は動くのですか？", "ja")])
+async def test_without_any_question_a_template_is_asked(tmp_path: Path, message: str, language: str) -> None:
+    model = ScriptedModel({"coach": reply(EXPLAINED, right=True)})
+    async with coaching(tmp_path, model, level=3) as talk:
+        first, second = [await asked_once(talk, message), await asked_once(talk, f"{message} So?")]
+    questions = levels()[3].templates[language]
+    assert (first.text, first.trace.outcome) == (questions[0], "template")
+    assert second.text == questions[1]
+    assert not first.acknowledged
+
+
+@pytest.mark.parametrize("stuck", ["I don't know", "...", "わかりません"])
+@pytest.mark.parametrize("level", [1, 2, 3])
+async def test_a_deadlock_brings_one_hint_and_then_the_coach_asks_again(tmp_path: Path, stuck: str, level: int) -> None:
+    model = ScriptedModel({"coach": [reply(GOOD), reply(HINT, right=True), reply(HINT), reply(GOOD)]})
+    async with coaching(tmp_path, model, level=level) as talk:
+        replies = [await asked_once(talk, message) for message in (QUESTION, stuck, stuck)]
+    first, hint, after = replies
+    assert [layer.name for layer in first.trace.layers] == ["style", "past", "evidence"]
+    assert [layer.name for layer in hint.trace.layers] == ["style", "past", "evidence", "emergency"]
+    assert (hint.text, hint.trace.outcome, hint.acknowledged) == (HINT, "accepted", False)
+    assert hint.trace.emergency
+    assert (after.text, after.trace.outcome) == (GOOD, "regenerated")
+    assert not after.trace.emergency
+    assert [exchange.mode for exchange in talk.history.exchanges] == ["coach", "hint", "coach"]
+
+
+async def test_a_hint_that_runs_on_is_cut(tmp_path: Path) -> None:
+    model = ScriptedModel({"coach": [reply(GOOD), reply(EXPLAINED), reply(EXPLAINED)]})
+    async with coaching(tmp_path, model, level=3) as talk:
+        await talk.reply(QUESTION)
+        hint = await asked_once(talk, "I give up")
+    assert hint.trace.outcome == "cut"
+    assert 0 < len(hint.text) <= 160
+    assert len(hint.trace.attempts) == 2
+
+
+class Far:
+    """A scope that tells one score for everything."""
+
+    threshold = 0.15
+
+    def __init__(self, score: float) -> None:
+        self.value = score
+        self.asked: list[tuple[str, str]] = []
+
+    async def score(self, message: str, topic: str = "") -> ScopeScore | None:
+        self.asked.append((message, topic))
+        return ScopeScore(topic="sundials", score=self.value)
+
+
+async def test_what_is_out_of_scope_costs_no_call_and_is_not_remembered(tmp_path: Path) -> None:
+    model, scope, retriever = ScriptedModel({"coach": reply(GOOD)}), Far(0.03), OnePassage()
+    async with coaching(tmp_path, model, scope=scope, retriever=retriever) as talk:
+        talk.socratic = Socratic(mode="coach", topic="sundials")
+        shown = await asked_once(talk, "Who won the football world cup in 1998?")
+        assert shown.trace.outcome == "out_of_scope"
+        assert "0.03" in shown.text
+        assert (talk.history.turns, model.requests, retriever.asked) == (0, [], [])
+        assert scope.asked == [("Who won the football world cup in 1998?", "sundials")]
+        scope.value = 0.15
+        await talk.reply(QUESTION)
+        await asked_once(talk, "I really have no idea what to answer to that, please just tell me")
+    assert not any(shown.text in message.content for request in model.requests for message in request.messages)
+    assert len(scope.asked) == 2
+    assert talk.history.turns == 2
+
+
+async def test_the_latest_ten_messages_follow_and_older_ones_are_summarised(tmp_path: Path) -> None:
+    model = ScriptedModel({"coach": reply(GOOD)})
+    async with coaching(tmp_path, model) as talk:
+        for number in range(8):
+            await talk.reply(f"Could it be thing number {number}, which I think turns?")
+    *_, last = model.requests
+    assert [message.role for message in last.messages] == ["system", *["user", "assistant"] * 5, "user"]
+    assert last.messages[1].content.startswith("Could it be thing number 2")
+    assert "thing number 1" in last.messages[0].content
+    assert "thing number 3" not in last.messages[0].content
+    assert "Earth turns once in 24 hours" in last.messages[0].content
+
+
+async def test_what_was_asked_is_searched_for_with_what_it_answers(tmp_path: Path) -> None:
+    retriever = OnePassage()
+    async with coaching(tmp_path, ScriptedModel({"coach": reply(ASKED)}), retriever=retriever) as talk:
+        for message in (QUESTION, "the Earth", "I don't know"):
+            await talk.reply(message)
+    assert retriever.asked == [
+        ((QUESTION,), 5),
+        (("the Earth", ASKED, QUESTION), 5),
+        ((ASKED, "the Earth"), 5),
+    ]
+
+
+async def test_success_is_told_by_the_field_or_by_words(tmp_path: Path) -> None:
+    lines = [reply(GOOD, right=True), reply(f"Correct! {GOOD}"), reply(GOOD), reply(f"Not quite. {GOOD}", right=True)]
+    async with coaching(tmp_path, ScriptedModel({"coach": lines})) as talk:
+        seen = [(await asked_once(talk, f"Is it the Earth, number {number}?")).acknowledged for number in range(4)]
+    assert seen == [True, True, False, False]
+
+
+async def test_only_questions_about_the_talk_pass_the_coach_by(tmp_path: Path) -> None:
+    model = ScriptedModel({"coach": reply(GOOD)})
+    async with coaching(tmp_path, model) as talk:
+        await talk.reply(QUESTION)
+        turn = await talk.reply("What have we discussed?")
+        assert QUESTION in turn.reply.text
+        assert len(model.requests) == 1
+        for message in ("Thanks!", "help", "Hello"):
+            assert isinstance((await talk.reply(message)).reply, CoachReply)
+    assert len(model.requests) == 4
+
+
+async def test_modes_change_between_turns_and_the_rewriter_is_the_teacher_s_alone(tmp_path: Path) -> None:
+    model, teacher = ScriptedModel({"coach": reply(GOOD), "rewrite_query": "Why does it move?"}), FakeAnswerer("Told.")
+    async with coaching(tmp_path, model, teacher=teacher) as talk:
+        await talk.reply(QUESTION)
+        talk.socratic = Socratic(mode="teacher")
+        assert (await talk.reply("Why does it?")).reply.text == "Told."
+        talk.socratic = Socratic()
+        assert (await talk.reply("What is the axis of the Earth?")).reply.text == FakeAnswerer().text
+    assert [exchange.mode for exchange in talk.history.exchanges] == ["coach", "teacher", ""]
+    assert [request.stage for request in model.requests][:2] == ["coach", "rewrite_query"]
+
+
+async def test_faults_of_the_model(tmp_path: Path) -> None:
+    prose = ScriptedModel({"coach": "I would rather explain."})
+    async with coaching(tmp_path, prose, level=3) as talk:
+        shown = await asked_once(talk)
+        assert (shown.trace.outcome, obeys(shown.text, 3)) == ("template", True)
+        assert shown.trace.fault
+        assert len(prose.requests) == 2
+    lost: list[Any] = [reply(f"{EXPLAINED} Why is that?"), RefusedError("busy")]
+    async with coaching(tmp_path, ScriptedModel({"coach": lost})) as talk:
+        shown = await asked_once(talk)
+        assert (shown.text, shown.trace.fault) == ("Why is that?", "busy")
+    for fault in (RefusedError("busy"), AuthenticationError("wrong key")):
+        async with coaching(tmp_path, ScriptedModel({"coach": fault})) as talk:
+            with pytest.raises(type(fault)):
+                await talk.reply(QUESTION)
+            assert talk.history == History()
+    stops: list[Any] = [reply(EXPLAINED), AuthenticationError("wrong key")]
+    async with coaching(tmp_path, ScriptedModel({"coach": stops})) as talk:
+        with pytest.raises(AuthenticationError):
+            await talk.reply(QUESTION)
+
+
+def test_modes_and_levels_are_checked_and_stored() -> None:
+    held = Socratic(mode="coach", level=3, topic="sundials")
+    assert from_json(as_json(held)) == held
+    assert from_json(None) == Socratic()
+    with pytest.raises(UnknownNameError, match="no mode 'preacher'; choose from: coach, teacher"):
+        Socratic(mode="preacher")  # type: ignore[arg-type]
+    for level in (0, 4, True):
+        with pytest.raises(InputError, match=r"no level .*choose from: 1, 2, 3"):
+            Socratic(mode="coach", level=level)
+    wrong: list[object] = ["coach", {"mode": "preacher"}, {"mode": "coach", "level": "2"}, {"topic": 3}, {"mode": []}]
+    for raw in wrong:
+        with pytest.raises(DataFileError, match="new session"):
+            from_json(raw)

@@ -1,0 +1,121 @@
+"""The coach over an ingested course: its topics, and a mode that is kept with the session."""
+
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.conversation.socratic.coach import CoachReply
+from meta_agent_rag.conversation.socratic.mode import Socratic
+from meta_agent_rag.conversation.socratic.topics import (
+    Lesson,
+    Topic,
+    TopicScope,
+    front_topic,
+    read_topics,
+    topics_of,
+)
+from meta_agent_rag.conversation.study import open_study
+from meta_agent_rag.errors import DataFileError, InputError, UnknownNameError
+from meta_agent_rag.ingestion.pipeline import ingest
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.testing import ScriptedModel
+from tests.coach import reply
+from tests.loop import draft, reference, settings_in
+
+COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"
+HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "SCOPE_ENCODER=hash-64")
+QUESTION = "Why does the shadow move over the dial of a sundial?"
+GOOD = "What stands still, the stick or the Sun?"
+
+
+async def test_a_course_is_taught_in_the_mode_that_was_kept(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, *HASHED)
+    report = await ingest(settings, [COURSE], "course", encoder=AsyncEncoder(HashEncoder()))
+    assert len(report.outcomes) == 6
+    sentence = "A sundial has two parts: a rod or edge that throws a shadow, called the gnomon, and a surface with hour"
+    said = {"write": draft("the gnomon", quotes=[sentence]), "reference": reference("the gnomon"), "coach": reply(GOOD)}
+    model = ScriptedModel(said)
+    async with open_study(settings, corpus="course", session="lessons", transport=model) as study:
+        assert [topic.name for topic in study.topics] == ["seasons", "sundials", "time"]
+        assert "Setting up the gnomon: A vertical stick" in study.topics[1].anchors
+        assert "teacher" in await study.hold(mode="teacher")
+        await study.reply("What throws the shadow of a sundial?")
+        assert "reader is a learner" in model.asked("write")[0].messages[-1].content
+        notice = await study.hold(mode="coach", level=3, topic="sundials")
+        assert "iron mask" in notice
+        assert "sundials" in notice
+        for wrong in ({"mode": "preacher"}, {"level": 4}, {"topic": "cookery"}):
+            with pytest.raises(InputError):
+                await study.hold(**wrong)
+        assert study.socratic == Socratic(mode="coach", level=3, topic="sundials")
+    again = ScriptedModel(said)
+    async with open_study(settings, session="lessons", corpus="course", transport=again) as study:
+        assert study.socratic == Socratic(mode="coach", level=3, topic="sundials")
+        turn = await study.reply(QUESTION)
+        assert isinstance(turn.reply, CoachReply)
+        assert turn.reply.text == GOOD
+        assert [row.stage for row in study.calls] == ["coach"]
+        assert [exchange.mode for exchange in study.history.exchanges] == ["teacher", "coach"]
+        assert not any(notice in message.content for request in again.requests for message in request.messages)
+    async with open_study(settings, session="lessons", corpus="course", transport=ScriptedModel()) as study:
+        assert [exchange.mode for exchange in study.history.exchanges] == ["teacher", "coach"]
+
+
+def test_lessons_are_gathered_by_topic() -> None:
+    lessons = [
+        Lesson(title="One", topic="b", headings=("One", "Part")),
+        Lesson(title="Two", topic="a"),
+        Lesson(title="Three", topic="b"),
+    ]
+    assert topics_of(lessons) == (
+        Topic(name="a", anchors=("Two",)),
+        Topic(name="b", anchors=("One", "One: Part", "Three")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("---\ntitle: x\ntopic: the  sun\n---\ntext", "the sun"),
+        ("---\ntitle: x\n---\n", ""),
+        ("---\ntopic: [a]\n---\n", ""),
+        ("---\ntopic: a: b: c\n---\n", ""),
+        ("no front matter", ""),
+        ("", ""),
+    ],
+)
+def test_the_topic_of_front_matter(tmp_path: Path, text: str, topic: str) -> None:
+    file = tmp_path / "lesson.md"
+    file.write_text(text, encoding="utf-8")
+    assert front_topic(file) == topic
+    assert front_topic(tmp_path / "gone.md") == ""
+
+
+def test_topics_of_one_s_own(tmp_path: Path) -> None:
+    file = tmp_path / "topics.yaml"
+    file.write_text("sun: [The height of the Sun, The seasons]\ntime: [Clocks]\n", encoding="utf-8")
+    assert read_topics(file)[0] == Topic(name="sun", anchors=("The height of the Sun", "The seasons"))
+    for wrong, named in (("[a]", "topics.yaml"), ("sun: text", "'sun'"), ("sun: []", "'sun'"), ("a: [", "no YAML")):
+        file.write_text(wrong, encoding="utf-8")
+        with pytest.raises(DataFileError, match=named):
+            read_topics(file)
+    with pytest.raises(DataFileError, match="check the path"):
+        read_topics(tmp_path / "gone.yaml")
+
+
+async def test_the_nearest_topic_counts_or_the_chosen_one() -> None:
+    topics = (Topic(name="sun", anchors=("the height of the sun",)), Topic(name="time", anchors=("clock time",)))
+    scope = TopicScope(topics=topics, encoder=AsyncEncoder(HashEncoder()), threshold=0.15)
+    nearest = await scope.score("clock time")
+    assert nearest is not None
+    assert nearest.topic == "time"
+    assert nearest.score == pytest.approx(1.0, abs=1e-5)
+    chosen = await scope.score("clock time", "sun")
+    assert chosen is not None
+    assert chosen.topic == "sun"
+    assert chosen.score < nearest.score
+    with pytest.raises(UnknownNameError, match="no topic 'moon'"):
+        await scope.score("clock time", "moon")
+    empty = TopicScope(topics=(), encoder=AsyncEncoder(HashEncoder()), threshold=0.15)
+    assert await empty.score("clock time") is None

@@ -1,0 +1,142 @@
+"""Length, questions and shortening as a reader sees them, on wild text."""
+
+import time
+
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.conversation.socratic.phrases import consists_of, holds, language_of, plain
+from meta_agent_rag.conversation.socratic.wording import (
+    cut,
+    ends_with_question,
+    last_question,
+    length,
+    shortened_to_question,
+)
+
+PIECES = st.sampled_from(
+    [
+        "What moves?",
+        "The Earth. ",
+        "何が動きますか？",
+        "地球です。",
+        "\n- ",
+        "?!",
+        "…",
+        '"',
+        "👩‍🚀",
+        "e\u0301",
+        "\u200b",
+        " ",
+        "3.5",
+        "**",
+        "？",
+        "a" * 60,
+    ]
+)
+WILD = st.text(max_size=300) | st.lists(PIECES, max_size=30).map("".join)
+LIMITS = st.integers(2, 200)
+
+
+@pytest.mark.parametrize(
+    ("text", "characters"),
+    [
+        ("abc", 3),
+        (" abc\n", 3),
+        ("e\u0301", 1),
+        ("か\u3099", 1),
+        ("👩‍🚀", 1),
+        ("🇯🇵🇳🇴", 2),
+        ("नि", 1),
+        ("가", 1),
+        ("\r\n", 0),
+        ("a\r\nb", 3),
+    ],
+)
+def test_length_counts_what_a_reader_sees(text: str, characters: int) -> None:
+    assert length(text) == characters
+
+
+@given(WILD)
+def test_length_is_no_more_than_code_points(text: str) -> None:
+    assert 0 <= length(text) <= len(text.strip())
+    assert length(f"  {text}\n") == length(text)
+
+
+@given(WILD, LIMITS)
+def test_what_is_shortened_asks_and_fits(text: str, limit: int) -> None:
+    question = shortened_to_question(text, limit)
+    if question:
+        assert length(question) <= limit
+        assert ends_with_question(question)
+        assert question == question.strip()
+        assert shortened_to_question(question, limit) == question
+    else:
+        assert not last_question(text) or length(last_question(text)) > limit
+
+
+@given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=4, max_size=40), WILD)
+def test_the_last_question_is_found_in_front_of_whatever_asks_nothing(asked: str, after: str) -> None:
+    trailing = regex.sub("[?？]", "", after)
+    question = f"{asked}?"
+    assert last_question(f"First. {question}\n{trailing}") == question
+
+
+@given(WILD, LIMITS)
+def test_what_is_cut_fits_and_is_the_beginning(text: str, limit: int) -> None:
+    shown = cut(text, limit)
+    assert length(shown) <= limit
+    if length(text) <= limit:
+        assert shown == text.strip()
+    else:
+        assert text.strip().startswith(shown.removesuffix("…").rstrip())
+
+
+@given(WILD)
+def test_a_mark_without_words_is_no_question(text: str) -> None:
+    if ends_with_question(text):
+        assert regex.search(r"[\p{L}\p{N}]", text)
+        assert regex.search("[?？]", text)
+    assert not ends_with_question(f"{text} And so it is.")
+
+
+def test_a_text_of_any_length_is_measured_at_once() -> None:
+    began = time.perf_counter()
+    for text in ("?" * 50_000, "a" * 50_000, ". " * 50_000, "a? " * 20_000, "…" * 50_000, '"' * 50_000, "3." * 30_000):
+        length(text)
+        ends_with_question(text)
+        last_question(text)
+        cut(text, 160)
+    assert time.perf_counter() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Why?", "en"),
+        ("なぜ？", "ja"),
+        ("影", "ja"),
+        ("The word 影 means shadow", "en"),
+        ("", "en"),
+        ("カゲ", "ja"),
+        ("ﾅｾﾞ", "ja"),
+    ],
+)
+def test_the_language_of_a_template(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+@given(st.lists(st.sampled_from(["i", "give up", "ok", "dont know", "x"]), max_size=12))
+def test_a_text_consists_of_phrases_just_where_each_of_its_parts_is_one(parts: list[str]) -> None:
+    wanted, fillers = frozenset({"give up", "dont know"}), frozenset({"i", "ok"})
+    expected = "x" not in parts and bool(wanted & set(parts))
+    assert consists_of(" ".join(parts), wanted, fillers) == expected
+
+
+def test_words_are_found_as_words() -> None:
+    assert holds("he will pass it", {"pass"})
+    assert not holds("he passed it by a password", {"pass"})
+    assert holds("答えは知りません", {"知りません"})
+    assert plain("I DON’T know…!") == "i dont know"
