@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from meta_agent_rag.settings import Settings
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from tests.loopback import Serve
 
 __all__ = ["elasticsearch_url"]
+
+
+hypothesis.settings.register_profile("patient", deadline=None)  # other work may hold the processor
+hypothesis.settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,21 @@ async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
 
 def test_every_command_is_explained_and_named_once() -> None:
     names = [command.name for command in COMMANDS]
-    wanted = {"help", "history", "sources", "topics", "trace", "mode", "model", "cost", "reset", "save", "quit"}
+    wanted = {
+        "help",
+        "history",
+        "sources",
+        "topics",
+        "trace",
+        "mode",
+        "level",
+        "claims",
+        "model",
+        "cost",
+        "reset",
+        "save",
+        "quit",
+    }
     assert set(names) >= wanted
     assert len(names) == len(set(names))
     assert all(command.meaning for command in COMMANDS)
@@ -42,17 +56,29 @@ def test_every_command_is_explained_and_named_once() -> None:
 
 def test_completion_offers_commands_and_their_values() -> None:
     assert [text for text, _ in completions("/mo", COMMANDS)] == ["/mode", "/model"]
-    assert [text for text, _ in completions("/mode s", COMMANDS)] == ["/mode strict"]
+    assert [text for text, _ in completions("/mode s", COMMANDS)] == []
     assert "/model groq" in [text for text, _ in completions("/model ", COMMANDS)]
     assert not list(completions("mode", COMMANDS))
 
 
 async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with shell(tmp_path) as talk:
-        for line in ("/history", "/sources", "/trace", "/cost", "/topics", "/model", "/mode mark"):
+        for line in (
+            "/history",
+            "/sources",
+            "/trace",
+            "/cost",
+            "/topics",
+            "/model",
+            "/claims mark",
+            "/mode",
+            "/mode teacher",
+            "/level 2",
+            "/mode plain",
+        ):
             assert await run_command(talk, line) is None
         assert await run_command(talk, " /QUIT ") == Leave()
-        assert isinstance(await run_command(talk, "/mode strict"), Reopen)
+        assert isinstance(await run_command(talk, "/claims strict"), Reopen)
         talk.study.conversation.history = history_of("In Oslo.")
         await run_command(talk, "/reset")
         assert talk.study.history.is_empty
@@ -69,7 +95,9 @@ async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.Capture
         ("/histroy", "the nearest: /history"),
         ("/zzzz", "/help lists them"),
         ("/", "/help lists them"),
-        ("/mode loud", "choose from: mark, strict"),
+        ("/mode loud", "choose from: plain, teacher, coach"),
+        ("/level 4", "choose from: 1, 2, 3"),
+        ("/claims loud", "choose from: mark, strict"),
         ("/model nobody", "nobody"),
         ("/model groq", "GROQ_API_KEY is not set"),
         ("/save", "write /save FILE"),

@@ -20,6 +20,10 @@ def chat(
     session: Annotated[
         str | None, typer.Option(help="The conversation to go on with, or to begin; default: one for each corpus.")
     ] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="Who answers: plain, teacher or coach; default: as the session was left.")
+    ] = None,
+    level: Annotated[int | None, typer.Option(help="How little the coach gives away: 1, 2 or 3.")] = None,
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
@@ -29,4 +33,5 @@ def chat(
     from ..settings import Settings
     from .shell.loop import converse
 
-    run(converse(partial(Settings.load, tuple(set_ or ())), corpus=corpus, session=session, debug=debug))
+    load = partial(Settings.load, tuple(set_ or ()))
+    run(converse(load, corpus=corpus, session=session, mode=mode, level=level, debug=debug))

@@ -7,17 +7,21 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
+from ...conversation.study import notice
 from ...errors import InputError
 from ..command import plain
 from ..rounds import counted, round_line, show_round, spending
 from .state import Leave, Reopen, Shell, Wish
-from .transcript import as_markdown, source_lines
+from .transcript import as_markdown, coaching_lines, source_lines
 
 TOPICS = 40
 """Titles that `/topics` shows."""
 
-MODES = {"mark": "mark", "strict": "drop"}
-"""What `/mode` calls the values of UNSUPPORTED_CLAIMS."""
+CLAIMS = {"mark": "mark", "strict": "drop"}
+"""What `/claims` calls the values of UNSUPPORTED_CLAIMS."""
+
+MODES = {"plain": "", "teacher": "teacher", "coach": "coach"}
+"""What `/mode` calls the modes of a conversation."""
 
 _MEANT = {
     "mark": "claims that no cited passage bears out are marked",
@@ -124,6 +128,10 @@ async def _topics(shell: Shell, argument: str) -> Wish:
 
 
 async def _trace(shell: Shell, argument: str) -> Wish:
+    if shell.coached is not None:
+        for line in coaching_lines(shell.coached.trace):
+            shell.screen.line(line)
+        return None
     if shell.last is None:
         shell.screen.line("There are no rounds yet; ask the documents something.")
         return None
@@ -143,13 +151,36 @@ async def _trace(shell: Shell, argument: str) -> Wish:
 
 
 async def _mode(shell: Shell, argument: str) -> Wish:
-    now = next(name for name, value in MODES.items() if value == shell.settings.unsupported_claims)
+    if argument and argument not in MODES:
+        raise InputError(f"There is no mode {argument!r}; choose from: {', '.join(MODES)}.")
+    study = shell.study
+    shell.screen.line(await study.hold(mode=MODES[argument]) if argument else notice(study.socratic))
+    return None
+
+
+async def _level(shell: Shell, argument: str) -> Wish:
+    if argument and argument not in _levels():
+        raise InputError(f"There is no level {argument!r}; choose from: {', '.join(_levels())}.")
+    study = shell.study
+    said = await study.hold(mode="coach", level=int(argument)) if argument else notice(study.socratic)
+    shell.screen.line(said)
+    return None
+
+
+def _levels() -> tuple[str, ...]:
+    from ...conversation.socratic.levels import levels
+
+    return tuple(map(str, levels()))
+
+
+async def _claims(shell: Shell, argument: str) -> Wish:
+    now = next(name for name, value in CLAIMS.items() if value == shell.settings.unsupported_claims)
     if argument in {"", now}:
         shell.screen.line(f"{now}: {_MEANT[now]}.")
         return None
-    if argument not in MODES:
-        raise InputError(f"There is no mode {argument!r}; choose from: {', '.join(MODES)}.")
-    return Reopen(changes={"unsupported_claims": MODES[argument]}, said=f"{argument}: {_MEANT[argument]}.")
+    if argument not in CLAIMS:
+        raise InputError(f"Claims cannot be treated as {argument!r}; choose from: {', '.join(CLAIMS)}.")
+    return Reopen(changes={"unsupported_claims": CLAIMS[argument]}, said=f"{argument}: {_MEANT[argument]}.")
 
 
 async def _model(shell: Shell, argument: str) -> Wish:
@@ -204,7 +235,7 @@ async def _cost(shell: Shell, argument: str) -> Wish:
 async def _reset(shell: Shell, argument: str) -> Wish:
     forgotten = shell.study.history.turns
     await shell.study.reset()
-    shell.last = None
+    shell.last = shell.coached = None
     shell.screen.line(f"Forgotten: {counted(forgotten, 'question')} and what was answered.")
     return None
 
@@ -250,10 +281,18 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="mode",
-        argument="[mark|strict]",
-        meaning="how claims are treated that no cited passage bears out",
+        argument="[plain|teacher|coach]",
+        meaning="who answers: the documents, a teacher, or a coach who asks",
         run=_mode,
         values=lambda: tuple(MODES),
+    ),
+    Command(name="level", argument="[1|2|3]", meaning="how little the coach gives away", run=_level, values=_levels),
+    Command(
+        name="claims",
+        argument="[mark|strict]",
+        meaning="how claims are treated that no cited passage bears out",
+        run=_claims,
+        values=lambda: tuple(CLAIMS),
     ),
     Command(
         name="model",

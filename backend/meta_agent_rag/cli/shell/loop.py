@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import Any, TypeVar
 
+from ...conversation.answers import said
 from ...conversation.companion import GroundedReply
+from ...conversation.socratic.coach import CoachReply
 from ...conversation.study import Study, open_study
 from ...errors import MetaRagError
 from ...grounding.confidence import Confidence
 from ...retrieval.sample import SAMPLE
 from ...settings import Settings
 from ..rounds import counted, spending
-from .commands import COMMANDS, is_command, models_of, run_command
+from .commands import COMMANDS, MODES, is_command, models_of, run_command
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines
 from .screen import Screen
@@ -27,7 +29,15 @@ T = TypeVar("T")
 STOPPED = "Stopped; nothing of this question is remembered."
 
 
-async def converse(load: Load, *, corpus: str | None, session: str | None, debug: bool = False) -> None:
+async def converse(
+    load: Load,
+    *,
+    corpus: str | None,
+    session: str | None,
+    mode: str | None = None,
+    level: int | None = None,
+    debug: bool = False,
+) -> None:
     """Hold a conversation at standard input and output, until the user leaves or the input ends.
 
     Raises a `MetaRagError` where the session cannot be opened; later ones end a turn alone.
@@ -40,6 +50,8 @@ async def converse(load: Load, *, corpus: str | None, session: str | None, debug
         shell = Shell(study=study, settings=settings, load=load, screen=screen)
         talk = _Talk(shell=shell, lines=_lines(settings, screen), interrupts=Interrupts(), debug=debug)
         screen.line(_greeting(shell))
+        if mode is not None or level is not None:
+            screen.line(await study.hold(mode=MODES.get(mode, mode) if mode else "coach", level=level))
         with talk.interrupts.listening():
             while (wish := await talk.until_wish()) != Leave():
                 if isinstance(wish, Reopen):
@@ -114,12 +126,15 @@ class _Talk:
         with shell.screen.working():
             turn = await self.interrupts.finished(shell.study.reply(message))
         seconds = time.perf_counter() - started
+        shell.coached = turn.reply if isinstance(turn.reply, CoachReply) else None
         if isinstance(turn.reply, GroundedReply):
             shell.last = turn.reply.grounded
         await self._harmless(shell.screen.answer(turn.reply.text.strip() or turn.reply.short_answer))
         if isinstance(turn.reply, GroundedReply):
             rounds = len(turn.reply.grounded.answer.rounds)
             shell.screen.note(_summary(turn.reply.grounded.confidence, rounds, seconds))
+        if shell.coached is not None and shell.coached.acknowledged:
+            shell.screen.line(said("right_answer"))
         notes = await self._harmless(shell.study.settle()) or ()
         for note in (*turn.notes, *notes):
             shell.screen.note(note)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ...agent.grounded import GroundedAnswer
+from ...conversation.socratic.coach import CoachReply
 from ...conversation.study import Study
 from ...llm.ledger import LedgerRow, Totals, total
 from ...settings import Settings
@@ -19,7 +20,7 @@ class Shell:
     """A session at a terminal.
 
     `changes` are the settings that the user changed on the way, `last` is the last answer from documents of
-    this process, `closed` what studies cost that were reopened since.
+    this process, `coached` the coach's last reply where that came after it, `closed` what studies cost that were reopened since.
     """
 
     study: Study
@@ -28,6 +29,7 @@ class Shell:
     screen: Screen
     changes: dict[str, object] = field(default_factory=dict)
     last: GroundedAnswer | None = None
+    coached: CoachReply | None = None
     closed: tuple[LedgerRow, ...] = ()
 
     @property

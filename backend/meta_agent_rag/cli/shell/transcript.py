@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...conversation.history import History
+from ...conversation.socratic.coach import CoachTrace
 from ..command import printable
 
 
@@ -47,3 +48,16 @@ def _span(source: Mapping[str, Any]) -> str:
 
 def _one_line(text: object) -> str:
     return "" if text is None else printable(" ".join(str(text).split()))
+
+
+def coaching_lines(trace: CoachTrace) -> list[str]:
+    """How the coach's reply came about, a line each: hooks before, drafts with what they broke, the outcome."""
+    rulings = [
+        f"{name}: {ruling.refusal or ruling.emergency or ruling.detail or 'passes'}" for name, ruling in trace.rulings
+    ]
+    drafts = [
+        f"draft {number}: {attempt.text} ({attempt.finding.violation or 'keeps the rules'})"
+        for number, attempt in enumerate(trace.attempts, start=1)
+    ]
+    layers = [f"layer {layer.name}: {layer.text}" for layer in trace.layers]
+    return [*layers, *rulings, *drafts, f"outcome: {trace.outcome}"]
