@@ -82,7 +82,7 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
             history = screen.say("/history", "1. Who designed the Pennant Bridge?", "4. Who won the regatta")
             assert "Tolley drain" not in history
             screen.say("/cost", "cost unknown")
-            screen.say("/mode strict", "strict: ")
+            screen.say("/claims strict", "strict: ")
             screen.say("/hisotry", "There is no command '/hisotry'; the nearest: /history.")
             screen.press(b"/quit\r")
             assert screen.until_end() == 0

@@ -47,7 +47,7 @@ def test_a_faulty_prompt_is_named_with_its_key(tmp_path: Path) -> None:
         assert words in result.stderr, text
         assert "'answerer'" in result.stderr
     result = RUNNER.invoke(app, ["prompts", "list", "--set", own(tmp_path, "answers", "instruction: Go.\n")])
-    assert "no prompt 'answers'" in result.stderr
+    assert "answers.yaml' replaces no prompt" in result.stderr
 
 
 def test_an_unknown_prompt_is_refused_with_the_known_ones() -> None:

@@ -37,7 +37,7 @@ def _at_most(**hints: Any) -> Any:
 
 
 Line = Annotated[_Text, _at_most(maxLength=240)]
-Sentence = Annotated[_Text, _at_most(maxLength=500)]
+Sentence = Annotated[_Text, _at_most(maxLength=300)]
 Lines = Annotated[list[Line], BeforeValidator(_without_blanks)]
 Confidence = Annotated[float | None, BeforeValidator(_share)]
 Short = Annotated[_Text, _at_most(maxLength=100)]
@@ -62,7 +62,7 @@ class AnswererReply(DraftReply):
     """Stage `write` over documents: whole sentences are quoted, and there is room to explain."""
 
     quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
-    answer: Annotated[_Text, _at_most(maxLength=700)]
+    answer: Annotated[_Text, _at_most(maxLength=500)]
 
 
 class ClaimsReply(ReplyModel):

@@ -20,7 +20,8 @@ class Shell:
     """A session at a terminal.
 
     `changes` are the settings that the user changed on the way, `last` is the last answer from documents of
-    this process, `coached` the coach's last reply where that came after it, `closed` what studies cost that were reopened since.
+    this process, `coached` the coach's last reply where that came after it, `closed` what studies cost that
+    were reopened since.
     """
 
     study: Study
