@@ -1,4 +1,4 @@
-"""A run that is killed at twenty random moments comes to what an unbroken one does, and pays for nothing twice."""
+"""A run that is killed at random moments comes to what an unbroken one does, and pays for nothing twice."""
 
 import json
 import random
@@ -11,7 +11,7 @@ from pathlib import Path
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
 from tests.integration.test_runner import command, environment, lines, only_run, run, summary_of
 
-KILLS = 20
+KILLS = 10
 WORDS = ("--n", "12", "--concurrency", "2", "--method", "metarag,standard_rag")
 
 
@@ -29,7 +29,7 @@ def killed(words: list[str], env: dict[str, str], folder: Path, server: Loopback
     return alive
 
 
-def test_twenty_kills_change_nothing_and_cost_nothing(tmp_path: Path) -> None:
+def test_kills_change_nothing_and_cost_nothing(tmp_path: Path) -> None:
     chance = random.Random(4812)
     with loopback_server(disagreeing(0.03)) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -41,7 +41,7 @@ def test_twenty_kills_change_nothing_and_cost_nothing(tmp_path: Path) -> None:
             words = command("--resume", folder.name, "--concurrency", "2")
             with (folder / "samples.jsonl").open("ab") as file:  # what a kill in the middle of a write leaves
                 file.write(b'{"id": "torn')
-        assert kills >= KILLS - 2, "nearly every kill must hit a run that is at work"
+        assert kills >= KILLS - 1, "nearly every kill must hit a run that is at work"
         done = run(words, env, tmp_path)
         assert done.returncode == 0, done.stderr
         broken = only_run(tmp_path)
