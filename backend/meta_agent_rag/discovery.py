@@ -4,15 +4,35 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
-from typing import TypeVar
+from types import MappingProxyType, ModuleType
+from typing import Protocol, TypeVar
 
-from .errors import InputError
+from .errors import DuplicateNameError, InputError
 
 T = TypeVar("T")
+
+
+class Named(Protocol):
+    """What a registry holds."""
+
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
+def by_name(found: Iterable[N], plural: str) -> Mapping[str, N]:
+    """An immutable registry in the order of `found`; a name that comes twice raises `DuplicateNameError`."""
+    registry: dict[str, N] = {}
+    for one in found:
+        if one.name in registry:
+            raise DuplicateNameError(f"Two {plural} are called {one.name!r}; rename one of them.")
+        registry[one.name] = one
+    return MappingProxyType(registry)
 
 
 def exported(package: str, constant: str, kind: type[T]) -> Iterator[T]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from types import MappingProxyType
 
+from ... import discovery
 from ...discovery import exported
-from ...errors import DuplicateNameError, UnknownNameError
+from ...errors import UnknownNameError
 from .memory import Limits, Memory, Share
 
 __all__ = ["Limits", "Memory", "Share", "by_name", "discover_memories", "memory_named"]
@@ -19,12 +19,7 @@ def discover_memories() -> Mapping[str, Memory]:
 
 def by_name(memories: Iterable[Memory]) -> Mapping[str, Memory]:
     """An immutable mapping from names to memories; a name that comes twice raises `DuplicateNameError`."""
-    found: dict[str, Memory] = {}
-    for memory in memories:
-        if memory.name in found:
-            raise DuplicateNameError(f"Two memories are called {memory.name!r}; rename one of them.")
-        found[memory.name] = memory
-    return MappingProxyType(found)
+    return discovery.by_name(memories, "memories")
 
 
 def memory_named(name: str) -> Memory:

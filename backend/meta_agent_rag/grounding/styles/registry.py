@@ -2,19 +2,14 @@
 
 from collections.abc import Mapping
 
-from ...discovery import exported
-from ...errors import DuplicateNameError, UnknownNameError
+from ...discovery import by_name, exported
+from ...errors import UnknownNameError
 from .style import Style
 
 
 def discover_styles(package: str = __package__) -> Mapping[str, Style]:
     """All styles by name, in the order of file names."""
-    styles: dict[str, Style] = {}
-    for style in exported(package, "STYLE", Style):
-        if style.name in styles:
-            raise DuplicateNameError(f"Two citation styles are named {style.name!r}; rename one of them.")
-        styles[style.name] = style
-    return styles
+    return by_name(exported(package, "STYLE", Style), "citation styles")
 
 
 def chosen(name: str) -> Style:

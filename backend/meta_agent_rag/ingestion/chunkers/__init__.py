@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from types import MappingProxyType
 
+from ... import discovery
 from ...discovery import exported
-from ...errors import DuplicateNameError, UnknownNameError
+from ...errors import UnknownNameError
 from .chunker import Chunker, Chunking, ChunkingOptions
 
 __all__ = ["Chunker", "Chunking", "ChunkingOptions", "by_name", "discover_chunkers", "prepared"]
@@ -19,12 +19,7 @@ def discover_chunkers() -> Mapping[str, Chunker]:
 
 def by_name(chunkers: Iterable[Chunker]) -> Mapping[str, Chunker]:
     """An immutable mapping from names to chunkers; a name that comes twice raises `DuplicateNameError`."""
-    found: dict[str, Chunker] = {}
-    for chunker in chunkers:
-        if chunker.name in found:
-            raise DuplicateNameError(f"Two chunkers are called {chunker.name!r}; rename one of them.")
-        found[chunker.name] = chunker
-    return MappingProxyType(found)
+    return discovery.by_name(chunkers, "chunkers")
 
 
 def prepared(options: ChunkingOptions) -> Chunking:

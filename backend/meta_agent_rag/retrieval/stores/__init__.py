@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 from typing import TypeVar
 
+from ... import discovery
 from ...discovery import exported
-from ...errors import DuplicateNameError
 from .protocols import DenseBackend, DenseStore, LexicalBackend, LexicalStore, StorePlace
 
 __all__ = [
@@ -43,9 +42,4 @@ def discover_stores() -> Stores:
 
 def by_name(backends: Iterable[Backend]) -> Mapping[str, Backend]:
     """An immutable mapping from names to backends; a name that comes twice raises `DuplicateNameError`."""
-    found: dict[str, Backend] = {}
-    for backend in backends:
-        if backend.name in found:
-            raise DuplicateNameError(f"Two stores are called {backend.name!r}; rename one of them.")
-        found[backend.name] = backend
-    return MappingProxyType(found)
+    return discovery.by_name(backends, "stores")
