@@ -1,9 +1,16 @@
-"""A service on a script: what the tests of the package `service` share."""
+"""A service on a script, here or in a process of its own: what the tests of the package `service` share."""
 
+import asyncio
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +20,10 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.service.app import create_app
+from meta_agent_rag.service.database import open_database
+from meta_agent_rag.service.keys import open_keys
 from meta_agent_rag.service.parts import Service, open_service
+from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, BIRTH_SENTENCE, EVIDENCE, FILM, QUESTION, FakeRetriever, draft, settings_in
 
@@ -94,3 +104,50 @@ def events_of(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Server-sent events as (name, data)."""
     blocks = [dict(line.partition(": ")[::2] for line in block.splitlines()) for block in text.split("\n\n") if block]
     return [(block["event"], json.loads(block["data"])) for block in blocks if "event" in block]
+
+
+@dataclass(kw_only=True)
+class ServiceProcess:
+    """A service in another process, which a test starts and ends as it likes; `words` are its command."""
+
+    words: list[str]
+    folder: Path
+    url: str
+    token: str
+    child: "subprocess.Popen[bytes]" = field(init=False)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
+        env = {"SERVICE_RATE_A_MINUTE": "100000", **fixed, **os.environ}
+        self.child = subprocess.Popen(self.words, env=env, cwd=self.folder, stderr=subprocess.PIPE)
+        for _ in range(1200):
+            with suppress(httpx.TransportError):
+                if httpx.get(f"{self.url}/healthz").status_code == 200:
+                    return
+            assert self.child.poll() is None, self.child.communicate()[1].decode()
+            time.sleep(0.025)
+        raise AssertionError("the service does not start")
+
+    def stop(self, number: int) -> str:
+        """Send it a signal; what it said is returned once it has ended."""
+        self.child.send_signal(number)
+        return self.child.communicate(timeout=15)[1].decode()
+
+
+@asynccontextmanager
+async def service_process(folder: Path, *words: str) -> AsyncIterator[ServiceProcess]:
+    """A running service with a key in the environment's data folder; `words` are a command that takes a port."""
+    settings = Settings.load()
+    async with open_database(settings) as database:
+        token, _ = await open_keys(database, settings).create("process")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, *(words or ("-m", "tests.service_process")), str(port)]
+    process = ServiceProcess(words=command, folder=folder, url=f"http://127.0.0.1:{port}", token=token)
+    await asyncio.to_thread(process.start)
+    try:
+        yield process
+    finally:
+        if process.child.poll() is None:
+            process.stop(signal.SIGKILL)

@@ -109,7 +109,8 @@ async def _ask_with(folder: Path, *down: str, fault: Callable[[], Exception] | N
     settings = settings_in(folder)
     async with open_retriever(settings, encoder=AsyncEncoder(HashEncoder())) as hybrid:
         assert isinstance(hybrid, HybridRetriever)
-        corpus: Any = replace(hybrid.corpus, **{side: _Down(fault) for side in down})
+        broken: dict[str, Any] = {side: _Down(fault) for side in down}
+        corpus = replace(hybrid.corpus, **broken)
         retrievers = {"films": replace(hybrid, corpus=corpus)}
         async with running(folder, "SERVICE_DEADLINE_SECONDS=2.5", retrievers=retrievers) as service:
             started = time.monotonic()

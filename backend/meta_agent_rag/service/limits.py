@@ -94,7 +94,7 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
         redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True)
     except (ConfigurationError, ValueError) as error:
         raise SettingsError(f"REDIS_URL cannot be used ({type(error).__name__}: {str(error)[:100]}).") from None
-    yield RateLimits(limiter=MovingWindowRateLimiter(redis), item=item, shared=True)  # type: ignore[arg-type]
+    yield RateLimits(limiter=MovingWindowRateLimiter(redis), item=item, shared=True)
 
 
 @dataclass(kw_only=True)

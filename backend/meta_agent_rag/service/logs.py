@@ -4,6 +4,8 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .inquiry import Inquiry
@@ -60,11 +62,19 @@ def log_request(inquiry: Inquiry, method: str, path: str, status: int, *, questi
     REQUESTS.info("request", extra={"fields": fields})
 
 
-def log_to_stderr() -> None:
-    """Send this package's log to stderr as JSON lines."""
+@contextmanager
+def logging_to_stderr() -> Iterator[None]:
+    """Send the log of this package, and the server's warnings, to stderr as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    package = logging.getLogger("meta_agent_rag")
-    package.addHandler(handler)
-    package.setLevel(logging.INFO)
-    package.propagate = False
+    levels = {"meta_agent_rag": logging.INFO, "uvicorn": logging.WARNING}
+    before = {name: logging.getLogger(name).level for name in levels}
+    for name, level in levels.items():
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(level)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).removeHandler(handler)
+            logging.getLogger(name).setLevel(level)

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 from ..errors import InputError
 from ..settings import Settings
-from .app import create_app
-from .logs import log_to_stderr
+from .app import Opening, create_app
+from .logs import logging_to_stderr
 from .parts import Service, open_service
 
 _LOG = logging.getLogger(__name__)
@@ -20,16 +20,20 @@ DRAIN_SECONDS = 7
 
 
 def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int) -> None:
-    """Serve until SIGTERM or SIGINT. Raises a `MetaRagError` that says what keeps it from serving."""
-    log_to_stderr()
-    with _bound(host, port) as listener:
-        asyncio.run(_served(settings, corpora, listener))
+    """Serve corpora until SIGTERM or SIGINT. Raises a `MetaRagError` that says what keeps it from serving."""
+    serve_opened(lambda: open_service(settings, corpora), host=host, port=port)
 
 
-async def _served(settings: Settings, corpora: Sequence[str], listener: socket.socket) -> None:
+def serve_opened(opening: Opening, *, host: str, port: int) -> None:
+    """Serve what `opening` gives, and close it at the end; what is under way is finished first."""
+    with logging_to_stderr(), _bound(host, port) as listener:
+        asyncio.run(_served(opening, listener))
+
+
+async def _served(opening: Opening, listener: socket.socket) -> None:
     from uvicorn import Config, Server
 
-    async with open_service(settings, corpora) as service:
+    async with opening() as service:
         await _hint_at_keys(service)
 
         @asynccontextmanager

@@ -10,7 +10,7 @@ branch_labels = None
 depends_on = None
 
 
-def _document() -> sa.types.TypeEngine[object]:
+def _document() -> sa.JSON:
     return sa.JSON().with_variant(JSONB(), "postgresql")
 
 
