@@ -25,23 +25,25 @@ async def test_a_started_service_answers_cancels_and_drains(
     monkeypatch.setenv("LLM_BASE_URL", server.base_url)
     monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "3")
     good = server.behaviour
-    async with service_process(tmp_path) as process:
-        async with httpx.AsyncClient(base_url=process.url, headers=bearer(process.token), timeout=20) as client:
-            told = await client.post("/v1/ask", json=ASKED)
-            assert (told.status_code, told.json()["short_answer"]) == (200, "Oslo"), told.text
-            assert "server" not in told.headers
-            server.behaviour = always(ServerReply(seconds=30))
-            started = time.monotonic()
-            late = await client.post("/v1/ask", json=ASKED)
-            assert (late.status_code, code_of(late)) == (504, "timeout")
-            assert 2.6 < time.monotonic() - started < 3.8
-            server.behaviour = lambda body: replace(good(body), seconds=0.5)
-            under_way = asyncio.create_task(client.post("/v1/ask", json=ASKED))
-            await asyncio.sleep(0.3)
-            started = time.monotonic()
-            said = await asyncio.to_thread(process.stop, signal.SIGTERM)
-            assert time.monotonic() - started < 10
-            assert (await under_way).status_code == 200, "what was under way is finished"
+    async with (
+        service_process(tmp_path) as process,
+        httpx.AsyncClient(base_url=process.url, headers=bearer(process.token), timeout=20) as client,
+    ):
+        told = await client.post("/v1/ask", json=ASKED)
+        assert (told.status_code, told.json()["short_answer"]) == (200, "Oslo"), told.text
+        assert "server" not in told.headers
+        server.behaviour = always(ServerReply(seconds=30))
+        started = time.monotonic()
+        late = await client.post("/v1/ask", json=ASKED)
+        assert (late.status_code, code_of(late)) == (504, "timeout")
+        assert 2.6 < time.monotonic() - started < 3.8
+        server.behaviour = lambda body: replace(good(body), seconds=0.5)
+        under_way = asyncio.create_task(client.post("/v1/ask", json=ASKED))
+        await asyncio.sleep(0.3)
+        started = time.monotonic()
+        said = await asyncio.to_thread(process.stop, signal.SIGTERM)
+        assert time.monotonic() - started < 10
+        assert (await under_way).status_code == 200, "what was under way is finished"
     assert process.child.returncode == 0, said
     lines = [json.loads(line) for line in said.splitlines()]
     assert [line["status"] for line in lines if line.get("path") == "/v1/ask"] == [200, 504, 200]

@@ -10,7 +10,7 @@ import pytest
 from meta_agent_rag.errors import AuthenticationError
 from meta_agent_rag.service.logs import JsonLines
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import BIRTH_SENTENCE, QUESTION, draft
+from tests.loop import BIRTH_SENTENCE, QUESTION, FakeRetriever, draft
 from tests.service import ASKED, CONTEXT, SCRIPT, bearer, code_of, running
 
 WRONG_INPUTS: list[tuple[str, dict[str, Any], int, str]] = [
@@ -185,3 +185,22 @@ async def test_drafts_that_no_passage_bears_out_are_not_shown(tmp_path: Path) ->
         told = (await service.ask()).json()
         assert told["refused"] == "invented_quotes"
         assert "Rome" not in json.dumps(told)
+
+
+async def test_a_session_understands_a_follow_up_of_its_own_client(tmp_path: Path) -> None:
+    follow_up = "And when was she born?"
+    replies = {**SCRIPT, "rewrite_query": "When was Mira Holt born?"}
+    async with running(tmp_path, model=ScriptedModel(replies)) as service:
+        await service.ask(session="one")
+        assert not service.model.asked("rewrite_query"), "there was nothing before it"
+        await service.ask(question=follow_up, session="one")
+        (asked,) = service.model.asked("rewrite_query")
+        assert "born in Oslo" in asked.messages[-1].content
+        retriever = service.service.retrievers["films"]
+        assert isinstance(retriever, FakeRetriever)
+        assert retriever.queries[-1] == "When was Mira Holt born?"
+        other = await service.token_for("other")
+        for headers, fields in (({}, {"session": "two"}), (bearer(other), {"session": "one"}), ({}, {})):
+            await service.client.post("/v1/ask", json={**ASKED, "question": follow_up, **fields}, headers=headers)
+        assert len(service.model.asked("rewrite_query")) == 1, "another session, another client, none"
+        assert (await service.ask(session="../one")).status_code == 422

@@ -195,12 +195,15 @@ async def test_a_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 async def test_kills_lose_no_row_and_double_none(tmp_path: Path) -> None:
     chance = random.Random(8)
     received: list[str] = []
+    enough = [asyncio.Event() for _ in range(KILLS)]
 
     async def keep_asking(client: httpx.AsyncClient, url: str) -> None:
         with suppress(httpx.TransportError):
             while True:
                 response = await client.post(f"{url}/v1/ask", json=ASKED)
                 received.append(response.headers["x-query-id"])
+                for number in range(min(KILLS, len(received) // ANSWERS_BEFORE_A_KILL)):
+                    enough[number].set()
 
     async with service_process(tmp_path) as process:
         url, token = process.url, process.token
@@ -209,8 +212,7 @@ async def test_kills_lose_no_row_and_double_none(tmp_path: Path) -> None:
                 process.start()
             async with httpx.AsyncClient(headers=bearer(token), timeout=10) as client:
                 asking = [asyncio.create_task(keep_asking(client, url)) for _ in range(6)]
-                while len(received) < ANSWERS_BEFORE_A_KILL * (number + 1):
-                    await asyncio.sleep(0.01)
+                await asyncio.wait_for(enough[number].wait(), 60)
                 await asyncio.sleep(chance.random() * 0.1)
                 process.stop(signal.SIGKILL)
                 await asyncio.gather(*asking)

@@ -5,9 +5,11 @@ from dataclasses import asdict, replace
 
 from ..agent.engine import Engine, OnStep
 from ..agent.grounded import Checks, GroundedAnswer, checked
+from ..conversation.history import History
 from ..errors import InputError, RequestError
 from ..grounding.styles import chosen
 from ..ingestion.chunkers.characters import spans
+from ..llm.ledger import total
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage, passage_id
 from .deadline import require_verified, within
@@ -15,6 +17,7 @@ from .inquiry import Inquiry
 from .parts import CONTEXT, Service
 from .schemas import CONTEXT_RESTRICTED, AskOptions, AskRequest, AskResponse, CitationOut
 from .searching import WatchedRetriever
+from .sessions import standalone
 
 METHOD = "service"
 """How ledger rows name what the service asked for."""
@@ -25,7 +28,7 @@ async def ask(service: Service, asked: AskRequest, inquiry: Inquiry, on_step: On
 
     Raises `RequestError`, or a `MetaRagError` that `failures.refusal` translates.
     """
-    inquiry.question, inquiry.source_mode = asked.question, asked.source_mode
+    inquiry.question, inquiry.source_mode, inquiry.session = asked.question, asked.source_mode, asked.session
     restricted = asked.source_mode == CONTEXT_RESTRICTED
     inquiry.corpus = None if restricted else asked.corpus or next(iter(service.retrievers))
     service.calls.inquiries[inquiry.query_id] = inquiry
@@ -47,21 +50,35 @@ async def _answered(
     retriever = None if inquiry.corpus is None else _watched(service, inquiry.corpus, inquiry)
     evidence = None if retriever is not None else supplied(service, asked)
     checks = _checks(service.checks[inquiry.corpus or CONTEXT], asked.options)
+    loop_ends = deadline - service.budgets.finish
+    history = await _before(service, inquiry)
+    model = engine.model.session(inquiry.query_id, method=METHOD, deadline=loop_ends)
+    question = await standalone(asked.question, history, model)
     drafted = await engine.answer(
-        asked.question,
+        question,
+        asked=asked.question,
         evidence=evidence,
         retriever=retriever,
         grounded=True,
         question_id=inquiry.query_id,
         method=METHOD,
-        deadline=deadline - service.budgets.finish,
+        deadline=loop_ends,
         on_step=on_step,
     )
     require_verified(drafted)
     started = time.perf_counter()
     result = await checked(engine, drafted, checks)
     inquiry.took("checks", time.perf_counter() - started)
+    if asked.session is not None and inquiry.client is not None:
+        longer = history.with_exchange(question=asked.question, answer=result.text, standalone=question)
+        await service.sessions.remember(inquiry.client.id, asked.session, inquiry.corpus or CONTEXT, longer)
     return result
+
+
+async def _before(service: Service, inquiry: Inquiry) -> History:
+    if inquiry.session is None or inquiry.client is None:
+        return History()
+    return await service.sessions.before(inquiry.client.id, inquiry.session, inquiry.corpus or CONTEXT)
 
 
 def _watched(service: Service, corpus: str, inquiry: Inquiry) -> Retriever:
@@ -113,7 +130,7 @@ def _checks(checks: Checks, options: AskOptions) -> Checks:
 
 def as_response(inquiry: Inquiry, result: GroundedAnswer) -> AskResponse:
     """A checked answer as it goes to the client."""
-    sure, cost = result.confidence, result.totals.cost_usd
+    sure, cost = result.confidence, total(call.row for call in inquiry.calls).cost_usd
     return AskResponse(
         query_id=inquiry.query_id,
         answer_id=inquiry.answer_id,

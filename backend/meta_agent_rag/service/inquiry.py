@@ -54,6 +54,7 @@ class Inquiry:
     question: str = ""
     source_mode: str = ""
     corpus: str | None = None
+    session: str | None = None
     queries: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     degraded: dict[str, str] = field(default_factory=dict)

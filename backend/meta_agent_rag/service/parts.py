@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
+from ..conversation.memories import Limits
 from ..errors import RequestError
 from ..grounding.claims import claims
 from ..llm.client import LanguageModel
@@ -31,6 +32,7 @@ from .deadline import Budgets
 from .inquiry import Client, Inquiry, ModelCall
 from .keys import Keys, open_keys
 from .limits import Places, RateLimits, open_limits
+from .sessions import ClientSessions, open_client_sessions
 
 CONTEXT = "context"
 """How the checks of text that came along are named: no corpus is."""
@@ -70,6 +72,7 @@ class Service:
     limits: RateLimits
     places: Places
     audit: AuditLog
+    sessions: ClientSessions
     calls: CallLog
     unpriced: tuple[str, ...] = ()
     faults: dict[str, float] = field(default_factory=dict)
@@ -138,6 +141,8 @@ async def open_service(
             retrievers = {
                 name: await stack.enter_async_context(open_retriever(settings, name, encoder=encoder)) for name in names
             }
+        remembered = Limits.of(settings)
+        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, remembered))
         await _warmed(engine)
         yield Service(
             settings=settings,
@@ -149,6 +154,7 @@ async def open_service(
             limits=limits,
             places=Places(limit=settings.service_concurrency),
             audit=audit,
+            sessions=sessions,
             calls=calls,
             unpriced=_unpriced(model),
         )

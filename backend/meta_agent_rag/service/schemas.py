@@ -86,6 +86,9 @@ class AskRequest(_Wire):
         | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=_MOST_PASSAGES)]
         | None
     ) = Field(None, description="The text to answer from; with context-restricted alone.")
+    session: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$")] | None = Field(
+        None, description="A name under which a follow-up question is understood by what this key asked before."
+    )
     options: AskOptions = AskOptions()
 
     @model_validator(mode="after")

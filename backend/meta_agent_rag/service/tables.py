@@ -37,6 +37,7 @@ AUDIT = Table(
     Column("question", Text, nullable=False),
     Column("source_mode", String(32), nullable=False),
     Column("corpus", String(64)),
+    Column("session", String(64)),
     Column("queries", Document, nullable=False),
     Column("passages", Document, nullable=False),
     Column("degraded", Document, nullable=False),

@@ -32,6 +32,7 @@ def as_row(inquiry: Inquiry, status: int) -> dict[str, Any]:
         "question": inquiry.question,
         "source_mode": inquiry.source_mode,
         "corpus": inquiry.corpus,
+        "session": inquiry.session,
         "queries": inquiry.queries,
         "degraded": inquiry.degraded,
         "seconds": inquiry.seconds,

@@ -65,6 +65,7 @@ def _audit_columns() -> list[sa.Column[object]]:
         sa.Column("question", sa.Text, nullable=False),
         sa.Column("source_mode", sa.String(32), nullable=False),
         sa.Column("corpus", sa.String(64)),
+        sa.Column("session", sa.String(64)),
         sa.Column("queries", _document(), nullable=False),
         sa.Column("passages", _document(), nullable=False),
         sa.Column("degraded", _document(), nullable=False),
