@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, BIRTH_SENTENCE, EVIDENCE, FILM, QUESTION, FakeRetriever, draft, settings_in
 
+ROOT = Path(__file__).parents[1]
 GOOD = draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2].")
 SCRIPT: Mapping[str, Any] = {"write": GOOD, "reference": {"steps": ["She was."], "short_answer": "Oslo"}}
 ASKED = {"question": QUESTION, "corpus": "films"}
@@ -48,6 +49,12 @@ class Running:
 
     async def ask(self, **fields: Any) -> httpx.Response:
         return await self.client.post("/v1/ask", json={**ASKED, **fields})
+
+    async def drained(self) -> None:
+        """Wait until the database has every row."""
+        async with asyncio.timeout(30):
+            while self.service.audit.pending:  # noqa: ASYNC110  # rows leave without telling
+                await asyncio.sleep(0.02)
 
     async def token_for(self, name: str, *scopes: str, **options: Any) -> str:
         return (await self.service.keys.create(name, scopes or ("ask",), **options))[0]
@@ -106,48 +113,82 @@ def events_of(text: str) -> list[tuple[str, dict[str, Any]]]:
     return [(block["event"], json.loads(block["data"])) for block in blocks if "event" in block]
 
 
+@dataclass(frozen=True)
+class Nursery:
+    """Starts services in processes of their own; see `tests.service_process`."""
+
+    process: "subprocess.Popen[str]"
+
+    @classmethod
+    def start(cls) -> "Nursery":
+        """Begin to import what services need."""
+        words = [sys.executable, "-m", "tests.service_process"]
+        return cls(subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+
+    def asked(self, **request: Any) -> int:
+        """Ask it for something."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def close(self) -> None:
+        """End it."""
+        self.process.communicate(timeout=60)
+
+
 @dataclass(kw_only=True)
 class ServiceProcess:
-    """A service in another process, which a test starts and ends as it likes; `words` are its command."""
+    """A service in another process, which a test starts and ends as it likes; `log` holds what it said."""
 
-    words: list[str]
+    nursery: Nursery
     folder: Path
-    url: str
+    port: int
     token: str
-    child: "subprocess.Popen[bytes]" = field(init=False)
+    pid: int = 0
+    code: int | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "service.log"
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
         env = {"SERVICE_RATE_A_MINUTE": "100000", **fixed, **os.environ}
-        self.child = subprocess.Popen(self.words, env=env, cwd=self.folder, stderr=subprocess.PIPE)
-        for _ in range(1200):
+        self.pid = self.nursery.asked(port=self.port, folder=str(self.folder), log=str(self.log), env=env)
+        self.code = None
+        for _ in range(2400):
             with suppress(httpx.TransportError):
                 if httpx.get(f"{self.url}/healthz").status_code == 200:
                     return
-            assert self.child.poll() is None, self.child.communicate()[1].decode()
             time.sleep(0.025)
-        raise AssertionError("the service does not start")
+        raise AssertionError(f"the service does not start: {self.log.read_text()}")
 
-    def stop(self, number: int) -> str:
-        """Send it a signal; what it said is returned once it has ended."""
-        self.child.send_signal(number)
-        return self.child.communicate(timeout=15)[1].decode()
+    def stop(self, number: int) -> int:
+        """Send it a signal, and wait until it has ended; its exit code."""
+        os.kill(self.pid, number)
+        self.code = self.nursery.asked(wait=self.pid)
+        return self.code
 
 
 @asynccontextmanager
-async def service_process(folder: Path, *words: str) -> AsyncIterator[ServiceProcess]:
-    """A running service with a key in the environment's data folder; `words` are a command that takes a port."""
+async def service_process(nursery: Nursery, folder: Path) -> AsyncIterator[ServiceProcess]:
+    """A running service with a key, in the environment's data folder."""
     settings = Settings.load()
     async with open_database(settings) as database:
         token, _ = await open_keys(database, settings).create("process")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, *(words or ("-m", "tests.service_process")), str(port)]
-    process = ServiceProcess(words=command, folder=folder, url=f"http://127.0.0.1:{port}", token=token)
+    process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token)
     await asyncio.to_thread(process.start)
     try:
         yield process
     finally:
-        if process.child.poll() is None:
+        if process.code is None:
             process.stop(signal.SIGKILL)

@@ -15,18 +15,18 @@ from meta_agent_rag.cli.main import app
 from meta_agent_rag.testing import universal_reply
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import Serve
-from tests.service import ASKED, GOOD, bearer, code_of, service_process
+from tests.service import ASKED, GOOD, Nursery, bearer, code_of, service_process
 
 
 async def test_a_started_service_answers_cancels_and_drains(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve(always(ServerReply(text=json.dumps({**universal_reply("Oslo"), **GOOD}))))
     monkeypatch.setenv("LLM_BASE_URL", server.base_url)
     monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "3")
     good = server.behaviour
     async with (
-        service_process(tmp_path) as process,
+        service_process(nursery, tmp_path) as process,
         httpx.AsyncClient(base_url=process.url, headers=bearer(process.token), timeout=20) as client,
     ):
         told = await client.post("/v1/ask", json=ASKED)
@@ -41,10 +41,11 @@ async def test_a_started_service_answers_cancels_and_drains(
         under_way = asyncio.create_task(client.post("/v1/ask", json=ASKED))
         await asyncio.sleep(0.3)
         started = time.monotonic()
-        said = await asyncio.to_thread(process.stop, signal.SIGTERM)
+        code = await asyncio.to_thread(process.stop, signal.SIGTERM)
         assert time.monotonic() - started < 10
         assert (await under_way).status_code == 200, "what was under way is finished"
-    assert process.child.returncode == 0, said
+    said = process.log.read_text()
+    assert code == 0, said
     lines = [json.loads(line) for line in said.splitlines()]
     assert [line["status"] for line in lines if line.get("path") == "/v1/ask"] == [200, 504, 200]
     assert lines[-1]["message"] == "Stopped."

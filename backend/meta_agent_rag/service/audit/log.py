@@ -22,7 +22,7 @@ from .spool import Spool, open_spool
 
 _LOG = logging.getLogger(__name__)
 _BATCH = 200
-_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS = 0.2
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 5.0
 _LAST_DRAIN_SECONDS = 1.5
 _REFUSED = "refused.jsonl"
