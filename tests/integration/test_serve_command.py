@@ -59,9 +59,11 @@ def test_what_keeps_it_from_serving_is_one_sentence(tmp_path: Path) -> None:
     for words, said in (
         (["--host", "no.such.host.invalid"], "listen"),
         (["--port", "0", "--set", "DATABASE_URL=mysql://host/name"], "mysql"),
+        (["--port", "0", "--set", "DATABASE_URL=postgresql://me:hush@127.0.0.1:1/none"], "DATABASE_URL"),
         (["--port", "0", "--set", "SERVICE_DEADLINE_SECONDS=0"], "SERVICE_DEADLINE_SECONDS"),
     ):
         done = CliRunner().invoke(app, ["serve", *words])
         assert done.exit_code == 2, done.output
         assert said in done.output, done.output
         assert "Traceback" not in done.output
+        assert "hush" not in done.output

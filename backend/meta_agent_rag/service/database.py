@@ -1,7 +1,5 @@
 """The service's database: SQLite in the data folder, or PostgreSQL by DATABASE_URL; brought up to date when opened."""
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -15,7 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from ..errors import SettingsError, StorageError
 from ..settings import Settings
 
-_LOG = logging.getLogger(__name__)
 _FILE = "service.sqlite"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _CONNECT_SECONDS = 3
@@ -124,13 +121,3 @@ def _begin_sqlite(connection: Connection) -> None:
 def in_utc(moment: datetime) -> datetime:
     """A moment as the database gives it: SQLite keeps no time zone, and UTC is what was written."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-async def answers(engine: AsyncEngine, *, seconds: float = 1.0) -> bool:
-    """Does the database answer?"""
-    try:
-        async with asyncio.timeout(seconds), engine.connect() as connection:
-            await connection.execute(text("SELECT 1"))
-    except (SQLAlchemyError, OSError, TimeoutError):
-        return False
-    return True

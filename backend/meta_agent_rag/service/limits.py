@@ -93,7 +93,10 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
     try:
         redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True)
     except (ConfigurationError, ValueError) as error:
-        raise SettingsError(f"REDIS_URL cannot be used ({type(error).__name__}: {str(error)[:100]}).") from None
+        # its words may hold the URL, and with it a password
+        raise SettingsError(
+            f"REDIS_URL cannot be used ({type(error).__name__}); write it as redis://HOST:6379, and install `redis`."
+        ) from None
     yield RateLimits(limiter=MovingWindowRateLimiter(redis), item=item, shared=True)
 
 
