@@ -24,7 +24,9 @@ from meta_agent_rag.service.database import migrate, open_database
 from meta_agent_rag.service.tables import AUDIT, METADATA
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
+from meta_agent_rag.testing.server import ServerReply, always
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
+from tests.loopback import Serve
 from tests.service import ASKED, SCRIPT, Nursery, bearer, events_of, running, service_process
 
 KILLS = 5
@@ -96,18 +98,23 @@ async def test_a_timed_out_request_has_its_row_with_what_was_spent(tmp_path: Pat
     assert row["prompt_tokens"] > 0
 
 
-async def test_a_stream_whose_client_goes_away_has_its_row(nursery: Nursery, tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", ["/v1/ask", "/v1/ask/stream"])
+async def test_an_answer_that_nobody_waits_for_is_given_up(
+    address: str, serve: Serve, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_BASE_URL", serve(always(ServerReply(seconds=30))).base_url)
+    monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "60")
     async with service_process(nursery, tmp_path) as process:
-        url, token = process.url, process.token
-        async with httpx.AsyncClient(headers=bearer(token)) as client:
-            async with client.stream("POST", f"{url}/v1/ask/stream", json=ASKED) as response:
-                await anext(response.aiter_lines())
-            for _ in range(50):
-                await asyncio.sleep(0.1)
-                rows = await rows_in(tmp_path / "data")
-                if rows:
-                    break
+        async with httpx.AsyncClient(headers=bearer(process.token)) as client:
+            with pytest.raises(httpx.ReadTimeout):
+                await client.post(f"{process.url}{address}", json=ASKED, timeout=1.0)
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            if rows := await rows_in(tmp_path / "data"):
+                break
+        process.stop(signal.SIGTERM)
     assert [(row["error"], row["success"]) for row in rows] == [("client_went", False)]
+    assert [(call["stage"], call["error"]) for call in rows[0]["model_calls"]] == [("write", "cancelled")]
 
 
 async def test_rows_wait_while_the_database_is_away(tmp_path: Path) -> None:

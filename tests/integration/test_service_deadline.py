@@ -1,6 +1,7 @@
 """The deadline holds for the whole request; an index that is down is survived, both are not."""
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Found
+from meta_agent_rag.service.audit.reading import latest
 from meta_agent_rag.service.deadline import Budgets
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
@@ -167,3 +169,29 @@ async def test_a_stream_that_runs_out_of_time_ends_with_an_error_event(tmp_path:
 async def test_a_retriever_without_sides_is_watched_too(tmp_path: Path) -> None:
     async with running(tmp_path, retrievers={"films": FakeRetriever({})}) as service:
         assert (await service.ask()).json()["refused"] == "no_evidence"
+
+
+async def test_hanging_calls_delay_no_response_beyond_the_deadline(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    model = _Sometimes(SCRIPT, seconds=0.05, hangs=lambda: chance.random() < 0.3)
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=1.0", model=model) as service:
+
+        async def asked() -> tuple[int, float]:
+            started = time.monotonic()
+            response = await service.ask()
+            return response.status_code, time.monotonic() - started
+
+        outcomes = await asyncio.gather(*(asked() for _ in range(24)))
+        assert {status for status, _ in outcomes} == {200, 504}
+        assert max(seconds for _, seconds in outcomes) < 1.3
+        await service.drained()
+        assert len(await latest(service.service.audit.engine, 100)) == 24
+
+
+@dataclass
+class _Sometimes(ScriptedModel):
+    hangs: Callable[[], bool] = bool
+
+    async def complete(self, request: Any) -> Any:
+        await asyncio.sleep(30 if self.hangs() else 0)
+        return await super().complete(request)

@@ -46,15 +46,14 @@ async def within(work: Coroutine[Any, Any, Result], deadline: float) -> Result:
     """
     task = asyncio.create_task(work)
     try:
-        done, _ = await asyncio.wait({task}, timeout=max(0.0, deadline - time.monotonic()))
-        if done:
-            return task.result()
-        task.cancel()
-        await asyncio.wait({task}, timeout=_GRACE_SECONDS)
-        raise timed_out()
-    finally:
+        await asyncio.wait({task}, timeout=max(0.0, deadline - time.monotonic()))
         if not task.done():
+            raise timed_out()
+        return task.result()
+    finally:
+        if not task.done():  # late, or nobody waits for it any more; a moment, so that its calls are accounted for
             task.cancel()
+            await asyncio.wait({task}, timeout=_GRACE_SECONDS)
         task.add_done_callback(_retrieved)
 
 

@@ -33,6 +33,7 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "x-frame-options": "DENY",
 }
 _CLIENT_WENT = 499
+_WENT = "The client went away before the end."
 
 
 @dataclass(kw_only=True)
@@ -92,8 +93,34 @@ class Gate:
             visit.headers |= window.headers()
             require_admitted(window)
             deadline = inquiry.arrived + service.budgets.total
-            receive = await _whole_body(receive, service.settings.service_body_kb * 1024, deadline)
+            whole = await _whole_body(receive, service.settings.service_body_kb * 1024, deadline)
+            if visit.asks:
+                await self._unless_left(scope, (receive, whole), send, visit)
+                return
+            receive = whole
         await self.app(scope, receive, send)
+
+    async def _unless_left(
+        self, scope: Scope, sources: tuple[Receive, Receive], send: "_Responder", visit: Visit
+    ) -> None:
+        """Work as long as the client waits for it: an answer that nobody reads is not paid for.
+
+        `sources` are the connection itself, and the body that was read from it.
+        """
+        connection, whole = sources
+        work = asyncio.ensure_future(self.app(scope, whole, send))
+        left = asyncio.create_task(_left(connection))
+        try:
+            await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and (visit.streams or not visit.status):
+                work.cancel()
+                await asyncio.wait({work})
+                visit.inquiry.error, visit.inquiry.message = "client_went", _WENT
+            else:
+                await work
+        finally:
+            left.cancel()
+            work.cancel()
 
 
 @dataclass(kw_only=True)
@@ -158,6 +185,12 @@ def _header(scope: Scope, name: bytes) -> str:
     return found.decode("latin-1")
 
 
+async def _left(connection: Receive) -> None:
+    """Wait until the client has gone."""
+    while (await connection())["type"] != "http.disconnect":
+        pass
+
+
 async def _whole_body(receive: Receive, most: int, deadline: float) -> Receive:
     """Read the body in time and within its size, and give it out again. Raises `RequestError` (413, 504)."""
     parts: list[bytes] = []
@@ -167,7 +200,7 @@ async def _whole_body(receive: Receive, most: int, deadline: float) -> Receive:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise RequestError(_CLIENT_WENT, "client_went", "The client went away; send the request again.")
+                    raise RequestError(_CLIENT_WENT, "client_went", _WENT)
                 part = message.get("body", b"")
                 size, more = size + len(part), message.get("more_body", False)
                 if size > most:
