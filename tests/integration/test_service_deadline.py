@@ -174,18 +174,18 @@ async def test_a_retriever_without_sides_is_watched_too(tmp_path: Path) -> None:
 async def test_hanging_calls_delay_no_response_beyond_the_deadline(tmp_path: Path) -> None:
     chance = random.Random(3)
     model = _Sometimes(SCRIPT, seconds=0.05, hangs=lambda: chance.random() < 0.3)
-    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=1.0", model=model) as service:
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=3.0", model=model) as service:
 
         async def asked() -> tuple[int, float]:
             started = time.monotonic()
             response = await service.ask()
             return response.status_code, time.monotonic() - started
 
-        outcomes = await asyncio.gather(*(asked() for _ in range(24)))
+        outcomes = await asyncio.gather(*(asked() for _ in range(16)))
         assert {status for status, _ in outcomes} == {200, 504}
-        assert max(seconds for _, seconds in outcomes) < 1.3
+        assert max(seconds for _, seconds in outcomes) < 3.5
         await service.drained()
-        assert len(await latest(service.service.audit.engine, 100)) == 24
+        assert len(await latest(service.service.audit.engine, 100)) == 16
 
 
 @dataclass
