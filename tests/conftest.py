@@ -14,6 +14,7 @@ from tests.servers import elasticsearch_url
 if TYPE_CHECKING:
     from meta_agent_rag.testing.server import Behaviour, LoopbackServer
     from tests.loopback import Serve
+    from tests.service import Nursery
 
 __all__ = ["elasticsearch_url"]
 
@@ -64,3 +65,13 @@ def serve(servers: "tuple[LoopbackServer, ...]", monkeypatch: pytest.MonkeyPatch
         return server
 
     return start
+
+
+@pytest.fixture(scope="session")
+def nursery() -> "Iterator[Nursery]":
+    """What starts services in processes of their own, once for all tests: the imports take seconds."""
+    from tests.service import Nursery
+
+    started = Nursery.start()
+    yield started
+    started.close()

@@ -19,7 +19,9 @@ MetaRagError
 |   |-- UnpricedModelError   a cost limit is set and the model has no known price (stops a run)
 |   `-- DeadlineError        there is no time left for it
 |-- StorageError           a file cannot be written: disk full, no permission (stops a run)
-`-- CorpusError            a corpus is missing, busy, foreign, or built otherwise
+|-- CorpusError            a corpus is missing, busy, foreign, or built otherwise
+|   `-- SearchDownError      neither index of a corpus answers
+`-- RequestError           the service refuses a request, with a status and a code
 """
 
 
@@ -133,3 +135,17 @@ class StorageError(MetaRagError):
 
 class CorpusError(MetaRagError):
     """A corpus is missing, in use elsewhere, foreign, or built with other settings."""
+
+
+class SearchDownError(CorpusError):
+    """Neither index of a corpus answers a search."""
+
+
+class RequestError(MetaRagError):
+    """The service refuses a request; the message is shown to the client as it is."""
+
+    def __init__(self, status: int, code: str, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after

@@ -231,6 +231,32 @@ class Settings(BaseSettings):
     ingest_seconds: PositiveFloat = Field(120.0, description="Longest time for reading one file, in seconds.")
     ingest_memory_mb: PositiveInt = Field(1024, description="Memory for reading one file, in MB.")
 
+    # -- the service
+    service_deadline_seconds: PositiveFloat | None = Field(
+        None, description="Time for one request of `marag serve`, in seconds; default: 5, with the embedded model 120."
+    )
+    service_concurrency: PositiveInt = Field(
+        32, description="Questions answered at once; a further one is refused at once with 503."
+    )
+    service_rate_a_minute: PositiveInt = Field(
+        100, description="Questions that one key may ask in any minute; reads are counted apart, by the same limit."
+    )
+    service_context_characters: PositiveInt = Field(
+        50_000, description="Longest text that a request may bring along to be answered from, in characters."
+    )
+    service_body_kb: PositiveInt = Field(512, description="Largest body of a JSON request, in KB.")
+    service_key_pepper: Key | None = Field(
+        None, description="Secret that goes into the digests of keys; default: one made once in the data folder."
+    )
+    service_log_questions: bool = Field(False, description="Write questions into the service's log as well.")
+    database_url: Key | None = Field(
+        None,
+        description="Keys and audit, as postgresql://NAME:PASSWORD@HOST/DATABASE; default: SQLite in the data folder.",
+    )
+    redis_url: Key | None = Field(
+        None, description="Redis for rate limits over several workers, as redis://HOST:6379; default: in memory."
+    )
+
     # -- places
     marag_data_dir: Path = Field(
         default_factory=lambda: user_data_path("marag", appauthor=False),

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from langgraph.runtime import Runtime
 
-from ..errors import BudgetError
+from ..errors import BudgetError, DeadlineError
 from ..llm.ledger import total
 from .context import Context
 from .convergence import converged, oscillates
@@ -40,7 +40,7 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
         stop_reason = _stop_reason(state, context, round_)
         if stop_reason is None:
             round_ = await _evaluated(state, context, round_)
-            stop_reason = "critic_satisfied" if _found_nothing(round_) else None
+            stop_reason = "critic_satisfied" if _found_nothing(round_) else _out_of_time(context, index)
     except BudgetError as error:
         stop_reason = error.stop_reason
     spent = total(row for row in context.model.rows if row.round == index)
@@ -101,6 +101,14 @@ def _stop_reason(state: State, context: Context, round_: Round) -> str | None:
     if round_.index >= settings.max_metacognitive_rounds:
         return "max_rounds"
     return None if _pays(round_, state.get("rounds", ())) else "no_gain"
+
+
+def _out_of_time(context: Context, index: int) -> str | None:
+    """Would another round, as long as this one's calls took, pass the deadline?"""
+    if context.deadline is None:
+        return None
+    seconds = sum(row.latency_s for row in context.model.rows if row.round == index and not row.cached)
+    return DeadlineError.stop_reason if time.monotonic() + seconds > context.deadline else None
 
 
 def _pays(round_: Round, earlier: Sequence[Round]) -> bool:

@@ -10,7 +10,7 @@ phrase excuses nothing.
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -45,13 +45,19 @@ def leaks(answer: str, verified_quotes: Sequence[str], phrases: Sequence[str]) -
     >>> leaks("He left, in the novel, by sea.", ["left, in the novel, by sea"], ["in the novel"])
     ()
     """
-    listed = {plain: phrase for phrase in reversed(phrases) if (plain := _plain(phrase))}
+    listed = _by_plain(tuple(phrases))
     if not listed:
         return ()
     pattern = _pattern(tuple(listed))
     excused = {excuse for quote in verified_quotes for hit in _hits(quote, pattern) for excuse in _excuses(hit)}
     found = (hit.phrase for hit in _hits(answer, pattern) if not _is_excused(hit, excused))
     return tuple(listed[plain] for plain in dict.fromkeys(found))
+
+
+@lru_cache(maxsize=64)
+def _by_plain(phrases: tuple[str, ...]) -> Mapping[str, str]:
+    """The phrases by how they are looked for; one list serves many answers."""
+    return {plain: phrase for phrase in reversed(phrases) if (plain := _plain(phrase))}
 
 
 @cache

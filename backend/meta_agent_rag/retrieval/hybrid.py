@@ -1,10 +1,11 @@
 """Hybrid retrieval: both indexes for every query, fused, linked across hops, screened, the best k."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from ..errors import MetaRagError, SearchDownError
 from .batching import AsyncEncoder
 from .corpus import Corpus
 from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
@@ -43,6 +44,9 @@ class HybridRetriever:
     `fusion` is reciprocal rank fusion with the constant `rrf_k`, or the weighted blend, under which a
     passage below `blend_floor` counts as irrelevant unless a link from a better one leads to it. With
     `links` the fused candidates are widened and ordered across hops; a reranker has the last word.
+
+    With `on_fault` a search survives the failure of one index, or its taking longer than `side_seconds`: it is
+    answered from the other, and `on_fault` is told which (`dense`, `lexical`) failed and how.
     """
 
     corpus: Corpus
@@ -53,6 +57,8 @@ class HybridRetriever:
     blend_floor: float = 0.0
     links: bool = True
     reranker: Reranker | None = None
+    side_seconds: float | None = None
+    on_fault: Callable[[str, Exception], None] | None = None
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`. Blank and repeated queries count for nothing.
@@ -74,13 +80,36 @@ class HybridRetriever:
 
     async def candidates(self, query: str, vector: FloatVector) -> list[Found]:
         """All candidates for one query, best first, before anything is excluded or screened out."""
-        sides = await asyncio.gather(
-            self.corpus.dense.search(vector, self.pool), self.corpus.lexical.search(query, self.pool)
+        sides = await self._sides(
+            {
+                "dense": self.corpus.dense.search(vector, self.pool),
+                "lexical": self.corpus.lexical.search(query, self.pool),
+            }
         )
         ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)
         if self.links:
             ranked = linked(query, vector, ranked, self.corpus)
         return ranked if self.reranker is None else await self._reranked(self.reranker, query, ranked)
+
+    async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:
+        """What each index found. Raises what an index raised, or `SearchDownError` where `on_fault` survives one."""
+        if self.on_fault is None:
+            return await asyncio.gather(*searches.values())
+        outcomes = await asyncio.gather(*(self._in_time(search) for search in searches.values()))
+        for side, outcome in zip(searches, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                self.on_fault(side, outcome)
+        found = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+        if not found:
+            raise SearchDownError(f"Neither index of {self.corpus.manifest.name!r} answers; look at their servers.")
+        return found
+
+    async def _in_time(self, search: Awaitable[list[Found]]) -> list[Found] | Exception:
+        try:
+            async with asyncio.timeout(self.side_seconds):
+                return await search
+        except (MetaRagError, TimeoutError) as fault:
+            return fault
 
     async def _reranked(self, reranker: Reranker, query: str, ranked: Sequence[Found]) -> list[Found]:
         """The first `pool` candidates in the reranker's order, and the others behind them."""

@@ -1,0 +1,59 @@
+"""The application: routes behind the gate, over a service that is opened once."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from ..errors import MetaRagError
+from .gate import Gate, as_response
+from .parts import Service
+from .routes import router
+
+_LOG = logging.getLogger(__name__)
+Opening = Callable[[], AbstractAsyncContextManager[Service]]
+
+
+def create_app(opening: Opening) -> FastAPI:
+    """The application; `opening` gives the service that it holds open while it runs.
+
+    >>> app = create_app(lambda: open_service(settings, ["sample"]))  # doctest: +SKIP
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with opening() as service:
+            app.state.service = service
+            _LOG.info(
+                "Serving %s; a request has %g s.",
+                ", ".join(map(repr, service.retrievers)) or "no corpus",
+                service.budgets.total,
+            )
+            yield
+
+    app = FastAPI(
+        title="Meta-Agent-RAG",
+        summary="Answers from documents that are checked before they are shown.",
+        version=_version(),
+        lifespan=lifespan,
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+    )
+    app.include_router(router)
+    app.add_middleware(Gate)
+    for kind in (MetaRagError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _refused)
+    return app
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    return as_response(request.state.visit, error)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("meta-agent-rag")

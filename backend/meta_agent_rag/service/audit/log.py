@@ -1,0 +1,165 @@
+"""The audit log: rows go into the spool at once, and from there into the database, each exactly once."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Insert, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from ...errors import StorageError
+from ...journal import Journal, read_journal
+from ..database import is_postgresql
+from ..tables import AUDIT
+from .rows import Row, from_journal
+from .spool import Spool, open_spool
+
+_LOG = logging.getLogger(__name__)
+_BATCH = 200
+_PAUSE_SECONDS = 0.2
+_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 5.0
+_LAST_DRAIN_SECONDS = 1.5
+_REFUSED = "refused.jsonl"
+
+
+@dataclass(kw_only=True)
+class AuditLog:
+    """`pending` are rows of this process that the database has not taken yet; `fault` is why, where it refuses."""
+
+    engine: AsyncEngine
+    spool: Spool
+    pending: dict[str, Row] = field(default_factory=dict)
+    fault: str | None = None
+    _new: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+
+    def file(self, row: Row) -> None:
+        """Keep a row. Takes a fraction of a millisecond, and no kill loses it afterwards; raises `StorageError`."""
+        self.spool.append(row)
+        self.pending[row["query_id"]] = row
+        self._new.set()
+
+    async def read(self, query_id: str, client_id: str) -> Row | None:
+        """The row of a response to this client, `None` where there is none."""
+        row = self.pending.get(query_id)
+        if row is None:
+            async with self.engine.connect() as connection:
+                found = (await connection.execute(select(AUDIT).where(AUDIT.c.query_id == query_id))).first()
+            row = None if found is None else dict(found._mapping)
+        return row if row is not None and row["client_id"] == client_id else None
+
+    async def spent(self, client_id: str, since: datetime) -> float:
+        """What a client's questions have cost since a moment, in USD; raises `SQLAlchemyError`, `OSError`."""
+        waiting = dict(self.pending)  # taken before the sum: a row must not slip away between the two
+        cost = func.coalesce(func.sum(AUDIT.c.cost_usd), 0.0)
+        query = select(cost).where(
+            AUDIT.c.client_id == client_id, AUDIT.c.at >= since, AUDIT.c.query_id.not_in(list(waiting))
+        )
+        async with self.engine.connect() as connection:
+            kept = float((await connection.execute(query)).scalar_one())
+        own = [row for row in waiting.values() if row["client_id"] == client_id]
+        return kept + sum(row["cost_usd"] or 0.0 for row in own if datetime.fromisoformat(row["at"]) >= since)
+
+    async def admitted(self, since: datetime) -> dict[str, int]:
+        """How many requests of each client were admitted since a moment."""
+        query = (
+            select(AUDIT.c.client_id, func.count())
+            .where(AUDIT.c.at >= since, AUDIT.c.status != 429)
+            .group_by(AUDIT.c.client_id)
+        )
+        async with self.engine.connect() as connection:
+            return {str(row[0]): int(row[1]) for row in await connection.execute(query)}
+
+    async def drain(self) -> None:
+        """Take everything that waits to the database; raises `SQLAlchemyError` or `OSError` where it is away."""
+        for file in self.spool.waiting():
+            try:
+                records = await asyncio.to_thread(read_journal, file)
+            except FileNotFoundError:
+                continue  # another process was faster
+            if records.damaged:
+                _LOG.warning("%d damaged lines in %r were passed over.", records.damaged, str(file))
+            for start in range(0, len(records.rows), _BATCH):
+                await self._insert(records.rows[start : start + _BATCH])
+            file.unlink(missing_ok=True)
+            for row in records.rows:
+                self.pending.pop(str(row.get("query_id")), None)
+
+    async def _insert(self, rows: Sequence[Row]) -> None:
+        """Insert rows; what the database refuses for itself is set aside, so that it does not hold up the others."""
+        try:
+            await self._inserted(rows)
+        except (DBAPIError, KeyError, ValueError) as error:
+            if isinstance(error, DBAPIError) and not _is_about_data(error):
+                raise
+            if len(rows) > 1:
+                for row in rows:
+                    await self._insert([row])
+                return
+            _LOG.error("The database refuses an audit row (%s); it is in %r.", type(error).__name__, _REFUSED)
+            self._set_aside(rows[0])
+
+    async def _inserted(self, rows: Sequence[Row]) -> None:
+        insert = postgresql.insert if is_postgresql(self.engine) else sqlite.insert
+        statement: Insert = insert(AUDIT).on_conflict_do_nothing(index_elements=[AUDIT.c.query_id, AUDIT.c.at])
+        async with self.engine.begin() as connection:
+            await connection.execute(statement, [from_journal(row) for row in rows])
+
+    def _set_aside(self, row: Row) -> None:
+        journal = Journal(self.spool.folder / _REFUSED, durable=True)
+        journal.append(row)
+        journal.close()
+
+    async def keep_draining(self) -> None:
+        """Drain whenever there is something, until cancelled; where the database is away, try again and again."""
+        wait = _FIRST_WAIT_SECONDS
+        while True:
+            await self._new.wait()
+            self._new.clear()
+            try:
+                await self.drain()
+            except (SQLAlchemyError, OSError, StorageError) as error:
+                if self.fault is None:
+                    _LOG.warning("The audit database is away (%s); records wait here.", type(error).__name__)
+                self.fault = type(error).__name__
+                self._new.set()
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
+            else:
+                if self.fault is not None:
+                    _LOG.info("The audit database is back; it has all records.")
+                self.fault, wait = None, _FIRST_WAIT_SECONDS
+                await asyncio.sleep(_PAUSE_SECONDS)  # so that a busy service writes batches
+
+
+def _is_about_data(error: DBAPIError) -> bool:
+    """Is it this row that the database does not take, rather than the database that is away?"""
+    return type(error).__name__ in {"DataError", "IntegrityError", "StatementError"}
+
+
+@asynccontextmanager
+async def open_audit(engine: AsyncEngine, folder: Path) -> AsyncIterator[AuditLog]:
+    """The audit log, draining while it is open; what earlier processes left is drained too."""
+    spool = await asyncio.to_thread(open_spool, folder)
+    log = AuditLog(engine=engine, spool=spool)
+    try:
+        await log.drain()
+    except (SQLAlchemyError, OSError):
+        log._new.set()
+    draining = asyncio.create_task(log.keep_draining())
+    try:
+        yield log
+    finally:
+        draining.cancel()
+        await asyncio.wait({draining})
+        try:
+            async with asyncio.timeout(_LAST_DRAIN_SECONDS):
+                await log.drain()
+        except (SQLAlchemyError, OSError, TimeoutError):
+            _LOG.warning("%d audit records wait in %r for the next start.", len(log.pending), str(folder))
+        spool.close()

@@ -1,0 +1,62 @@
+"""Reads the audit log as it is in the database: the latest rows, or all of them into a file."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from ...errors import InputError
+from ..database import in_utc
+from ..tables import AUDIT
+from .rows import Row
+
+
+async def latest(engine: AsyncEngine, count: int) -> list[dict[str, Any]]:
+    """The latest rows, the newest last."""
+    newest = select(AUDIT).order_by(AUDIT.c.at.desc(), AUDIT.c.query_id.desc()).limit(count)
+    async with engine.connect() as connection:
+        rows = (await connection.execute(newest)).all()
+    return [as_json(dict(row._mapping)) for row in reversed(rows)]
+
+
+async def export(engine: AsyncEngine, path: Path, *, since: datetime | None, client_id: str | None) -> int:
+    """Write rows into a new JSONL file, the oldest first, and say how many. Raises `InputError` where it exists."""
+    count = 0
+    try:
+        file = path.open("x", encoding="utf-8")
+    except FileExistsError:
+        raise InputError(f"{str(path)!r} is there already; name a file that is not.") from None
+    with file:
+        async for row in _rows(engine, since, client_id):
+            file.write(json.dumps(as_json(row), ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+async def _rows(engine: AsyncEngine, since: datetime | None, client_id: str | None) -> AsyncIterator[Row]:
+    query = select(AUDIT).order_by(AUDIT.c.at, AUDIT.c.query_id)
+    if since is not None:
+        query = query.where(AUDIT.c.at >= since)
+    if client_id is not None:
+        query = query.where(AUDIT.c.client_id == client_id)
+    async with engine.connect() as connection, connection.stream(query) as rows:
+        async for row in rows:
+            yield dict(row._mapping)
+
+
+def as_json(row: Row) -> dict[str, Any]:
+    """A row with its moment as text, in UTC."""
+    at = row["at"]
+    return {**row, "at": at if isinstance(at, str) else in_utc(at).isoformat()}
+
+
+def moment(text: str) -> datetime:
+    """A moment that somebody wrote, in UTC where no zone is named. Raises `InputError`."""
+    try:
+        return in_utc(datetime.fromisoformat(text)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InputError(f"{text!r} is no moment; write it as 2026-01-31 or 2026-01-31T12:00Z.") from None

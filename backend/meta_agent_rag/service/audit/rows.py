@@ -1,0 +1,127 @@
+"""One response as one row: everything that led to it, denormalised."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from ...llm.exchange import Reply
+from ...llm.ledger import total
+from ...retrieval.passage import Found
+from ..inquiry import Inquiry, ModelCall
+
+Row = Mapping[str, Any]
+_WIDTHS = {"error": 64, "endpoint": 64, "corpus": 64, "stop_reason": 64, "refused": 64}
+
+
+def as_row(inquiry: Inquiry, status: int) -> dict[str, Any]:
+    """The row of a response that is about to leave with `status`; JSON alone, without what a database refuses."""
+    client, totals = inquiry.client, total(call.row for call in inquiry.calls)
+    row = {
+        "query_id": inquiry.query_id,
+        "at": inquiry.at.isoformat(),
+        "answer_id": inquiry.answer_id,
+        "request_id": inquiry.request_id,
+        "client_id": "" if client is None else client.id,
+        "client_name": "" if client is None else client.name,
+        "endpoint": inquiry.endpoint,
+        "status": status,
+        "success": status == 200 and inquiry.error is None,
+        "error": inquiry.error,
+        "message": inquiry.message,
+        "question": inquiry.question,
+        "source_mode": inquiry.source_mode,
+        "corpus": inquiry.corpus,
+        "session": inquiry.session,
+        "queries": inquiry.queries,
+        "degraded": inquiry.degraded,
+        "seconds": inquiry.seconds,
+        "model_calls": [_call(call) for call in inquiry.calls],
+        "prompt_tokens": totals.prompt_tokens,
+        "cache_hit_tokens": totals.cache_hit_tokens,
+        "completion_tokens": totals.completion_tokens,
+        "cost_usd": None if totals.cost_usd is None else float(totals.cost_usd),
+        **_answer(inquiry),
+    }
+    return {name: _cut(name, value) for name, value in _storable(row).items()}
+
+
+def from_journal(row: Row) -> dict[str, Any]:
+    """A row as a table takes it: its moment is a time again, in UTC."""
+    return {**row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
+
+
+def _answer(inquiry: Inquiry) -> dict[str, Any]:
+    """What was answered; all columns, empty where nothing was."""
+    result = inquiry.result
+    if result is None:
+        return {
+            "passages": [],
+            "answer": None,
+            "short_answer": None,
+            "refused": None,
+            "stop_reason": None,
+            "rounds": 0,
+            "confidence": None,
+            "level": None,
+            "citations": [],
+        }
+    sure = result.confidence
+    return {
+        "passages": [_passage(found) for found in result.answer.evidence],
+        "answer": result.text,
+        "short_answer": result.short_answer,
+        "refused": result.refused,
+        "stop_reason": result.answer.stop_reason,
+        "rounds": len(result.answer.rounds),
+        "confidence": None if sure is None else sure.score,
+        "level": None if sure is None else sure.level,
+        "citations": [asdict(citation) for citation in result.citations],
+    }
+
+
+def _passage(found: Found) -> dict[str, Any]:
+    passage = found.passage
+    return {
+        "id": passage.id,
+        "doc_id": passage.doc_id,
+        "title": passage.title,
+        "score": found.score,
+        "dense": found.dense,
+        "lexical": found.lexical,
+        "via": found.via,
+    }
+
+
+def _call(call: ModelCall) -> dict[str, Any]:
+    row, outcome = call.row, call.outcome
+    return {
+        "stage": row.stage,
+        "model": row.model,
+        "round": row.round,
+        "cached": row.cached,
+        "seconds": row.latency_s,
+        "prompt_tokens": row.prompt_tokens,
+        "completion_tokens": row.completion_tokens,
+        "cost_usd": None if row.cost_usd is None else float(row.cost_usd),
+        "error": row.error,
+        "messages": [asdict(message) for message in call.request.messages],
+        "reply": outcome.text if isinstance(outcome, Reply) else None,
+    }
+
+
+def _storable(value: Any) -> Any:
+    """Text without null bytes and half surrogate pairs, however deep; numbers that are numbers."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, Mapping):
+        return {str(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(item) for item in value]
+    return value if value is None or isinstance(value, bool | int) else str(value)
+
+
+def _cut(name: str, value: Any) -> Any:
+    return value[: _WIDTHS[name]] if name in _WIDTHS and isinstance(value, str) else value

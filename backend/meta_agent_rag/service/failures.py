@@ -1,0 +1,80 @@
+"""Every failure as a status, a code and one clear sentence; what is not the client's to know stays in the log."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from ..errors import (
+    BudgetError,
+    CorpusError,
+    DeadlineError,
+    InputError,
+    MetaRagError,
+    ModelError,
+    RequestError,
+    SearchDownError,
+    SettingsError,
+)
+
+TIMED_OUT = "Query processing timed out. Try a simpler question."
+_MOST_WORDS = 300
+_STATUS: Mapping[int, tuple[str, str]] = {
+    400: ("invalid_request", "The body cannot be read; send JSON in UTF-8."),
+    404: ("not_found", "There is nothing under this address; GET /openapi.json lists what there is."),
+    405: ("method_not_allowed", "This address does not take this method; GET /openapi.json lists what it takes."),
+    413: ("too_large", "The body is too large; send less."),
+}
+_KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
+    (DeadlineError, 504, "timeout", TIMED_OUT),
+    (TimeoutError, 504, "timeout", TIMED_OUT),
+    (SearchDownError, 503, "search_unavailable", "The documents cannot be searched at the moment; try again later."),
+    (CorpusError, 503, "search_unavailable", "The documents cannot be searched at the moment; try again later."),
+    (SettingsError, 503, "unavailable", "The service is not set up rightly; tell its operator the request id."),
+    (BudgetError, 503, "budget", "The service may not spend any more at the moment; tell its operator."),
+    (ModelError, 503, "model_unavailable", "The language model does not answer at the moment; try again later."),
+    (MetaRagError, 503, "unavailable", "The service cannot answer at the moment; try again later."),
+)
+
+
+def timed_out() -> RequestError:
+    """The refusal of a request whose time is up."""
+    return RequestError(504, "timeout", TIMED_OUT)
+
+
+def refusal(error: BaseException) -> RequestError:
+    """Any failure as what the client is told."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, RequestValidationError):
+        return _invalid(error)
+    if isinstance(error, HTTPException):
+        code, words = _STATUS.get(error.status_code, ("refused", f"The request was refused ({error.status_code})."))
+        return RequestError(error.status_code, code, words)
+    if isinstance(error, InputError) and not isinstance(error, SettingsError):
+        return RequestError(422, "invalid_request", str(error)[:_MOST_WORDS])
+    for kind, status, code, words in _KINDS:
+        if isinstance(error, kind):
+            return RequestError(status, code, words)
+    return RequestError(500, "internal_error", "The service failed; tell its operator the request id.")
+
+
+def envelope(error: RequestError, request_id: str) -> dict[str, Any]:
+    """The body of a refusal."""
+    return {"error": {"code": error.code, "message": str(error), "request_id": request_id}}
+
+
+def _invalid(error: RequestValidationError) -> RequestError:
+    fault = error.errors()[0]
+    if fault["type"] == "json_invalid":
+        return RequestError(422, "invalid_request", "The body is not JSON; send one JSON object.")
+    place = ".".join(str(part)[:40] for part in fault["loc"] if part != "body")
+    words = str(fault["msg"]).removeprefix("Value error, ").rstrip(".")
+    named = f"The field {place!r} cannot be taken" if place else "The request cannot be taken"
+    return RequestError(422, "invalid_request", _sayable(f"{named}: {words}."))
+
+
+def _sayable(text: str) -> str:
+    """Text that may hold a client's half surrogate pairs, as a response can hold it."""
+    return text.encode("utf-8", "replace").decode()[:_MOST_WORDS]

@@ -1,0 +1,216 @@
+"""What every request passes: an id, headers, a place, a key, a rate, a body of a bearable size; and its record."""
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..errors import RequestError
+from .audit.rows import as_row
+from .failures import envelope, refusal, timed_out
+from .inquiry import Inquiry, new_id
+from .limits import require_admitted
+from .logs import REQUESTS, log_request
+from .parts import QUESTIONS, Service
+
+QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream"})
+"""Each response of these to a known client leaves an audit row."""
+_GUARDED = "/v1/"
+_READS = "read"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+SECURITY_HEADERS: Mapping[str, str] = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+_CLIENT_WENT = 499
+_WENT = "The client went away before the end."
+
+
+@dataclass(kw_only=True)
+class Visit:
+    """A request on its way through the gate; `status` is 0 until its response begins."""
+
+    service: Service
+    inquiry: Inquiry
+    asks: bool
+    headers: dict[str, str] = field(default_factory=dict)
+    status: int = 0
+    streams: bool = False
+
+    def file(self, status: int) -> None:
+        """Keep the audit row, once; before the response leaves, so that no answer is without one."""
+        inquiry = self.inquiry
+        if self.asks and inquiry.client is not None and not inquiry.filed:
+            inquiry.filed = True
+            self.service.audit.file(as_row(inquiry, status))
+
+
+class Gate:
+    """An ASGI middleware; it finds the service in the application's state."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, and log it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        service: Service = scope["app"].state.service
+        path, method = scope["path"], scope["method"]
+        asks = path in QUESTION_ROUTES and method == "POST"
+        inquiry = Inquiry(request_id=_request_id(scope), endpoint=path[:64])
+        visit = Visit(service=service, inquiry=inquiry, asks=asks)
+        scope.setdefault("state", {})["visit"] = visit
+        responder = _Responder(visit=visit, send=send)
+        try:
+            with service.places.one() if asks else nullcontext():
+                await self._served(scope, receive, responder, visit)
+        except Exception as error:  # noqa: BLE001  # the last one to look: it is logged, and the client is told
+            if not isinstance(error, RequestError):
+                REQUESTS.error("failed", exc_info=error, extra={"fields": {"request_id": inquiry.request_id}})
+            if not visit.status:
+                await refuse(scope, receive, responder, visit, error)
+        finally:
+            visit.file(visit.status or _CLIENT_WENT)
+            log_request(inquiry, method, path, visit.status, questions=service.settings.service_log_questions)
+
+    async def _served(self, scope: Scope, receive: Receive, send: "_Responder", visit: Visit) -> None:
+        if scope["path"].startswith(_GUARDED):
+            service, inquiry = visit.service, visit.inquiry
+            inquiry.client = await service.keys.client(_token(scope))
+            window = await service.limits.admit(inquiry.client.id, QUESTIONS if visit.asks else _READS)
+            visit.headers |= window.headers()
+            require_admitted(window)
+            deadline = inquiry.arrived + service.budgets.total
+            whole = await _whole_body(receive, service.settings.service_body_kb * 1024, deadline)
+            if visit.asks:
+                await self._unless_left(scope, (receive, whole), send, visit)
+                return
+            receive = whole
+        await self.app(scope, receive, send)
+
+    async def _unless_left(
+        self, scope: Scope, sources: tuple[Receive, Receive], send: "_Responder", visit: Visit
+    ) -> None:
+        """Work as long as the client waits for it: an answer that nobody reads is not paid for.
+
+        `sources` are the connection itself, and the body that was read from it.
+        """
+        connection, whole = sources
+        work = asyncio.ensure_future(self.app(scope, whole, send))
+        left = asyncio.create_task(_left(connection))
+        try:
+            await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and (visit.streams or not visit.status):
+                work.cancel()
+                await asyncio.wait({work})
+                visit.inquiry.error, visit.inquiry.message = "client_went", _WENT
+            else:
+                await work
+        finally:
+            left.cancel()
+            work.cancel()
+
+
+@dataclass(kw_only=True)
+class _Responder:
+    """Sends a response with the gate's headers, after its audit row was kept."""
+
+    visit: Visit
+    send: Send
+
+    async def __call__(self, message: Message) -> None:
+        visit = self.visit
+        if message["type"] == "http.response.start":
+            if not visit.streams:
+                visit.file(message["status"])
+            visit.status = message["status"]
+            own = {**SECURITY_HEADERS, **visit.headers, "x-request-id": visit.inquiry.request_id}
+            if visit.asks:
+                own["x-query-id"] = visit.inquiry.query_id
+            kept = [(name, value) for name, value in message.get("headers", []) if name.decode("latin-1") not in own]
+            message = {**message, "headers": [*kept, *((name.encode(), value.encode()) for name, value in own.items())]}
+        await self.send(message)
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send, visit: Visit, error: BaseException) -> None:
+    """Send what a failure amounts to."""
+    await as_response(visit, error)(scope, receive, send)
+
+
+def as_response(visit: Visit, error: BaseException) -> JSONResponse:
+    """A failure as a response; the inquiry is told its code."""
+    refused = noted(visit.inquiry, error)
+    headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
+    if refused.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return JSONResponse(envelope(refused, visit.inquiry.request_id), status_code=refused.status, headers=headers)
+
+
+def noted(inquiry: Inquiry, error: BaseException) -> RequestError:
+    """What the client is told of a failure; the record has the code, and what really happened."""
+    refused = refusal(error)
+    inquiry.error = refused.code
+    inquiry.message = f"{type(error).__name__}: {error}"[:1000]
+    return refused
+
+
+def _request_id(scope: Scope) -> str:
+    """The client's own id where it is harmless, else a new one."""
+    given = _header(scope, b"x-request-id")
+    return given if _REQUEST_ID.fullmatch(given) else new_id()
+
+
+def _token(scope: Scope) -> str:
+    """The bearer token; raises `RequestError` with 401 where there is none."""
+    kind, _, token = _header(scope, b"authorization").partition(" ")
+    if kind.lower() != "bearer" or not token.strip():
+        raise RequestError(401, "missing_key", "A key is needed; send it as `Authorization: Bearer KEY`.")
+    return token.strip()
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    found: bytes = next((value for key, value in scope["headers"] if key == name), b"")
+    return found.decode("latin-1")
+
+
+async def _left(connection: Receive) -> None:
+    """Wait until the client has gone."""
+    while (await connection())["type"] != "http.disconnect":
+        pass
+
+
+async def _whole_body(receive: Receive, most: int, deadline: float) -> Receive:
+    """Read the body in time and within its size, and give it out again. Raises `RequestError` (413, 504)."""
+    parts: list[bytes] = []
+    size, more = 0, True
+    try:
+        async with asyncio.timeout(deadline - time.monotonic()):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RequestError(_CLIENT_WENT, "client_went", _WENT)
+                part = message.get("body", b"")
+                size, more = size + len(part), message.get("more_body", False)
+                if size > most:
+                    raise RequestError(413, "too_large", f"The body is larger than {most // 1024} KB; send less.")
+                parts.append(part)
+    except TimeoutError:
+        raise timed_out() from None
+    body: list[dict[str, Any]] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
+
+    async def again() -> Message:
+        return body.pop() if body else await receive()
+
+    return again

@@ -1,0 +1,1 @@
+"""How the tables came to be, one file a step; run when the database is opened."""

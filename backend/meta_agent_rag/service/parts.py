@@ -1,0 +1,184 @@
+"""Everything that the service holds open: engine, corpora, keys, limits and audit log, put together once."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..agent.engine import Engine, open_engine
+from ..agent.grounded import Checks
+from ..conversation.memories import Limits
+from ..errors import RequestError
+from ..grounding.claims import claims
+from ..llm.client import LanguageModel
+from ..llm.exchange import Reply, Request, Transport
+from ..llm.ledger import LedgerRow
+from ..llm.opening import open_language_model
+from ..llm.pricing import priced_model
+from ..llm.providers import EMBEDDED
+from ..llm.tariffs import million_token_prices
+from ..retrieval.batching import AsyncEncoder
+from ..retrieval.hybrid import Retriever
+from ..retrieval.opening import open_encoder, open_retriever
+from ..settings import Settings, Tier
+from .audit.log import AuditLog, open_audit
+from .database import open_database
+from .deadline import Budgets
+from .inquiry import Client, Inquiry, ModelCall
+from .keys import Keys, open_keys
+from .limits import Places, RateLimits, open_limits
+from .sessions import ClientSessions, open_client_sessions
+
+CONTEXT = "context"
+"""How the checks of text that came along are named: no corpus is."""
+QUESTIONS = "ask"
+"""The window in which questions are counted; reads are counted in another one."""
+_MEMORY_OF_FAULTS_SECONDS = 60.0
+_TIERS: tuple[Tier, ...] = ("flash", "pro")
+
+
+@dataclass(kw_only=True)
+class CallLog:
+    """Hands every model call to the inquiry that it was made for; plays nothing back."""
+
+    inquiries: dict[str, Inquiry] = field(default_factory=dict)
+
+    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
+        """See `Tape`."""
+        return None
+
+    def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
+        """See `Tape`."""
+        inquiry = self.inquiries.get(row.question_id)
+        if inquiry is not None:
+            inquiry.calls.append(ModelCall(row=row, request=request, outcome=outcome))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """What serves requests. `faults` are the moments (`time.monotonic`) at which an index last failed."""
+
+    settings: Settings
+    engine: Engine
+    retrievers: Mapping[str, Retriever]
+    checks: Mapping[str, Checks]
+    budgets: Budgets
+    keys: Keys
+    limits: RateLimits
+    places: Places
+    audit: AuditLog
+    sessions: ClientSessions
+    calls: CallLog
+    unpriced: tuple[str, ...] = ()
+    faults: dict[str, float] = field(default_factory=dict)
+
+    def degraded(self) -> list[str]:
+        """What is not as it should be: indexes that failed in the last minute, and the audit database."""
+        now = time.monotonic()
+        sides = [side for side, at in self.faults.items() if now - at < _MEMORY_OF_FAULTS_SECONDS]
+        return sorted(sides) + (["audit"] if self.audit.fault is not None else [])
+
+    async def require_affordable(self, client: Client) -> None:
+        """Raises `RequestError` where a key's day has cost what it may, or that cannot be known.
+
+        What is under way is not counted yet: the last questions of a day may pass the cap by their own cost.
+        """
+        if client.daily_usd is None:
+            return
+        if self.unpriced:
+            raise RequestError(
+                503, "unpriced_model", "The model has no known price, so that the key's daily cap cannot be kept."
+            )
+        now = datetime.now(UTC)
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        try:
+            async with asyncio.timeout(self.budgets.retrieval):
+                spent = await self.audit.spent(client.id, midnight)
+        except (SQLAlchemyError, OSError, TimeoutError):
+            raise RequestError(503, "unavailable", "The key's daily cap cannot be checked; try again later.") from None
+        if spent >= client.daily_usd:
+            left = int((midnight + timedelta(days=1) - now).total_seconds()) + 1
+            raise RequestError(
+                429,
+                "daily_cost_cap",
+                f"The key has spent its {client.daily_usd:g} USD of this UTC day; ask again tomorrow.",
+                retry_after=left,
+            )
+
+
+@asynccontextmanager
+async def open_service(
+    settings: Settings,
+    corpora: Sequence[str],
+    *,
+    transport: Transport | None = None,
+    monitor_encoder: AsyncEncoder | None = None,
+    retrievers: Mapping[str, Retriever] | None = None,
+) -> AsyncIterator[Service]:
+    """The service as settings describe it, closed at the end; what is passed in is used instead.
+
+    Raises a `MetaRagError` that says what keeps it from serving.
+    """
+    names = tuple(dict.fromkeys(corpora if retrievers is None else retrievers))
+    checks = {name: Checks.of(settings, name) for name in (*names, CONTEXT)}
+    calls = CallLog()
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings))
+        audit = await stack.enter_async_context(open_audit(database, settings.marag_data_dir / "audit"))
+        limits = await stack.enter_async_context(open_limits(settings))
+        await _recall(audit, limits)
+        model = await stack.enter_async_context(open_language_model(settings, transport=transport))
+        engine = await stack.enter_async_context(
+            open_engine(settings, model=replace(model, tape=calls), monitor_encoder=monitor_encoder)
+        )
+        if retrievers is None:
+            encoder = await asyncio.to_thread(open_encoder, settings)
+            retrievers = {
+                name: await stack.enter_async_context(open_retriever(settings, name, encoder=encoder)) for name in names
+            }
+        remembered = Limits.of(settings)
+        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, remembered))
+        await _warmed(engine)
+        yield Service(
+            settings=settings,
+            engine=engine,
+            retrievers=retrievers,
+            checks=checks,
+            budgets=Budgets.of(settings),
+            keys=open_keys(database, settings),
+            limits=limits,
+            places=Places(limit=settings.service_concurrency),
+            audit=audit,
+            sessions=sessions,
+            calls=calls,
+            unpriced=_unpriced(model),
+        )
+
+
+async def _warmed(engine: Engine) -> None:
+    """Load what a first question would wait for: its time is as short as that of the others. Asks no model."""
+    await asyncio.to_thread(import_module, "openai")
+    await engine.monitor_encoder.queries(["Is everything there?"])
+    await engine.answer("Is everything there?", evidence=[], grounded=True, method="service")
+    claims("Everything is there. Nothing is missing.", [])
+
+
+async def _recall(audit: AuditLog, limits: RateLimits) -> None:
+    """Let the sliding minute go on where an earlier process ended."""
+    since = datetime.now(UTC) - timedelta(minutes=1)
+    for client_id, count in (await audit.admitted(since)).items():
+        await limits.recall(client_id, QUESTIONS, count)
+
+
+def _unpriced(model: LanguageModel) -> tuple[str, ...]:
+    """Models without a known price; the embedded one costs nothing and needs none."""
+    if model.choice.provider.name == EMBEDDED:
+        return ()
+    at = model.clock()
+    priced = [priced_model(model.settings, model.choice, tier, at=at) for tier in _TIERS]
+    return tuple(name for name, prices in dict.fromkeys(priced) if million_token_prices(name, prices, at) is None)

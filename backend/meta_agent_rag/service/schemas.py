@@ -1,0 +1,223 @@
+"""What goes over the wire: requests, answers, records and errors, with an example each."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+FULL_CORPUS = "full-corpus"
+CONTEXT_RESTRICTED = "context-restricted"
+SourceMode: TypeAlias = Literal["full-corpus", "context-restricted"]
+QUESTION_CHARACTERS = 1000
+_QUESTION_PATTERN = r"^\s*[^\s\u0000]([^\u0000]{0,998}[^\s\u0000])?\s*$"
+_MOST_PASSAGES = 200
+
+
+def _without_null(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("it holds a null byte; send text alone")
+    return text
+
+
+def _question(text: str) -> str:
+    trimmed = _without_null(text).strip()
+    if not trimmed:
+        raise ValueError("it is empty; write a question")
+    if len(trimmed) > QUESTION_CHARACTERS:
+        raise ValueError(f"it has {len(trimmed)} characters; ask in at most {QUESTION_CHARACTERS}")
+    return trimmed
+
+
+Text = Annotated[str, AfterValidator(_without_null)]
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ContextPassage(_Wire):
+    """A piece of the text that a question is to be answered from."""
+
+    title: Annotated[Text, Field(max_length=300)] = ""
+    text: Annotated[Text, Field(min_length=1)]
+
+
+class AskOptions(_Wire):
+    """What a client may choose for one question, within what the service allows."""
+
+    max_rounds: Annotated[int, Field(ge=0, le=50)] | None = Field(
+        None, description="Repairs at most; no more than MAX_METACOGNITIVE_ROUNDS."
+    )
+    citation_style: Annotated[str, Field(max_length=40)] | None = Field(
+        None, description="How citations are written: `page`, `source` or `title`."
+    )
+    unsupported_claims: Literal["mark", "drop"] | None = Field(
+        None, description="Claims that no cited passage bears out are marked, or left out."
+    )
+
+
+class AskRequest(_Wire):
+    """A question for a corpus, or for a text that comes along."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"question": "Where was the director of The Salt Road born?", "corpus": "sample"},
+                {
+                    "question": "Who directed The Salt Road?",
+                    "source_mode": CONTEXT_RESTRICTED,
+                    "context": "The Salt Road is a film that Mira Holt directed.",
+                },
+            ]
+        }
+    )
+
+    question: Annotated[str, AfterValidator(_question)] = Field(
+        description="1 to 1,000 characters after trimming.", json_schema_extra={"pattern": _QUESTION_PATTERN}
+    )
+    corpus: Annotated[Text, Field(min_length=1, max_length=64)] | None = Field(
+        None, description="The corpus to search; default: the first that is served. With full-corpus alone."
+    )
+    source_mode: SourceMode = Field(
+        "full-corpus", description="Answer from the corpus, or only from the text passed in `context`."
+    )
+    context: (
+        Annotated[Text, Field(min_length=1)]
+        | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=_MOST_PASSAGES)]
+        | None
+    ) = Field(None, description="The text to answer from; with context-restricted alone.")
+    session: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$")] | None = Field(
+        None, description="A name under which a follow-up question is understood by what this key asked before."
+    )
+    options: AskOptions = AskOptions()
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "AskRequest":
+        if self.source_mode == CONTEXT_RESTRICTED:
+            if self.context is None:
+                raise ValueError("source_mode context-restricted needs a context; pass the text to answer from")
+            if self.corpus is not None:
+                raise ValueError("source_mode context-restricted searches no corpus; leave corpus out")
+            if not any(text.strip() for text in self.context_texts()):
+                raise ValueError("the context is blank; pass the text to answer from")
+        elif self.context is not None:
+            raise ValueError("a context is read with source_mode context-restricted alone; set it, or leave it out")
+        return self
+
+    def context_texts(self) -> list[str]:
+        """The texts of the context, none where there is no context."""
+        if self.context is None:
+            return []
+        return [self.context] if isinstance(self.context, str) else [passage.text for passage in self.context]
+
+
+class CitationOut(BaseModel):
+    """Where a citation leads: a document, a place in it, and a snippet that stands there to the letter."""
+
+    doc_id: str
+    passage_id: str
+    title: str
+    section: str | None
+    page: int | None
+    last_page: int | None
+    span: tuple[int, int] | None
+    snippet: str
+
+
+class AskResponse(BaseModel):
+    """A checked answer, or a text that says what to try, with `refused` naming the reason."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "query_id": "0198c0de5c7e7d0f9a3c4b1e2f6a7b8c",
+                    "answer_id": "0198c0de5d017a55b2f0c3d4e5f60718",
+                    "answer": "She was born in Oslo [Mira Holt].",
+                    "short_answer": "Oslo",
+                    "refused": None,
+                    "citations": [],
+                    "confidence": 0.87,
+                    "level": "high",
+                    "rounds": 2,
+                    "stop_reason": "satisfied",
+                    "cost_usd": 0.00041,
+                    "source_mode": FULL_CORPUS,
+                    "corpus": "sample",
+                    "degraded": [],
+                }
+            ]
+        }
+    )
+
+    query_id: str = Field(description="Names the record of this answer: GET /v1/queries/{query_id}.")
+    answer_id: str
+    answer: str
+    short_answer: str
+    refused: str | None
+    citations: list[CitationOut]
+    confidence: float | None = Field(description="0..1; orders answers, and is no probability of being right.")
+    level: Literal["high", "medium", "low"] | None
+    rounds: int = Field(description="Drafts that were written; 1 means that nothing was repaired.")
+    stop_reason: str
+    cost_usd: float | None = Field(description="`null` where the model has no known price.")
+    source_mode: SourceMode
+    corpus: str | None
+    degraded: list[str] = Field(description="What failed on the way: `dense` or `lexical`, when one index is down.")
+
+
+class ErrorOut(BaseModel):
+    """Why a request was refused."""
+
+    code: str
+    message: str = Field(description="One sentence.")
+    request_id: str
+
+
+class ErrorEnvelope(BaseModel):
+    """The body of every refusal."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "error": {
+                        "code": "timeout",
+                        "message": "Query processing timed out. Try a simpler question.",
+                        "request_id": "5f0c2d7e9b1a4c38",
+                    }
+                }
+            ]
+        }
+    )
+
+    error: ErrorOut
+
+
+class Health(BaseModel):
+    """The process answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(BaseModel):
+    """Whether questions are answered, and what is not as it should be."""
+
+    status: Literal["ready", "degraded", "stopping"]
+    corpora: list[str]
+    degraded: list[str] = Field(description="`audit`: records wait on this machine; `dense`, `lexical`: an index.")
+    audit_waiting: int = Field(description="Records that the database has not taken yet.")
+
+
+class QueryRecord(BaseModel):
+    """The record of one response."""
+
+    query_id: str
+    answer_id: str
+    request_id: str
+    at: datetime
+    endpoint: str
+    status: int
+    success: bool
+    error: str | None
+    record: dict[str, Any] = Field(description="Everything else that was kept of it.")

@@ -1,0 +1,61 @@
+"""Follow-up questions: what a client asked before in a session, so that "and when did she die?" is understood."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..conversation.history import History
+from ..conversation.memories import Limits
+from ..conversation.memory import bounded
+from ..conversation.rewriter import rewritten
+from ..conversation.sessions import Sessions, Stored, open_sessions
+from ..errors import StorageError
+from ..llm.client import ModelSession
+
+_FOLDER = "service"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientSessions:
+    """Sessions on disk; a client sees its own alone. What is older than MEMORY_FOLD_AT exchanges is forgotten."""
+
+    sessions: Sessions
+    limits: Limits
+
+    async def before(self, client_id: str, session: str, corpus: str) -> History:
+        """What was asked before about the same corpus; nothing, where that was about another one."""
+        try:
+            stored = await self.sessions.load(_name(client_id, session))
+        except sqlite3.Error as error:
+            raise _away(error) from None
+        return stored.history if stored is not None and stored.corpus == corpus else History()
+
+    async def remember(self, client_id: str, session: str, corpus: str, history: History) -> None:
+        """Keep a history, within its limits."""
+        kept = bounded(history, self.limits).history
+        try:
+            await self.sessions.save(_name(client_id, session), Stored(corpus=corpus, history=kept))
+        except sqlite3.Error as error:
+            raise _away(error) from None
+
+
+async def standalone(question: str, history: History, model: ModelSession) -> str:
+    """The question as it can be searched for without what was asked before; without a call where there is nothing."""
+    return (await rewritten(question, history, model)).query
+
+
+@asynccontextmanager
+async def open_client_sessions(data_dir: Path, limits: Limits) -> AsyncIterator[ClientSessions]:
+    """The sessions below a data folder. Raises `StorageError` where they cannot be read."""
+    async with open_sessions(data_dir / _FOLDER) as sessions:
+        yield ClientSessions(sessions=sessions, limits=limits)
+
+
+def _name(client_id: str, session: str) -> str:
+    return f"{client_id}.{session}"
+
+
+def _away(error: sqlite3.Error) -> StorageError:
+    return StorageError(f"The service's sessions cannot be read or written ({error}); free space, then ask again.")

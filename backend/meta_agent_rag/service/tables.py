@@ -1,0 +1,63 @@
+"""The tables of the service: keys, and the audit log; the migrations make the same ones."""
+
+from sqlalchemy import JSON, Boolean, Column, DateTime, Double, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy.dialects.postgresql import JSONB
+
+METADATA = MetaData()
+Document = JSON().with_variant(JSONB(), "postgresql")
+
+KEYS = Table(
+    "service_keys",
+    METADATA,
+    Column("id", String(16), primary_key=True),
+    Column("name", String(100), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("scopes", Document, nullable=False),
+    Column("daily_usd", Double),
+    Column("created", DateTime(timezone=True), nullable=False),
+    Column("expires", DateTime(timezone=True)),
+    Column("revoked", DateTime(timezone=True)),
+)
+
+AUDIT = Table(
+    "audit",
+    METADATA,
+    # PostgreSQL wants what a table is partitioned by among its keys
+    Column("query_id", String(32), primary_key=True),
+    Column("at", DateTime(timezone=True), primary_key=True),
+    Column("answer_id", String(32), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("client_id", String(16), nullable=False),
+    Column("client_name", String(100), nullable=False),
+    Column("endpoint", String(64), nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("success", Boolean, nullable=False),
+    Column("error", String(64)),
+    Column("message", Text),
+    Column("question", Text, nullable=False),
+    Column("source_mode", String(32), nullable=False),
+    Column("corpus", String(64)),
+    Column("session", String(64)),
+    Column("queries", Document, nullable=False),
+    Column("passages", Document, nullable=False),
+    Column("degraded", Document, nullable=False),
+    Column("seconds", Document, nullable=False),
+    Column("model_calls", Document, nullable=False),
+    Column("answer", Text),
+    Column("short_answer", Text),
+    Column("refused", String(64)),
+    Column("stop_reason", String(64)),
+    Column("rounds", Integer, nullable=False),
+    Column("confidence", Double),
+    Column("level", String(16)),
+    Column("citations", Document, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("cache_hit_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+    Column("cost_usd", Double),
+    Index("audit_query_id", "query_id"),
+    Index("audit_answer_id", "answer_id"),
+    Index("audit_at", "at"),
+    Index("audit_client_at", "client_id", "at"),
+    postgresql_partition_by="RANGE (at)",
+)

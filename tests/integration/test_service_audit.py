@@ -1,0 +1,256 @@
+"""One row for each response: whatever the answer, while the database is away, and through kills."""
+
+import asyncio
+import json
+import random
+import signal
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import func, select, text
+from typer.testing import CliRunner
+
+from meta_agent_rag.cli.main import app
+from meta_agent_rag.errors import StorageError
+from meta_agent_rag.journal import read_journal
+from meta_agent_rag.service.audit.log import AuditLog, open_audit
+from meta_agent_rag.service.audit.reading import latest
+from meta_agent_rag.service.audit.spool import open_spool
+from meta_agent_rag.service.database import migrate, open_database
+from meta_agent_rag.service.tables import AUDIT, METADATA
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
+from meta_agent_rag.testing.server import ServerReply, always
+from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
+from tests.loopback import Serve
+from tests.service import ASKED, SCRIPT, Nursery, bearer, events_of, running, service_process
+
+KILLS = 5
+ANSWERS_BEFORE_A_KILL = 12
+
+
+async def rows_in(folder: Path) -> list[dict[str, Any]]:
+    async with open_database(settings_in(folder)) as database:
+        return await latest(database, 100_000)
+
+
+async def test_every_response_leaves_one_whole_row(tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        good = (await service.ask()).json()
+        await service.ask(question="")
+        await service.ask(corpus="none")
+        streamed = await service.client.post("/v1/ask/stream", json=ASKED)
+        answered = next(data for name, data in events_of(streamed.text) if name == "answer")
+        await service.client.post("/v1/ask", json=ASKED, headers=bearer("nobody"))
+        scopeless = await service.token_for("uploads", "ingest")
+        await service.client.post("/v1/ask", json=ASKED, headers=bearer(scopeless))
+        record = (await service.client.get(f"/v1/queries/{good['query_id']}")).json()
+    rows = await rows_in(tmp_path)
+    assert [(row["status"], row["error"]) for row in rows] == [
+        (200, None),
+        (422, "invalid_request"),
+        (404, "unknown_corpus"),
+        (200, None),
+        (403, "forbidden"),
+    ]
+    row = rows[0]
+    assert (row["query_id"], row["answer_id"], row["answer"]) == (good["query_id"], good["answer_id"], good["answer"])
+    assert rows[3]["query_id"] == answered["query_id"]
+    assert (row["question"], row["queries"], row["success"]) == (QUESTION, [QUESTION], True)
+    assert [passage["id"] for passage in row["passages"]] == ["film", "birth"]
+    assert [call["stage"] for call in row["model_calls"]] == ["write", "reference"]
+    assert BIRTH_SENTENCE in row["model_calls"][0]["messages"][-1]["content"]
+    assert json.loads(row["model_calls"][0]["reply"])["short_answer"] == "Oslo"
+    assert row["prompt_tokens"] > 0 < row["completion_tokens"]
+    assert row["cost_usd"] == pytest.approx(good["cost_usd"])
+    assert set(row["seconds"]) == {"retrieval", "write", "reference", "checks"}
+    assert row["citations"][0]["snippet"] == BIRTH_SENTENCE
+    assert record["record"]["citations"] == row["citations"]
+
+
+async def test_a_record_is_its_own_clients_alone(tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        id_ = (await service.ask()).json()["query_id"]
+        other = await service.token_for("other", "ask", "admin")
+        address = f"/v1/queries/{id_}"
+        for _ in range(2):  # while it waits, and once it is in the database
+            assert (await service.client.get(address)).json()["query_id"] == id_
+            assert (await service.client.get(address, headers=bearer(other))).status_code == 404
+            await service.drained()
+        for wrong in ("x", "..%2F..%2Fetc", "0" * 31, "'; DROP TABLE audit; --"):
+            assert (await service.client.get(f"/v1/queries/{wrong}")).status_code in {404, 422}
+
+
+async def test_a_timed_out_request_has_its_row_with_what_was_spent(tmp_path: Path) -> None:
+    model = ScriptedModel(SCRIPT, seconds=0.4)
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.6", model=model) as service:
+        assert (await service.ask()).status_code == 504
+    (row,) = await rows_in(tmp_path)
+    assert (row["status"], row["error"], row["success"], row["answer"]) == (504, "timeout", False, None)
+    assert [(call["stage"], call["error"]) for call in row["model_calls"]] == [
+        ("write", None),
+        ("reference", "timeout"),
+    ]
+    assert row["prompt_tokens"] > 0
+
+
+@pytest.mark.parametrize("address", ["/v1/ask", "/v1/ask/stream"])
+async def test_an_answer_that_nobody_waits_for_is_given_up(
+    address: str, serve: Serve, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_BASE_URL", serve(always(ServerReply(seconds=30))).base_url)
+    monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "60")
+    async with service_process(nursery, tmp_path) as process:
+        async with httpx.AsyncClient(headers=bearer(process.token)) as client:
+            with pytest.raises(httpx.ReadTimeout):
+                await client.post(f"{process.url}{address}", json=ASKED, timeout=1.0)
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            if rows := await rows_in(tmp_path / "data"):
+                break
+        process.stop(signal.SIGTERM)
+    assert [(row["error"], row["success"]) for row in rows] == [("client_went", False)]
+    assert [(call["stage"], call["error"]) for call in rows[0]["model_calls"]] == [("write", "cancelled")]
+
+
+async def test_rows_wait_while_the_database_is_away(tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        audit: AuditLog = service.service.audit
+        async with audit.engine.begin() as connection:
+            await connection.execute(text("ALTER TABLE audit RENAME TO elsewhere"))
+        ids = [(await service.ask()).json()["query_id"] for _ in range(3)]
+        await asyncio.sleep(0.4)
+        ready = (await service.client.get("/readyz")).json()
+        assert (ready["status"], ready["degraded"], ready["audit_waiting"]) == ("degraded", ["audit"], 3)
+        assert (await service.client.get(f"/v1/queries/{ids[0]}")).status_code == 200
+        async with audit.engine.begin() as connection:
+            await connection.execute(text("ALTER TABLE elsewhere RENAME TO audit"))
+        await service.drained()
+        await asyncio.sleep(0.1)
+        assert service.service.degraded() == []
+    assert [row["query_id"] for row in await rows_in(tmp_path)] == ids
+
+
+async def test_what_a_database_refuses_for_itself_holds_up_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        audit = service.service.audit
+        await service.ask()
+        (row,) = audit.pending.values()
+        audit.file({**row, "query_id": "f" * 32, "client_name": None})
+        audit.file({**row, "query_id": "e" * 32, "answer": "half a pair \ud800"})
+        audit.file(row)
+    assert len(await rows_in(tmp_path)) == 1
+    refused = read_journal(tmp_path / "audit" / "refused.jsonl").rows
+    assert [one["query_id"][0] for one in refused] == ["f", "e"]
+
+
+async def test_a_torn_line_and_files_taken_twice_do_no_harm(tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        await service.ask()
+        (row,) = service.service.audit.pending.values()
+    spool = tmp_path / "audit"
+    whole = json.dumps(row).encode()
+    (spool / "slot-0" / "live.jsonl").write_bytes(whole + b"\n" + whole[:40])
+    (spool / "waiting" / "a.jsonl").write_bytes(whole + b"\n")
+    async with open_database(settings_in(tmp_path)) as database, open_audit(database, spool) as log:
+        assert not log.spool.waiting()
+        assert len(await latest(database, 10)) == 1
+
+
+def test_each_process_has_its_own_place_in_the_spool(tmp_path: Path) -> None:
+    first, second = open_spool(tmp_path), open_spool(tmp_path)
+    assert first.slot != second.slot
+    second.append({"query_id": "1"})
+    assert second._journal is not None
+    second._journal.close()  # as a kill does
+    second.lock.close()
+    third = open_spool(tmp_path)
+    assert third.slot == second.slot
+    assert [read_journal(file).rows[0]["query_id"] for file in third.waiting()] == ["1"]
+    for spool in (first, third):
+        spool.close()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError):
+        open_spool(tmp_path / "file")
+
+
+async def test_the_migrations_make_the_tables_that_the_code_names(tmp_path: Path) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    def differences(connection: Any) -> Any:
+        migrate(connection)  # a second time: nothing happens
+        return compare_metadata(MigrationContext.configure(connection), METADATA)
+
+    async with open_database(settings_in(tmp_path)) as database, database.connect() as connection:
+        assert await connection.run_sync(differences) == []
+
+
+async def test_a_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "service.sqlite").write_text("no database " * 100)
+    with pytest.raises(StorageError, match="not a database"):
+        await rows_in(tmp_path)
+
+
+async def test_kills_lose_no_row_and_double_none(nursery: Nursery, tmp_path: Path) -> None:
+    chance = random.Random(8)
+    received: list[str] = []
+    enough = [asyncio.Event() for _ in range(KILLS)]
+
+    async def keep_asking(client: httpx.AsyncClient, url: str) -> None:
+        with suppress(httpx.TransportError):
+            while True:
+                response = await client.post(f"{url}/v1/ask", json=ASKED)
+                received.append(response.headers["x-query-id"])
+                for number in range(min(KILLS, len(received) // ANSWERS_BEFORE_A_KILL)):
+                    enough[number].set()
+
+    async with service_process(nursery, tmp_path) as process:
+        url, token = process.url, process.token
+        for number in range(KILLS):
+            if number:
+                process.start()
+            async with httpx.AsyncClient(headers=bearer(token), timeout=10) as client:
+                asking = [asyncio.create_task(keep_asking(client, url)) for _ in range(6)]
+                await asyncio.wait_for(enough[number].wait(), 60)
+                await asyncio.sleep(chance.random() * 0.1)
+                process.stop(signal.SIGKILL)
+                await asyncio.gather(*asking)
+        process.start()
+        process.stop(signal.SIGTERM)
+    counts = Counter(row["query_id"] for row in await rows_in(tmp_path / "data"))
+    assert set(received) <= set(counts), "no answer without its row"
+    assert set(counts.values()) == {1}
+    assert len(counts) - len(received) <= 6 * KILLS, "what was under way at a kill may have left a row"
+    async with open_database(Settings.load()) as database, database.connect() as connection:
+        assert (await connection.execute(select(func.count()).select_from(AUDIT))).scalar_one() == len(counts)
+
+
+async def test_the_command_shows_and_exports_records(tmp_path: Path) -> None:
+    async with running(tmp_path / "data") as service:
+        await service.ask()
+        await service.ask(question="")
+        client_id = service.token.split("_")[1]
+
+    def run(*words: str) -> str:
+        done = CliRunner().invoke(app, ["audit", *words])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    async def told(*words: str) -> str:
+        return await asyncio.to_thread(run, *words)
+
+    shown = (await told("tail", "--n", "5")).splitlines()
+    assert ["Oslo" in shown[0], "invalid_request" in shown[1]] == [True, True]
+    await told("export", "all.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    assert [row["status"] for row in rows] == [200, 422]
+    assert json.loads(await told("export", "own.jsonl", "--client", client_id, "--json"))["records"] == 2
+    assert json.loads(await told("export", "none.jsonl", "--since", "2999-01-01", "--json"))["records"] == 0
+    for words in (["export", "all.jsonl"], ["export", "x.jsonl", "--since", "yesterday"]):
+        wrong = await asyncio.to_thread(CliRunner().invoke, app, ["audit", *words])
+        assert wrong.exit_code == 2

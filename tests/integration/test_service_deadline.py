@@ -1,0 +1,197 @@
+"""The deadline holds for the whole request; an index that is down is survived, both are not."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from meta_agent_rag.errors import CorpusError
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import HybridRetriever
+from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.passage import Found
+from meta_agent_rag.service.audit.reading import latest
+from meta_agent_rag.service.deadline import Budgets
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
+from tests.loop import WRONG, FakeRetriever, draft, settings_in
+from tests.service import ASKED, SCRIPT, bearer, code_of, running
+
+TIMED_OUT = "Query processing timed out. Try a simpler question."
+
+
+def slow_at(stage: str, seconds: float = 30.0) -> ScriptedModel:
+    """A model that hangs in one stage and repairs a wrong draft otherwise."""
+    return _Hanging(WRONG, stage=stage, slow=seconds)
+
+
+@dataclass
+class _Hanging(ScriptedModel):
+    stage: str = ""
+    slow: float = 30.0
+    cancelled: int = 0
+
+    async def complete(self, request: Any) -> Any:
+        if request.stage == self.stage:
+            try:
+                await asyncio.sleep(self.slow)
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("stage", ["write", "reference", "evaluate"])
+async def test_past_the_deadline_nothing_half_verified_is_returned(stage: str, tmp_path: Path) -> None:
+    model = slow_at(stage)
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.6", model=model) as service:
+        started = time.monotonic()
+        response = await service.ask()
+        taken = time.monotonic() - started
+        said = response.json()
+        if stage == "evaluate":  # the draft was judged, and is wrong: without a quote it is not shown
+            assert said["refused"] == "invented_quotes"
+        else:
+            assert (response.status_code, code_of(response)) == (504, "timeout")
+            assert said["error"]["message"] == TIMED_OUT
+        assert taken < 0.9
+        assert isinstance(model, _Hanging)
+        assert model.cancelled == 1, "the call upstream ends too"
+
+
+async def test_a_round_that_cannot_be_finished_is_not_begun(tmp_path: Path) -> None:
+    model = ScriptedModel({**WRONG, "write": draft("Paris", quotes=["Mira Holt was born in Oslo."])}, seconds=0.3)
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=2.0", model=model) as service:
+        response = await service.ask()
+        assert response.status_code == 200
+        assert (response.json()["rounds"], response.json()["stop_reason"]) == (1, "deadline")
+        assert not model.asked("rewrite"), "0.9 s of a round were spent, and less was left"
+
+
+def test_the_budgets_of_a_request() -> None:
+    def budgets(*assignments: str) -> Budgets:
+        return Budgets.of(Settings.load(assignments))
+
+    assert budgets("DEEPSEEK_API_KEY=k") == Budgets(total=5.0, retrieval=2.0, finish=0.5)
+    assert budgets("LLM_PROVIDER=embedded").total == 120.0
+    assert budgets("LLM_PROVIDER=embedded", "SERVICE_DEADLINE_SECONDS=9").total == 9.0
+
+
+async def test_a_body_that_does_not_end_is_refused_in_time(tmp_path: Path) -> None:
+    async def endless() -> Any:
+        yield b"{"
+        await asyncio.sleep(30)
+
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.3") as service:
+        response = await service.client.post("/v1/ask", content=endless())
+        assert code_of(response) == "timeout"
+
+
+@dataclass(frozen=True)
+class _Down:
+    """An index that is down, or slow."""
+
+    fault: Callable[[], Exception] | None = None
+
+    async def search(self, *_: Any) -> list[Found]:
+        if self.fault is not None:
+            raise self.fault()
+        await asyncio.sleep(30)
+        return []
+
+
+async def _ask_with(folder: Path, *down: str, fault: Callable[[], Exception] | None) -> tuple[httpx.Response, Any]:
+    settings = settings_in(folder)
+    async with open_retriever(settings, encoder=AsyncEncoder(HashEncoder())) as hybrid:
+        assert isinstance(hybrid, HybridRetriever)
+        broken: dict[str, Any] = {side: _Down(fault) for side in down}
+        corpus = replace(hybrid.corpus, **broken)
+        retrievers = {"films": replace(hybrid, corpus=corpus)}
+        async with running(folder, "SERVICE_DEADLINE_SECONDS=2.5", retrievers=retrievers) as service:
+            started = time.monotonic()
+            response = await service.client.post("/v1/ask", json=ASKED)
+            assert time.monotonic() - started < 2.4
+            return response, (await service.client.get("/readyz"))
+
+
+@pytest.mark.parametrize("side", ["dense", "lexical"])
+async def test_one_index_down_is_survived_and_flagged(side: str, tmp_path: Path) -> None:
+    response, ready = await _ask_with(tmp_path, side, fault=lambda: CorpusError("The server does not answer."))
+    assert response.status_code == 200
+    assert response.json()["degraded"] == [side]
+    assert response.json()["rounds"] >= 1
+    assert (ready.status_code, ready.json()["status"], ready.json()["degraded"]) == (200, "degraded", [side])
+
+
+async def test_an_index_that_does_not_answer_in_time_counts_as_down(tmp_path: Path) -> None:
+    response, _ = await _ask_with(tmp_path, "lexical", fault=None)
+    assert response.json()["degraded"] == ["lexical"]
+
+
+async def test_both_indexes_down_is_said_at_once(tmp_path: Path) -> None:
+    response, ready = await _ask_with(tmp_path, "dense", "lexical", fault=lambda: CorpusError("Down."))
+    assert (response.status_code, code_of(response)) == (503, "search_unavailable")
+    assert ready.status_code == 503
+
+
+async def test_more_than_the_places_is_refused_at_once(tmp_path: Path) -> None:
+    model = ScriptedModel(SCRIPT, seconds=0.4)
+    async with running(tmp_path, "SERVICE_CONCURRENCY=2", model=model) as service:
+        started = time.monotonic()
+
+        async def asked() -> tuple[int, float, str | None]:
+            response = await service.ask()
+            return response.status_code, time.monotonic() - started, response.headers.get("retry-after")
+
+        outcomes = await asyncio.gather(*(asked() for _ in range(6)))
+        refused = [outcome for outcome in outcomes if outcome[0] == 503]
+        assert sorted(status for status, *_ in outcomes) == [200, 200, 503, 503, 503, 503]
+        assert all(seconds < 0.2 and after == "1" for _, seconds, after in refused)
+        assert (await service.ask()).status_code == 200, "places are given back"
+
+
+async def test_a_stream_that_runs_out_of_time_ends_with_an_error_event(tmp_path: Path) -> None:
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.5", model=slow_at("write")) as service:
+        response = await service.client.post("/v1/ask/stream", json=ASKED, headers=bearer(service.token))
+        assert response.status_code == 200
+        assert TIMED_OUT in response.text
+        assert "event: answer" not in response.text
+        assert response.text.endswith("event: done\ndata: {}\n\n")
+
+
+async def test_a_retriever_without_sides_is_watched_too(tmp_path: Path) -> None:
+    async with running(tmp_path, retrievers={"films": FakeRetriever({})}) as service:
+        assert (await service.ask()).json()["refused"] == "no_evidence"
+
+
+async def test_hanging_calls_delay_no_response_beyond_the_deadline(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    model = _Sometimes(SCRIPT, seconds=0.05, hangs=lambda: chance.random() < 0.3)
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=3.0", model=model) as service:
+
+        async def asked() -> tuple[int, float]:
+            started = time.monotonic()
+            response = await service.ask()
+            return response.status_code, time.monotonic() - started
+
+        outcomes = await asyncio.gather(*(asked() for _ in range(16)))
+        assert {status for status, _ in outcomes} == {200, 504}
+        assert max(seconds for _, seconds in outcomes) < 3.5
+        await service.drained()
+        assert len(await latest(service.service.audit.engine, 100)) == 16
+
+
+@dataclass
+class _Sometimes(ScriptedModel):
+    hangs: Callable[[], bool] = bool
+
+    async def complete(self, request: Any) -> Any:
+        await asyncio.sleep(30 if self.hangs() else 0)
+        return await super().complete(request)

@@ -1,0 +1,140 @@
+"""Keys: who is let in, what is kept of a key, and how much it may ask."""
+
+import asyncio
+import json
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import update
+from typer.testing import CliRunner
+
+from meta_agent_rag.cli.main import app
+from meta_agent_rag.service.tables import KEYS
+from meta_agent_rag.testing import ScriptedModel
+from tests.service import ASKED, SCRIPT, bearer, code_of, running
+
+
+async def test_who_is_let_in(tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        id_ = service.token.split("_")[1]
+        wrong = [
+            "",
+            "Basic abc",
+            "Bearer",
+            "Bearer sk-1",
+            f"Bearer marag_{id_}_{'x' * 43}",
+            f"Bearer marag_{'0' * 12}_{'x' * 43}",
+            f"Bearer {service.token}x",
+            "Bearer \xe9\xff",
+        ]
+        for header in wrong:
+            raw = [(b"authorization", header.encode("latin-1"))]
+            response = await service.client.post("/v1/ask", json=ASKED, headers=raw)
+            assert response.status_code == 401, header
+            assert code_of(response) in {"missing_key", "invalid_key"}
+            assert response.headers["www-authenticate"] == "Bearer"
+        ingests = await service.token_for("uploads", "ingest", "admin")
+        response = await service.client.post("/v1/ask", json=ASKED, headers=bearer(ingests))
+        assert (response.status_code, code_of(response)) == (403, "forbidden")
+        assert service.model.requests == []
+
+
+async def test_an_expired_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        token = await service.token_for("short", days=1)
+        id_ = token.split("_")[1]
+        async with service.service.keys.engine.begin() as connection:
+            past = datetime.now(UTC) - timedelta(seconds=1)
+            await connection.execute(update(KEYS).where(KEYS.c.id == id_).values(expires=past))
+        expired = await service.client.post("/v1/ask", json=ASKED, headers=bearer(token))
+        assert (expired.status_code, "expired" in expired.text) == (401, True)
+        assert (await service.ask()).status_code == 200
+        await service.service.keys.revoke(service.token.split("_")[1])
+        revoked = await service.ask()
+        assert (revoked.status_code, "revoked" in revoked.text) == (401, True)
+
+
+def test_the_command_shows_a_key_once_and_keeps_none(tmp_path: Path) -> None:
+    def run(*words: str) -> str:
+        done = CliRunner().invoke(app, ["keys", *words])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    token = run("create", "docs site", "--scope", "ask", "--scope", "admin", "--days", "30").splitlines()[0]
+    _, id_, secret = token.split("_", 2)
+    data = tmp_path / "data"
+    for file in [*data.glob("service*")]:
+        assert secret.encode() not in file.read_bytes(), file.name
+    assert (data / "service.pepper").stat().st_mode & 0o077 == 0
+    (listed,) = json.loads(run("list", "--json"))
+    assert (listed["id"], listed["name"], listed["scopes"], listed["state"]) == (
+        id_,
+        "docs site",
+        ["ask", "admin"],
+        "valid",
+    )
+    assert secret not in run("list")
+    assert "revoked" in run("revoke", id_)
+    for words in (["create", "a\nb"], ["create", "a", "--scope", "all"], ["revoke", "nobody"]):
+        wrong = CliRunner().invoke(app, ["keys", *words])
+        assert wrong.exit_code == 2, words
+    with sqlite3.connect(data / "service.sqlite") as connection:
+        (digest,) = connection.execute("SELECT digest FROM service_keys").fetchone()
+    connection.close()
+    assert len(digest) == 64
+
+
+async def test_another_pepper_makes_all_keys_void(tmp_path: Path) -> None:
+    async with running(tmp_path, "SERVICE_KEY_PEPPER=one") as service:
+        token = service.token
+        assert (await service.ask()).status_code == 200
+    async with running(tmp_path, "SERVICE_KEY_PEPPER=two") as service:
+        response = await service.client.post("/v1/ask", json=ASKED, headers=bearer(token))
+        assert response.status_code == 401
+
+
+async def test_the_rate_of_a_key_over_a_restart(tmp_path: Path) -> None:
+    async with running(tmp_path, "SERVICE_RATE_A_MINUTE=3") as service:
+        token = service.token
+        first = await service.ask()
+        assert (first.headers["x-ratelimit-limit"], first.headers["x-ratelimit-remaining"]) == ("3", "2")
+        assert (await service.ask(question="")).status_code == 422, "what is wrong counts as well"
+        other = await service.token_for("other")
+        assert (await service.client.post("/v1/ask", json=ASKED, headers=bearer(other))).status_code == 200
+    async with running(tmp_path, "SERVICE_RATE_A_MINUTE=3") as service:
+        outcomes = await asyncio.gather(
+            *(service.client.post("/v1/ask", json=ASKED, headers=bearer(token)) for _ in range(4))
+        )
+        refused = [response for response in outcomes if response.status_code == 429]
+        assert sorted(response.status_code for response in outcomes) == [200, 429, 429, 429]
+        assert all(code_of(response) == "rate_limited" for response in refused)
+        assert all(1 <= int(response.headers["retry-after"]) <= 60 for response in refused)
+        assert refused[0].headers["x-ratelimit-remaining"] == "0"
+        reads = await service.client.get(f"/v1/queries/{'0' * 32}", headers=bearer(token))
+        assert reads.status_code == 404, "reads are counted apart"
+
+
+async def test_a_day_of_a_key_costs_no_more_than_its_cap(tmp_path: Path) -> None:
+    async with running(tmp_path, model=ScriptedModel(SCRIPT)) as service:
+        cost = (await service.ask()).json()["cost_usd"]
+        token = await service.token_for("poor", daily_usd=1.5 * cost)
+
+        async def asked() -> int:
+            return (await service.client.post("/v1/ask", json=ASKED, headers=bearer(token))).status_code
+
+        assert [await asked() for _ in range(3)] == [200, 200, 429]
+        await service.drained()
+        response = await service.client.post("/v1/ask", json=ASKED, headers=bearer(token))
+        assert code_of(response) == "daily_cost_cap"
+        assert 0 < int(response.headers["retry-after"]) <= 86_400
+        assert (await service.ask()).status_code == 200, "other keys go on"
+
+
+async def test_a_cap_is_not_pretended_where_there_is_no_price(tmp_path: Path) -> None:
+    settings = ("FLASH_MODEL=unheard-of", "PRO_MODEL=unheard-of")
+    async with running(tmp_path, *settings) as service:
+        token = await service.token_for("capped", daily_usd=1.0)
+        response = await service.client.post("/v1/ask", json=ASKED, headers=bearer(token))
+        assert (response.status_code, code_of(response)) == (503, "unpriced_model")
+        assert (await service.ask()).status_code == 200

@@ -1,0 +1,194 @@
+"""A service on a script, here or in a process of its own: what the tests of the package `service` share."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import Retriever
+from meta_agent_rag.service.app import create_app
+from meta_agent_rag.service.database import open_database
+from meta_agent_rag.service.keys import open_keys
+from meta_agent_rag.service.parts import Service, open_service
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
+from tests.loop import BIRTH, BIRTH_SENTENCE, EVIDENCE, FILM, QUESTION, FakeRetriever, draft, settings_in
+
+ROOT = Path(__file__).parents[1]
+GOOD = draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2].")
+SCRIPT: Mapping[str, Any] = {"write": GOOD, "reference": {"steps": ["She was."], "short_answer": "Oslo"}}
+ASKED = {"question": QUESTION, "corpus": "films"}
+CONTEXT = {
+    "question": QUESTION,
+    "source_mode": "context-restricted",
+    "context": [{"title": one.title, "text": one.text} for one in (FILM, BIRTH)],
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """An open service, a client with a key that may ask, and the model behind it."""
+
+    service: Service
+    client: httpx.AsyncClient
+    model: ScriptedModel
+    token: str
+
+    async def ask(self, **fields: Any) -> httpx.Response:
+        return await self.client.post("/v1/ask", json={**ASKED, **fields})
+
+    async def drained(self) -> None:
+        """Wait until the database has every row."""
+        async with asyncio.timeout(30):
+            while self.service.audit.pending:  # noqa: ASYNC110  # rows leave without telling
+                await asyncio.sleep(0.02)
+
+    async def token_for(self, name: str, *scopes: str, **options: Any) -> str:
+        return (await self.service.keys.create(name, scopes or ("ask",), **options))[0]
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def finding() -> dict[str, Retriever]:
+    """One corpus in which the film and its director are found."""
+    return {"films": FakeRetriever({QUESTION: EVIDENCE})}
+
+
+@asynccontextmanager
+async def running(
+    folder: Path,
+    *assignments: str,
+    model: ScriptedModel | None = None,
+    retrievers: Mapping[str, Retriever] | None = None,
+) -> AsyncIterator[Running]:
+    model = model or ScriptedModel(SCRIPT)
+    settings = settings_in(folder, *assignments)
+    app = create_app(
+        lambda: open_service(
+            settings,
+            (),
+            transport=model,
+            monitor_encoder=AsyncEncoder(HashEncoder()),
+            retrievers=finding() if retrievers is None else retrievers,
+        )
+    )
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(app.router.lifespan_context(app))
+        service: Service = app.state.service
+        token, _ = await service.keys.create("tests", ("ask",))
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(transport=transport, base_url="http://service", headers=bearer(token))
+        )
+        yield Running(service=service, client=client, model=model, token=token)
+
+
+def code_of(response: httpx.Response) -> str:
+    """The code of a refusal; its body is the envelope and nothing else."""
+    body = response.json()
+    assert set(body) == {"error"}, body
+    assert set(body["error"]) == {"code", "message", "request_id"}
+    assert body["error"]["request_id"] == response.headers["x-request-id"]
+    return str(body["error"]["code"])
+
+
+def events_of(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """Server-sent events as (name, data)."""
+    blocks = [dict(line.partition(": ")[::2] for line in block.splitlines()) for block in text.split("\n\n") if block]
+    return [(block["event"], json.loads(block["data"])) for block in blocks if "event" in block]
+
+
+@dataclass(frozen=True)
+class Nursery:
+    """Starts services in processes of their own; see `tests.service_process`."""
+
+    process: "subprocess.Popen[str]"
+
+    @classmethod
+    def start(cls) -> "Nursery":
+        """Begin to import what services need."""
+        words = [sys.executable, "-m", "tests.service_process"]
+        return cls(subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+
+    def asked(self, **request: Any) -> int:
+        """Ask it for something."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def close(self) -> None:
+        """End it."""
+        self.process.communicate(timeout=60)
+
+
+@dataclass(kw_only=True)
+class ServiceProcess:
+    """A service in another process, which a test starts and ends as it likes; `log` holds what it said."""
+
+    nursery: Nursery
+    folder: Path
+    port: int
+    token: str
+    pid: int = 0
+    code: int | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "service.log"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
+        env = {"SERVICE_RATE_A_MINUTE": "100000", **fixed, **os.environ}
+        self.pid = self.nursery.asked(port=self.port, folder=str(self.folder), log=str(self.log), env=env)
+        self.code = None
+        for _ in range(2400):
+            with suppress(httpx.TransportError):
+                if httpx.get(f"{self.url}/healthz").status_code == 200:
+                    return
+            time.sleep(0.025)
+        raise AssertionError(f"the service does not start: {self.log.read_text()}")
+
+    def stop(self, number: int) -> int:
+        """Send it a signal, and wait until it has ended; its exit code."""
+        os.kill(self.pid, number)
+        self.code = self.nursery.asked(wait=self.pid)
+        return self.code
+
+
+@asynccontextmanager
+async def service_process(nursery: Nursery, folder: Path) -> AsyncIterator[ServiceProcess]:
+    """A running service with a key, in the environment's data folder."""
+    settings = Settings.load()
+    async with open_database(settings) as database:
+        token, _ = await open_keys(database, settings).create("process")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token)
+    await asyncio.to_thread(process.start)
+    try:
+        yield process
+    finally:
+        if process.code is None:
+            process.stop(signal.SIGKILL)

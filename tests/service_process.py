@@ -1,0 +1,75 @@
+"""Services in processes of their own, forked from one that has imported everything, which takes seconds.
+
+`python -m tests.service_process` reads a JSON object a line: {"port", "folder", "log", "env"} starts a service and
+is answered by its process id, {"wait"} by the exit code of a process once it has ended. A service's model is a
+script that takes 20 ms a call, or what LLM_BASE_URL names.
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.service.parts import open_service
+from meta_agent_rag.service.running import serve_opened
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
+from tests.service import SCRIPT, finding
+
+
+def serve(wanted: dict[str, Any]) -> None:
+    """Serve in this process until it is ended."""
+    os.environ.clear()
+    os.environ.update(wanted["env"])
+    os.chdir(wanted["folder"])
+    os.dup2(os.open(wanted["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    settings = Settings.load()
+    serve_opened(
+        lambda: open_service(
+            settings,
+            (),
+            transport=None if settings.llm_base_url else ScriptedModel(SCRIPT, seconds=0.02),
+            monitor_encoder=AsyncEncoder(HashEncoder()),
+            retrievers=finding(),
+        ),
+        host="127.0.0.1",
+        port=wanted["port"],
+    )
+
+
+def forked(wanted: dict[str, Any]) -> int:
+    """The id of a new process that serves."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        serve(wanted)
+        code = 0
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def ended(pid: int) -> int:
+    """The exit code of a process, once it has ended."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def main() -> None:
+    """Start and await services until standard input ends."""
+    from importlib import import_module
+
+    for name in ("aiosqlite", "alembic.command", "limits.aio.strategies", "limits.aio.storage", "openai", "uvicorn"):
+        import_module(name)
+    for line in sys.stdin:
+        wanted = json.loads(line)
+        answer = ended(wanted["wait"]) if "wait" in wanted else forked(wanted)
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
