@@ -14,6 +14,9 @@ LONGEST_TEXT = 4000
 LONGEST_SUMMARY = 1500
 """Characters of the running summary."""
 
+COACH, HINT = "coach", "hint"
+"""How exchanges are marked that the coach answered; `HINT` where it broke a deadlock."""
+
 _VERSION = 1
 _SHORTEST_SHARE = 32
 _TAG = re.compile(r"<(?=\s*/?\s*(?:conversation|summary)\b)", re.IGNORECASE)
@@ -35,6 +38,11 @@ class Exchange:
     turn: int
     mode: str = ""
     short_answer: str = ""
+
+    @property
+    def is_coaching(self) -> bool:
+        """Did the coach answer, so that the next message may be an answer to it?"""
+        return self.mode in {COACH, HINT}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from ..errors import BudgetError, ModelError
 from .answers import said
 from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence
-from .memories import Limits, Memory
+from .memories import Limits, Memory, Share
 
 Summarize: TypeAlias = Callable[[str, Sequence[Exchange]], Awaitable[str]]
 """(the summary so far, the exchanges to fold into it) to the new summary."""
@@ -39,7 +39,7 @@ async def settled(history: History, *, memory: Memory, limits: Limits, summarize
     Where the call fails, or gives no text, every exchange stays, a note gives the reason, and the next
     turn tries again.
     """
-    share = memory.share(history.exchanges, limits)
+    share = _sparing_the_coach(memory.share(history.exchanges, limits), history.exchanges[-1:])
     if not share.folded:
         kept = replace(history, exchanges=share.kept, dropped=history.dropped + len(share.dropped))
         return bounded(kept, limits)
@@ -53,3 +53,11 @@ async def settled(history: History, *, memory: Memory, limits: Limits, summarize
         return replace(within, notes=(said("not_folded", reason=reason), *within.notes))
     dropped = history.dropped + len(share.dropped)
     return bounded(replace(history, summary=summary, exchanges=share.kept, dropped=dropped), limits)
+
+
+def _sparing_the_coach(share: Share, latest: tuple[Exchange, ...]) -> Share:
+    """The share, but for a latest exchange of the coach's, which stays: the next message answers it."""
+    if not any(each.is_coaching and each not in share.kept for each in latest):
+        return share
+    folded, dropped = (tuple(each for each in gone if each not in latest) for gone in (share.folded, share.dropped))
+    return Share(kept=(*share.kept, *latest), folded=folded, dropped=dropped)

@@ -139,17 +139,17 @@ class Conversation:
         """
         text = _checked(message)
         async with self._busy:
-            reading = read_intent(text)
-            if self.coach is not None and self.socratic.mode == "coach" and not _asks_about_the_talk(reading):
-                return await self._coached(self.coach, text, reading, deadline)
+            reading, socratic = read_intent(text), self.socratic  # it may be set anew while the turn lasts
+            if self.coach is not None and socratic.mode == "coach" and not _asks_about_the_talk(reading):
+                return await self._coached(self.coach, text, reading, socratic, deadline)
             if reading.intent != "question":
                 answer = Reply(text=answer_without_documents(reading, self.history))
                 return Turn(message=text, reading=reading, reply=answer)
             session = self._session(deadline)
             query = await rewritten(text, self.history, session)
-            answerer = self.teacher if self.socratic.mode == "teacher" and self.teacher else self.answerer
+            answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
             answer = await answerer(text, query.query)
-            within = self._remember(text, answer, query.query)
+            within = self._remember(text, answer, query.query, socratic)
         notes = (said("not_rewritten", reason=query.reason),) if query.how == "failed" else ()
         return Turn(
             message=text,
@@ -176,17 +176,19 @@ class Conversation:
             self.history = done.history
         return done.notes, tuple(session.rows)
 
-    async def _coached(self, coach: Questioner, text: str, reading: Reading, deadline: float | None) -> Turn:
-        answer = await coach(text, history=self.history, socratic=self.socratic, deadline=deadline)
-        notes = self._remember(text, answer, text).notes if answer.remembered else ()
+    async def _coached(
+        self, coach: Questioner, text: str, reading: Reading, socratic: Socratic, deadline: float | None
+    ) -> Turn:
+        answer = await coach(text, history=self.history, socratic=socratic, deadline=deadline)
+        notes = self._remember(text, answer, text, socratic).notes if answer.remembered else ()
         return Turn(message=text, reading=reading, reply=answer, notes=notes)
 
-    def _remember(self, text: str, answer: Reply, standalone: str) -> Settled:
+    def _remember(self, text: str, answer: Reply, standalone: str, socratic: Socratic) -> Settled:
         longer = self.history.with_exchange(
             question=text,
             answer=answer.text.strip() or answer.short_answer,
             standalone=standalone,
-            mode=answer.kind or self.socratic.mode,
+            mode=answer.kind or socratic.mode,
             short_answer=answer.short_answer,
         )
         within = bounded(longer, self.limits)

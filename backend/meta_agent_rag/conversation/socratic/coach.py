@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from ...agent.packing import pack
 from ...agent.replies import ReplyModel
@@ -15,9 +15,9 @@ from ...llm.ledger import LedgerRow
 from ...prompts import prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.passage import Found
-from ..history import Exchange, History
+from ..history import COACH, HINT, Exchange, History
 from ..turn import Reply
-from .hook import COACH, HINT, Finding, Heard, Hooks, Ruling, Scope, Spoken
+from .hook import Finding, Heard, Hooks, Ruling, Scope, Spoken
 from .hooks import discover_hooks
 from .layers import Layer, coach_messages, system_layers
 from .levels import levels
@@ -38,7 +38,9 @@ OpenScope: TypeAlias = Callable[[], Awaitable[Scope | None]]
 class CoachingReply(ReplyModel):
     """Stage `coach`."""
 
-    reply: str = Field(min_length=1, json_schema_extra={"maxLength": 400})
+    reply: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
+        json_schema_extra={"maxLength": 400}
+    )
     acknowledges_right_answer: bool = False
 
 
@@ -204,8 +206,8 @@ class Coach:
         self, task: _Task, session: ModelSession, messages: tuple[Message, ...], *, round_: int
     ) -> Attempt:
         reply = await session.ainvoke("coach", messages, CoachingReply, round_=round_)
-        text = reply.reply.strip()
-        return Attempt(text=text, finding=self._finding(task.spoken(text, reply.acknowledges_right_answer)))
+        finding = self._finding(task.spoken(reply.reply, reply.acknowledges_right_answer))
+        return Attempt(text=reply.reply, finding=finding)
 
     def _finding(self, spoken: Spoken) -> Finding:
         """What all post-hooks find, taken together."""
@@ -228,14 +230,20 @@ class Coach:
         last, level = attempts[-1], task.heard.level
         if last.text and not last.finding.violation:
             return last.text, "accepted" if len(attempts) == 1 else "regenerated"
-        if task.emergency and last.text:
-            return cut(last.text, level.hint_limit), "cut"
         for attempt in reversed(attempts):
-            shortened = shortened_to_question(attempt.text, level.limit)
-            if shortened and not self._finding(task.spoken(shortened)).violation:
-                return shortened, "shortened"
+            mended, outcome = _mended(attempt.text, task)
+            if mended and not self._finding(task.spoken(mended)).violation:
+                return mended, outcome
         heard = task.heard
         return level.template(language_of(heard.message), heard.history.turns), "template"
+
+
+def _mended(text: str, task: _Task) -> tuple[str, Outcome]:
+    """What code makes of a draft: of a hint its beginning, else its last question."""
+    level = task.heard.level
+    if task.emergency:
+        return cut(text, level.hint_limit), "cut"
+    return shortened_to_question(text, level.limit), "shortened"
 
 
 def _queries(heard: Heard, emergency: str) -> list[str]:

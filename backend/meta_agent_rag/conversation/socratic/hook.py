@@ -10,9 +10,6 @@ from typing import Protocol, runtime_checkable
 from ..history import Exchange, History
 from .levels import Level
 
-COACH, HINT = "coach", "hint"
-"""How exchanges are marked that the coach answered; `HINT` where it broke a deadlock."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeScore:
@@ -55,7 +52,7 @@ class Heard:
     def pending(self) -> Exchange | None:
         """The exchange just before, where it is the coach's; `None` in a new conversation or after another mode."""
         last = self.history.exchanges[-1] if self.history.exchanges else None
-        return last if last is not None and last.mode in {COACH, HINT} else None
+        return last if last is not None and last.is_coaching else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from ...llm.exchange import Message
 from ...prompts import phrase, prompt
 from ..history import Exchange, History, clipped_at_sentence, fenced
-from .hook import COACH, HINT
 from .levels import Level
 
 LATEST_MESSAGES = 10
@@ -63,7 +62,7 @@ def _replayed(history: History) -> tuple[Exchange, ...]:
     """The latest exchanges of the coaching that is going on: since the last turn in another mode."""
     latest: list[Exchange] = []
     for exchange in reversed(history.exchanges):
-        if exchange.mode not in {COACH, HINT} or len(latest) == LATEST_MESSAGES // 2:
+        if not exchange.is_coaching or len(latest) == LATEST_MESSAGES // 2:
             break
         latest.insert(0, exchange)
     return tuple(latest)

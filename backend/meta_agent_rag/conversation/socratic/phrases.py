@@ -43,9 +43,12 @@ class CoachWords:
     verdict_subjects: Phrases
     verdict_endings: Phrases
     verdict_vetoes: Phrases
+    negations: Phrases
+    rights: Phrases
     praise_fillers: Phrases
     conjunctions: Phrases
     rejections: Phrases
+    refusals: Phrases
     rejection_fillers: Phrases
 
 
@@ -77,10 +80,13 @@ def coach_words() -> CoachWords:
         acknowledgement=_phrases(rows["acknowledgement"]),
         verdict_subjects=_phrases(verdicts["subjects"]),
         verdict_endings=_phrases(verdicts["endings"]),
-        verdict_vetoes=_phrases(verdicts["vetoes"]),
+        verdict_vetoes=_phrases([*verdicts["negations"], *verdicts["vetoes"]]),
+        negations=_phrases(verdicts["negations"]),
+        rights=_phrases(verdicts["rights"]),
         praise_fillers=_phrases(rows["praise_fillers"]),
         conjunctions=_phrases(rows["conjunctions"]),
         rejections=_phrases(rows["rejections"]),
+        refusals=_phrases([*rows["rejections"], *rows["refusals"]]),
         rejection_fillers=_phrases(rows["rejection_fillers"]),
     )
 
@@ -99,6 +105,11 @@ def plain(text: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
     return _NO_WORD.sub(" ", folded).strip()
+
+
+def without_adverbs(text: str) -> str:
+    """A plain text without words that only strengthen what it says."""
+    return " ".join(word for word in text.split() if word not in coach_words().adverbs)
 
 
 def language_of(text: str) -> str:

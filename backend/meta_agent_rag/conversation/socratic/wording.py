@@ -2,7 +2,7 @@
 
 import regex
 
-_CLOSERS = "\"'\u201d\u2019\u00bb)]}\u300d\u300f\u3011\uff09*_~`"
+_CLOSERS = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb\u2039\u203a)]}\u3009\u300b\u300d\u300f\u3011\u3015\uff02\uff09\uff3d\uff5d*_~`"
 _CHARACTER = regex.compile(r"\X")
 _QUESTION_MARKS = "?\uff1f"
 _INVISIBLE = regex.compile(r"[\p{Cf}\p{Cc}&&[^\n\u200d]]+", regex.VERSION1)
@@ -11,7 +11,7 @@ _SENTENCE = regex.compile(
         (?:[.!?\u2026]+ [^\S\n]* | [\u3002\uff01\uff1f]+ | \n | \Z)""",
     regex.VERBOSE,
 )
-_LEADING = regex.compile(r"\A(?:[-*\u2022>#\s\"'\u201c\u2018\u300c)\]]|\d+[.)]\s)+")
+_LEADING = regex.compile(r"\A(?:[-*\u2022>#\s\"'\u201c\u201e\u2018\u00ab\u00bb\u2039\u203a\u300c\u300e)\]]|\d+[.)]\s)+")
 _LETTER = regex.compile(r"[\p{L}\p{N}]")
 _LEAST_LETTERS = 4
 
@@ -37,7 +37,12 @@ def ends_with_question(text: str) -> bool:
     if not bare or bare[-1] not in _QUESTION_MARKS:
         return False
     pieces = [piece for piece in _pieces(bare) if piece.strip()]
-    return bool(pieces) and _LETTER.search(pieces[-1]) is not None
+    return bool(pieces) and says_something(pieces[-1])
+
+
+def says_something(text: str) -> bool:
+    """Is there a letter or a digit in a text?"""
+    return _LETTER.search(text) is not None
 
 
 def last_question(text: str) -> str:
@@ -66,7 +71,7 @@ def cut(text: str, limit: int) -> str:
         if length(kept + piece) > limit:
             break
         kept += piece
-    if _LETTER.search(kept):
+    if says_something(kept):
         return kept.strip()
     beginning: str = "".join(match[0] for match in list(_CHARACTER.finditer(text))[: max(limit - 1, 0)])
     whole_words = beginning.rpartition(" ")[0]

@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from ..hook import HINT, Heard, Ruling
-from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain, reason
+from ...history import HINT
+from ..hook import Heard, Ruling
+from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain, reason, without_adverbs
 from ..wording import ends_with_question
 
 _LONGEST = 200
@@ -13,6 +14,9 @@ _LONGEST = 200
 _LONGEST_TAIL = 12
 _QUESTION = re.compile(r"[?\uff1f]")
 _MEANING = re.compile(r"[^\W_]")
+_CLAUSE_END = re.compile(r"[,.;:!\u2026\u2014\n]+")
+_SIGN = re.compile(r"[+<>=\u00b1\u00d7\u00f7\u2260\u2264\u2265%/^]|[-\u2212](?=\s?\d)")
+"""Signs that tell two answers of the same words apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +62,26 @@ def gives_up(message: str) -> bool:
     text, known = plain(message), coach_words()
     if not text or len(text) > _LONGEST:
         return False
-    text = " ".join(word for word in text.split() if word not in known.adverbs)
+    text = without_adverbs(text)
     if consists_of(text, known.surrender, known.fillers):
         return True
     if consists_of(text, known.surrender | known.bare, known.polite):
         return True
     if _QUESTION.search(message) or holds(text, known.attempts):
         return False
-    return bool(ending_of(text, known.endings)) or _gives_up_on_something(text)
+    return bool(ending_of(text, known.endings)) or _gives_up_on_something(message)
 
 
-def _gives_up_on_something(text: str) -> bool:
+def _gives_up_on_something(message: str) -> bool:
+    """Does a clause say on what its writer gives up, and no other clause anything beside?"""
+    known = coach_words()
+    clauses = [text for clause in _CLAUSE_END.split(message) if (text := without_adverbs(plain(clause)))]
+    others = [clause for clause in clauses if not _says_on_what(clause)]
+    says_no_more = all(consists_of(clause, known.surrender | known.fillers, frozenset()) for clause in others)
+    return len(others) < len(clauses) and says_no_more
+
+
+def _says_on_what(text: str) -> bool:
     """`I have no idea what it does`: a strong opening, and a tail that names what it is about."""
     known = coach_words()
     while filler := beginning_of(text, known.fillers - known.openings):
@@ -83,8 +96,8 @@ def _gives_up_on_something(text: str) -> bool:
 def repeats(message: str, before: str) -> bool:
     """Are the words of a message those of the one before? A bare yes or no may come twice.
 
-    >>> repeats("The tilt!", "the tilt"), repeats("Yes.", "Yes")
-    (True, False)
+    >>> repeats("The tilt!", "the tilt"), repeats("Yes.", "Yes"), repeats("-3", "3")
+    (True, False, False)
     """
     known = coach_words()
     said, earlier = plain(message), plain(before)
@@ -92,7 +105,7 @@ def repeats(message: str, before: str) -> bool:
         said = said[size:].strip()
     if not said or consists_of(said, known.affirmations, known.fillers):
         return False
-    return said == earlier
+    return said == earlier and _SIGN.findall(message) == _SIGN.findall(before)
 
 
 def _emergency(why: str) -> Ruling:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..hook import Finding, Spoken
-from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain
+from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain, without_adverbs
 
 _CLAUSE = re.compile(r"([^.!?,;:\u2026\n\u2013\u2014()\u3002\uff01\uff1f\u3001\uff0c]+)([.!?\uff1f\u3002]?)")
 _DASH = re.compile(r"\s-+\s")
@@ -35,7 +35,9 @@ def rejects(text: str) -> bool:
     """Do the words of a reply say that the answer was not right?"""
     known = coach_words()
     return any(
-        consists_of(clause, known.rejections, known.rejection_fillers) or ending_of(clause, known.rejections)
+        consists_of(clause, known.refusals, known.rejection_fillers)
+        or ending_of(clause, known.rejections)
+        or (ending_of(clause, known.rights) and holds(clause, known.negations))
         for clause in _clauses(text)
     )
 
@@ -46,7 +48,7 @@ def acknowledges(text: str) -> bool:
     >>> acknowledges("That's right. What follows?"), acknowledges("Is that right?"), acknowledges("That is not right.")
     (True, False, False)
     """
-    return any(_is_verdict(clause) for clause in _clauses(text))
+    return any(_is_verdict(clause) or _is_verdict(without_adverbs(clause)) for clause in _clauses(text))
 
 
 def _clauses(text: str) -> Iterator[str]:

@@ -1,16 +1,19 @@
 """Before: a message that is far from every topic of the documents is turned away without a call."""
 
+import re
 from dataclasses import dataclass
 
 from ...answers import said
 from ..hook import Heard, Ruling
 from ..phrases import coach_words, is_word_at, plain
 from ..wording import length
+from .deadlock_breaker import gives_up
 
 SHORT = 30
 """Characters below which a message with a safe word belongs to the dialogue."""
 
 _LEAST_IN_A_WORD = 3
+_WORD = re.compile(r"[^\W\d_]{2}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +25,7 @@ class ScopeGuard:
 
     async def before(self, heard: Heard) -> Ruling:
         """See `PreHook`. The score is told on a rejection."""
-        if heard.scope is None or heard.in_emergency or is_conversational(heard.message):
+        if heard.scope is None or heard.in_emergency or _belongs_to_the_dialogue(heard):
             return Ruling()
         nearest = await heard.scope.score(heard.message, heard.topic)
         if nearest is None:
@@ -34,16 +37,21 @@ class ScopeGuard:
         return Ruling(refusal=refusal, detail=f"{nearest.topic}: {shown}", score=nearest.score)
 
 
-def is_conversational(message: str) -> bool:
-    """Is a message short, and does it hold a safe word?
+def _belongs_to_the_dialogue(heard: Heard) -> bool:
+    """Is a message conversational, or from a learner who is still stuck after the hint?"""
+    return is_conversational(heard.message) or (heard.pending is not None and gives_up(heard.message))
 
-    >>> is_conversational("Yes, I think so"), is_conversational("Best pizza in Rome")
-    (True, False)
+
+def is_conversational(message: str) -> bool:
+    """Is a message short, and does it hold a safe word, or no word whose meaning could be compared?
+
+    >>> is_conversational("Yes, I think so"), is_conversational("1/2"), is_conversational("Best pizza in Rome")
+    (True, True, False)
     """
     if length(message) >= SHORT:
         return False
     text = plain(message)
-    return not text or any(_stands_in(text, word) for word in coach_words().safe)
+    return not _WORD.search(text) or any(_stands_in(text, word) for word in coach_words().safe)
 
 
 def _stands_in(text: str, word: str) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ..hook import Finding, Spoken
 from ..phrases import reason
-from ..wording import ends_with_question, length
+from ..wording import ends_with_question, length, says_something
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,9 @@ class Validation:
         characters = length(spoken.text)
         if spoken.is_hint:
             limit = spoken.level.hint_limit
-            too_long = reason("hint_too_long", length=characters, limit=limit) if characters > limit else ""
-            return Finding(violation=too_long)
+            if characters > limit:
+                return Finding(violation=reason("hint_too_long", length=characters, limit=limit))
+            return Finding(violation="" if says_something(spoken.text) else reason("hint_empty"))
         broken = []
         if characters > spoken.level.limit:
             broken.append(reason("too_long", length=characters, limit=spoken.level.limit))
