@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from meta_agent_rag.conversation.socratic.topics import Lesson, Topic, front_topic, topics_of
+from meta_agent_rag.conversation.socratic.topics import Lesson, Topic, lesson, stated_in, topics_of
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers.markdown import PARSER
@@ -35,7 +35,7 @@ def read_course(folder: Path = COURSE) -> Course:
 
 def _lesson(path: Path, document: Document) -> Lesson:
     headings = dict.fromkeys(block.section for block in document.blocks if block.section)
-    return Lesson(title=document.title, topic=front_topic(path) or document.title, headings=tuple(headings))
+    return lesson(document.title, stated_in(path), headings)
 
 
 def _passages(name: str, document: Document) -> list[Passage]:

@@ -42,6 +42,7 @@ def test_every_command_is_explained_and_named_once() -> None:
         "trace",
         "mode",
         "level",
+        "topic",
         "claims",
         "model",
         "cost",
@@ -74,6 +75,9 @@ async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.Capture
             "/mode",
             "/mode teacher",
             "/level 2",
+            "/topic",
+            "/topic sample",
+            "/topic any",
             "/mode plain",
         ):
             assert await run_command(talk, line) is None
@@ -83,7 +87,14 @@ async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.Capture
         await run_command(talk, "/reset")
         assert talk.study.history.is_empty
     shown = capsys.readouterr().out
-    for part in ("Nothing is remembered", "Nothing was cited", "no rounds yet", "0 calls", "- A House of Tides"):
+    for part in (
+        "Nothing is remembered",
+        "Nothing was cited",
+        "no rounds yet",
+        "0 calls",
+        "- A House of Tides",
+        "stays with the topic sample",
+    ):
         assert part in shown
     assert "flash deepseek-v4-flash, pro deepseek-v4-pro; DeepSeek." in shown
     assert "Forgotten: 1 question " in shown
@@ -97,6 +108,7 @@ async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.Capture
         ("/", "/help lists them"),
         ("/mode loud", "choose from: plain, teacher, coach"),
         ("/level 4", "choose from: 1, 2, 3"),
+        ("/topic cookery", "no topic 'cookery'"),
         ("/claims loud", "choose from: mark, strict"),
         ("/model nobody", "nobody"),
         ("/model groq", "GROQ_API_KEY is not set"),

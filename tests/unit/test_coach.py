@@ -11,7 +11,7 @@ from meta_agent_rag.conversation.socratic.coach import CoachReply, obeys
 from meta_agent_rag.conversation.socratic.hook import ScopeScore
 from meta_agent_rag.conversation.socratic.levels import levels
 from meta_agent_rag.conversation.socratic.mode import Socratic, as_json, from_json
-from meta_agent_rag.conversation.turn import Conversation, Turn
+from meta_agent_rag.conversation.turn import Conversation, Reply, Turn
 from meta_agent_rag.errors import AuthenticationError, DataFileError, InputError, RefusedError, UnknownNameError
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED, EXPLAINED, OnePassage, coaching, reply
@@ -144,6 +144,46 @@ async def test_a_hint_that_runs_on_is_cut(tmp_path: Path) -> None:
     assert hint.trace.outcome == "cut"
     assert 0 < len(hint.text) <= 160
     assert len(hint.trace.attempts) == 2
+
+
+@pytest.mark.parametrize("last", ["???", "   "])
+async def test_a_hint_that_says_nothing_is_not_shown(tmp_path: Path, last: str) -> None:
+    model = ScriptedModel({"coach": [reply(GOOD), reply(EXPLAINED), *[reply(last)] * 3]})
+    async with coaching(tmp_path, model) as talk:
+        await talk.reply(QUESTION)
+        hint = await asked_once(talk, "I give up")
+    assert hint.trace.outcome == "cut"
+    assert EXPLAINED.startswith(hint.text[:20])
+
+
+@pytest.mark.parametrize("setting", [("MEMORY=none",), ("MEMORY_EXCHANGES=0",), ()], ids=str)
+async def test_whatever_is_remembered_a_deadlock_is_noticed(tmp_path: Path, setting: tuple[str, ...]) -> None:
+    model = ScriptedModel({"coach": [reply(GOOD), reply(HINT), reply(GOOD)], "summarize": "They spoke of shadows."})
+    async with coaching(tmp_path, model, *setting) as talk:
+        turns = [await talk.say(message) for message in (QUESTION, "I don't know", "I don't know")]
+    assert [bool(coached(turn).trace.emergency) for turn in turns] == [False, True, False]
+    assert len(talk.history.exchanges) == (3 if not setting else 1)
+    assert talk.history.turns == 3
+
+
+class Switching(FakeAnswerer):
+    """A teacher in whose turn the mode is changed."""
+
+    talk: Conversation
+
+    async def __call__(self, question: str, standalone: str) -> Reply:
+        self.talk.socratic = Socratic(mode="coach")
+        return Reply(text=EXPLAINED, short_answer="the Earth turns")
+
+
+async def test_a_mode_that_changes_in_mid_turn_counts_from_the_next_turn(tmp_path: Path) -> None:
+    model, teacher = ScriptedModel({"coach": reply(GOOD)}), Switching()
+    async with coaching(tmp_path, model, mode="teacher", teacher=teacher) as talk:
+        teacher.talk = talk
+        await talk.reply(QUESTION)
+        assert obeys((await talk.reply("So what moves?")).reply.text, 1)
+    assert [exchange.mode for exchange in talk.history.exchanges] == ["teacher", "coach"]
+    assert not any(EXPLAINED in message.content for request in model.requests for message in request.messages)
 
 
 class Far:

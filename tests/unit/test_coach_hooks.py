@@ -125,6 +125,12 @@ async def test_without_a_scope_or_in_an_emergency_nothing_is_out_of_scope() -> N
     assert await SCOPE.before(urgent) == Ruling()
 
 
+async def test_a_learner_who_is_still_stuck_after_the_hint_is_not_turned_away() -> None:
+    message = "I really have no idea what to answer to that, please just tell me"
+    assert await SCOPE.before(heard(message, mode="hint", answer="It turns.", scope=FarOff())) == Ruling()
+    assert (await SCOPE.before(heard(message, mode="teacher", scope=FarOff()))).refusal
+
+
 def filled(text: str) -> str:
     return re.sub(r"\{(\d+)\}", lambda match: "a" * int(match[1]), text)
 
@@ -148,6 +154,7 @@ def test_the_reason_names_the_measure() -> None:
 def test_a_hint_need_not_ask_and_has_the_length_of_the_first_level(level: int) -> None:
     assert not VALIDATION.after(spoken(filled("{160}"), level=level, is_hint=True)).violation
     assert VALIDATION.after(spoken(filled("{161}"), level=level, is_hint=True)).violation
+    assert VALIDATION.after(spoken("...?", level=level, is_hint=True)).violation
 
 
 @pytest.mark.parametrize("text", cases("exit_trigger", "success"))

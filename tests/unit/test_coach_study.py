@@ -8,10 +8,11 @@ from meta_agent_rag.conversation.socratic.coach import CoachReply
 from meta_agent_rag.conversation.socratic.mode import Socratic
 from meta_agent_rag.conversation.socratic.topics import (
     Lesson,
+    Stated,
     Topic,
     TopicScope,
-    front_topic,
     read_topics,
+    stated_in,
     topics_of,
 )
 from meta_agent_rag.conversation.study import open_study
@@ -60,36 +61,45 @@ async def test_a_course_is_taught_in_the_mode_that_was_kept(tmp_path: Path) -> N
         assert not any(notice in message.content for request in again.requests for message in request.messages)
     async with open_study(settings, session="lessons", corpus="course", transport=ScriptedModel()) as study:
         assert [exchange.mode for exchange in study.history.exchanges] == ["teacher", "coach"]
+        assert "level 2" in await study.hold(topic="time")
+        assert study.socratic == Socratic(mode="coach", level=2, topic="time")
+    own = tmp_path / "topics.yaml"
+    own.write_text("shadows: [The shadow of a stick]\n", encoding="utf-8")
+    changed = settings_in(tmp_path, *HASHED, f"SCOPE_TOPICS={own}")
+    async with open_study(changed, session="lessons", corpus="course", transport=ScriptedModel(said)) as study:
+        assert study.socratic == Socratic(mode="coach", level=2)
+        assert isinstance((await study.reply("Is it the shadow of a stick?")).reply, CoachReply)
 
 
 def test_lessons_are_gathered_by_topic() -> None:
     lessons = [
-        Lesson(title="One", topic="b", headings=("One", "Part")),
+        Lesson(title="One", topic="b", level=3, headings=("One", "Part")),
         Lesson(title="Two", topic="a"),
-        Lesson(title="Three", topic="b"),
+        Lesson(title="Three", topic="b", level=2),
     ]
     assert topics_of(lessons) == (
         Topic(name="a", anchors=("Two",)),
-        Topic(name="b", anchors=("One", "One: Part", "Three")),
+        Topic(name="b", anchors=("One", "One: Part", "Three"), level=2),
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "topic"),
+    ("text", "topic", "level"),
     [
-        ("---\ntitle: x\ntopic: the  sun\n---\ntext", "the sun"),
-        ("---\ntitle: x\n---\n", ""),
-        ("---\ntopic: [a]\n---\n", ""),
-        ("---\ntopic: a: b: c\n---\n", ""),
-        ("no front matter", ""),
-        ("", ""),
+        ("---\ntitle: x\ntopic: the  sun\nlevel: 2\n---\ntext", "the sun", 2),
+        ("\ufeff---\ntopic: sun\nlevel: 4\n---\n", "sun", None),
+        ("---\ntitle: x\n---\n", "", None),
+        ("---\ntopic: [a]\nlevel: iron\n---\n", "", None),
+        ("---\ntopic: a: b: c\n---\n", "", None),
+        ("no front matter", "", None),
+        ("", "", None),
     ],
 )
-def test_the_topic_of_front_matter(tmp_path: Path, text: str, topic: str) -> None:
+def test_what_front_matter_states(tmp_path: Path, text: str, topic: str, level: int | None) -> None:
     file = tmp_path / "lesson.md"
     file.write_text(text, encoding="utf-8")
-    assert front_topic(file) == topic
-    assert front_topic(tmp_path / "gone.md") == ""
+    assert stated_in(file) == Stated(topic=topic, level=level)
+    assert stated_in(tmp_path / "gone.md") == Stated()
 
 
 def test_topics_of_one_s_own(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -90,11 +90,12 @@ class Study:
         """Change mode, level or topic from the next turn on and keep the session; what is `None` stays.
 
         Returns the notice for the user, which no model ever sees. An empty mode is the plain companion, an empty
-        topic any. Raises `UnknownNameError` or `InputError`, and then nothing has changed.
+        topic any; a topic that is chosen without a level begins at its own. Raises `UnknownNameError` or
+        `InputError`, and then nothing has changed.
         """
         now = self.socratic
         if topic:
-            topic_named(self.topics, topic)
+            level = topic_named(self.topics, topic).level if level is None else level
         held = Socratic(
             mode=now.mode if mode is None else cast("Mode", mode),
             level=now.level if level is None else level,
@@ -102,7 +103,8 @@ class Study:
         )
         self.conversation.socratic = held
         await self._keep()
-        return notice(held) if topic is None else f"{notice(held)} {topic_notice(held)}"
+        told = notice(held)
+        return told if topic is None or topic_notice(held) in told else f"{told} {topic_notice(held)}"
 
     async def settle(self) -> tuple[str, ...]:
         """Fold older exchanges where it is time to, once the answer is shown: the notes."""
@@ -124,9 +126,10 @@ class Study:
 
 
 def notice(socratic: Socratic) -> str:
-    """What a user is told of a mode."""
+    """What a user is told of a mode, and of the topic that was chosen."""
     name = levels()[socratic.level].name
-    return said(f"mode_{socratic.mode or 'plain'}", level=socratic.level, name=name)
+    held = said(f"mode_{socratic.mode or 'plain'}", level=socratic.level, name=name)
+    return f"{held} {topic_notice(socratic)}" if socratic.mode == "coach" and socratic.topic else held
 
 
 def topic_notice(socratic: Socratic) -> str:
@@ -171,6 +174,9 @@ async def open_study(
         companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
         history = stored.history if stored is not None else None
         topics = await asyncio.to_thread(_topics, settings, retriever)
+        held = stored.socratic if stored is not None else PLAIN
+        if held.topic not in {topic.name for topic in topics}:
+            held = replace(held, topic="")  # the documents have changed since
         coach = Coach(model=engine.model, retriever=retriever, open_scope=partial(open_scope, settings, topics))
         yield Study(
             name=name,
@@ -179,7 +185,7 @@ async def open_study(
                 engine.model,
                 companion,
                 history,
-                socratic=stored.socratic if stored is not None else PLAIN,
+                socratic=held,
                 teacher=companion.as_teacher(),
                 coach=coach,
             ),

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
-from ...conversation.study import notice
+from ...conversation.study import notice, topic_notice
 from ...errors import InputError
 from ..command import plain
 from ..rounds import counted, round_line, show_round, spending
@@ -22,6 +22,9 @@ CLAIMS = {"mark": "mark", "strict": "drop"}
 
 MODES = {"plain": "", "teacher": "teacher", "coach": "coach"}
 """What `/mode` calls the modes of a conversation."""
+
+ANY_TOPIC = "any"
+"""What `/topic` calls all topics together."""
 
 _MEANT = {
     "mark": "claims that no cited passage bears out are marked",
@@ -64,8 +67,8 @@ async def run_command(shell: Shell, line: str) -> Wish:
 def completions(typed: str, commands: Sequence[Command]) -> Iterator[tuple[str, str]]:
     """What a line may go on to, each with its meaning: a command's name, then one of its values.
 
-    >>> [text for text, _ in completions("/mode s", COMMANDS)]
-    ['/mode strict']
+    >>> [text for text, _ in completions("/claims s", COMMANDS)]
+    ['/claims strict']
     """
     if not typed.startswith("/"):
         return
@@ -164,6 +167,17 @@ async def _level(shell: Shell, argument: str) -> Wish:
     study = shell.study
     said = await study.hold(mode="coach", level=int(argument)) if argument else notice(study.socratic)
     shell.screen.line(said)
+    return None
+
+
+async def _topic(shell: Shell, argument: str) -> Wish:
+    study = shell.study
+    if argument:
+        shell.screen.line(await study.hold(mode="coach", topic="" if argument == ANY_TOPIC else argument))
+        return None
+    shell.screen.line(topic_notice(study.socratic))
+    for topic in study.topics[:TOPICS]:
+        shell.screen.line(f"- {topic.name}")
     return None
 
 
@@ -287,6 +301,7 @@ COMMANDS: tuple[Command, ...] = (
         values=lambda: tuple(MODES),
     ),
     Command(name="level", argument="[1|2|3]", meaning="how little the coach gives away", run=_level, values=_levels),
+    Command(name="topic", argument="[NAME|any]", meaning="the topic that the coach stays with", run=_topic),
     Command(
         name="claims",
         argument="[mark|strict]",

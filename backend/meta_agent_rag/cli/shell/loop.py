@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ...conversation.answers import said
 from ...conversation.companion import GroundedReply
 from ...conversation.socratic.coach import CoachReply
-from ...conversation.study import Study, open_study
+from ...conversation.study import Study, notice, open_study
 from ...errors import MetaRagError
 from ...grounding.confidence import Confidence
 from ...retrieval.sample import SAMPLE
@@ -51,7 +51,9 @@ async def converse(
         talk = _Talk(shell=shell, lines=_lines(settings, screen), interrupts=Interrupts(), debug=debug)
         screen.line(_greeting(shell))
         if mode is not None or level is not None:
-            screen.line(await study.hold(mode=MODES.get(mode, mode) if mode else "coach", level=level))
+            screen.line(await study.hold(mode=MODES.get(mode, mode) if mode is not None else "coach", level=level))
+        elif study.socratic.mode:
+            screen.line(notice(study.socratic))
         with talk.interrupts.listening():
             while (wish := await talk.until_wish()) != Leave():
                 if isinstance(wish, Reopen):

@@ -15,6 +15,7 @@ from ...retrieval.catalogue import DocumentRecord
 from ...retrieval.passage import Passage
 from ...retrieval.vectors import FloatMatrix
 from .hook import ScopeScore
+from .levels import levels
 
 MOST_ANCHORS = 2000
 """Anchor texts that are compared; of a larger corpus the first by topic and title."""
@@ -25,10 +26,19 @@ _READ_AT_ONCE = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Topic:
-    """A part of the subject, and the texts that stand for it."""
+    """A part of the subject, and the texts that stand for it; `level` is the one at which the coach begins with it."""
 
     name: str
     anchors: tuple[str, ...]
+    level: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated:
+    """What a document's front matter says of its place in a course, as far as it does."""
+
+    topic: str = ""
+    level: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +47,7 @@ class Lesson:
 
     title: str
     topic: str
+    level: int | None = None
     headings: tuple[str, ...] = ()
 
 
@@ -124,39 +135,49 @@ def corpus_topics(catalogue: Catalogued) -> tuple[Topic, ...]:
         if read >= MOST_ANCHORS:
             break
     return topics_of(
-        Lesson(
-            title=document.title,
-            topic=_stated_topic(document) or document.title,
-            headings=tuple(headings.get(document.id, ())),
-        )
+        lesson(document.title, _stated(document), headings.get(document.id, ()))
         for document in catalogue.documents()[:MOST_ANCHORS]
     )
 
 
+def lesson(title: str, stated: Stated, headings: Iterable[str]) -> Lesson:
+    """A document as a lesson."""
+    return Lesson(title=title, topic=stated.topic or title, level=stated.level, headings=tuple(headings))
+
+
 def topics_of(lessons: Iterable[Lesson]) -> tuple[Topic, ...]:
-    """The topics of lessons in the order of names; anchors are titles, and each heading behind its title."""
+    """The topics of lessons in the order of names, each with the lowest level of its lessons.
+
+    Anchors are titles, and each heading behind its title.
+    """
     gathered: dict[str, dict[str, None]] = {}
-    for lesson in lessons:
-        anchors = gathered.setdefault(lesson.topic, {})
-        anchors[lesson.title] = None
-        anchors.update({f"{lesson.title}: {heading}": None for heading in lesson.headings if heading != lesson.title})
-    return tuple(Topic(name=name, anchors=tuple(gathered[name])) for name in sorted(gathered))
+    begins: dict[str, int] = {}
+    for one in lessons:
+        anchors = gathered.setdefault(one.topic, {})
+        anchors[one.title] = None
+        anchors.update({f"{one.title}: {heading}": None for heading in one.headings if heading != one.title})
+        if one.level is not None:
+            begins[one.topic] = min(one.level, begins.get(one.topic, one.level))
+    return tuple(Topic(name=name, anchors=tuple(gathered[name]), level=begins.get(name)) for name in sorted(gathered))
 
 
-def _stated_topic(document: DocumentRecord) -> str:
-    return "" if document.kind != "markdown" else front_topic(Path(document.source))
+def _stated(document: DocumentRecord) -> Stated:
+    return Stated() if document.kind != "markdown" else stated_in(Path(document.source))
 
 
-def front_topic(path: Path) -> str:
-    """The topic that a Markdown file's front matter names; empty where there is none, or no such file."""
+def stated_in(path: Path) -> Stated:
+    """What a Markdown file's front matter says; nothing where there is none, or no such file, or no such level."""
     import frontmatter
     from frontmatter.default_handlers import YAMLHandler
 
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             beginning = file.read(_FRONT_MATTER_CHARACTERS)
         front, _ = frontmatter.parse(beginning, handler=YAMLHandler())
     except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
-        return ""  # what cannot be read was said when the file was ingested; the title stands in
-    topic = front.get("topic")
-    return " ".join(topic.split()) if isinstance(topic, str) else ""
+        return Stated()  # what cannot be read was said when the file was ingested; the title stands in
+    topic, level = front.get("topic"), front.get("level")
+    return Stated(
+        topic=" ".join(topic.split()) if isinstance(topic, str) else "",
+        level=level if isinstance(level, int) and not isinstance(level, bool) and level in levels() else None,
+    )

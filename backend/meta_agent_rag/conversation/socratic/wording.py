@@ -2,7 +2,10 @@
 
 import regex
 
-_CLOSERS = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb\u2039\u203a)]}\u3009\u300b\u300d\u300f\u3011\u3015\uff02\uff09\uff3d\uff5d*_~`"
+_CLOSERS = (
+    "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb\u2039\u203a"
+    ")]}\u3009\u300b\u300d\u300f\u3011\u3015\uff02\uff09\uff3d\uff5d*_~`"
+)
 _CHARACTER = regex.compile(r"\X")
 _QUESTION_MARKS = "?\uff1f"
 _INVISIBLE = regex.compile(r"[\p{Cf}\p{Cc}&&[^\n\u200d]]+", regex.VERSION1)

@@ -14,7 +14,7 @@ _LONGEST = 200
 _LONGEST_TAIL = 12
 _QUESTION = re.compile(r"[?\uff1f]")
 _MEANING = re.compile(r"[^\W_]")
-_CLAUSE_END = re.compile(r"[,.;:!\u2026\u2014\n]+")
+_CLAUSE_END = re.compile(r"[,.;:!\u2026\u2014\n\u3002\uff01]+")
 _SIGN = re.compile(r"[+<>=\u00b1\u00d7\u00f7\u2260\u2264\u2265%/^]|[-\u2212](?=\s?\d)")
 """Signs that tell two answers of the same words apart."""
 
@@ -69,7 +69,7 @@ def gives_up(message: str) -> bool:
         return True
     if _QUESTION.search(message) or holds(text, known.attempts):
         return False
-    return bool(ending_of(text, known.endings)) or _gives_up_on_something(message)
+    return _gives_up_on_something(message)
 
 
 def _gives_up_on_something(message: str) -> bool:
@@ -77,13 +77,15 @@ def _gives_up_on_something(message: str) -> bool:
     known = coach_words()
     clauses = [text for clause in _CLAUSE_END.split(message) if (text := without_adverbs(plain(clause)))]
     others = [clause for clause in clauses if not _says_on_what(clause)]
-    says_no_more = all(consists_of(clause, known.surrender | known.fillers, frozenset()) for clause in others)
-    return len(others) < len(clauses) and says_no_more
+    says_no_more = known.surrender | known.bare | known.fillers
+    return len(others) < len(clauses) and all(consists_of(clause, says_no_more, frozenset()) for clause in others)
 
 
 def _says_on_what(text: str) -> bool:
-    """`I have no idea what it does`: a strong opening, and a tail that names what it is about."""
+    """`I have no idea what it does`: a strong opening and a tail that names what it is about, or a Japanese ending."""
     known = coach_words()
+    if ending_of(text, known.endings):
+        return True
     while filler := beginning_of(text, known.fillers - known.openings):
         if beginning_of(text, known.openings):
             break
