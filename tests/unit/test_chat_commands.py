@@ -1,6 +1,7 @@
 """The slash commands of `marag chat` and how sources and answers are put on the screen."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,23 +12,24 @@ import pytest
 from meta_agent_rag.agent.engine import Step
 from meta_agent_rag.cli.shell.commands import COMMANDS, completions, provider_changes, run_command
 from meta_agent_rag.cli.shell.interrupts import Interrupts, Stopped
+from meta_agent_rag.cli.shell.loop import converse
 from meta_agent_rag.cli.shell.screen import Screen, stage_words
 from meta_agent_rag.cli.shell.state import Leave, Reopen, Shell
 from meta_agent_rag.cli.shell.transcript import as_markdown, source_lines
 from meta_agent_rag.conversation.study import open_study
-from meta_agent_rag.errors import MetaRagError, SettingsError
+from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.talk import history_of
 
+FIXED = ("LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
 PLACE = {"title": "Tides", "doc_id": "tides", "section": "Spring", "page": 3, "last_page": 4, "span": [10, 42]}
 
 
 @asynccontextmanager
 async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
     """A session over the sample corpus, with an encoder and a model that cost nothing."""
-    fixed = ["LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "ENCODER=hash-64", "MONITOR_ENCODER=hash-64"]
-    load = partial(Settings.load, [*fixed, f"MARAG_DATA_DIR={folder}"], **model)
+    load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={folder}"], **model)
     async with open_study(load(), transport=ScriptedModel({})) as study:
         yield Shell(study=study, settings=load(), load=load, screen=Screen())
 
@@ -98,6 +100,19 @@ async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.Capture
         assert part in shown
     assert "flash deepseek-v4-flash, pro deepseek-v4-pro; DeepSeek." in shown
     assert "Forgotten: 1 question " in shown
+
+
+async def test_a_session_says_in_which_mode_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}"])
+    for mode, level in (("coach", 3), (None, None)):
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        await converse(load, corpus=None, session=None, mode=mode, level=level)
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("From here on")]
+    assert ["iron mask" in line for line in told] == [True, True]
+    with pytest.raises(InputError, match="no mode 'iron'; choose from: plain, teacher, coach"):
+        await converse(load, corpus=None, session=None, mode="iron")
 
 
 @pytest.mark.parametrize(

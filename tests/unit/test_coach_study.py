@@ -15,11 +15,13 @@ from meta_agent_rag.conversation.socratic.topics import (
     stated_in,
     topics_of,
 )
-from meta_agent_rag.conversation.study import open_study
+from meta_agent_rag.conversation.study import open_scope, open_study
 from meta_agent_rag.errors import DataFileError, InputError, UnknownNameError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hub import packaged_folder
+from meta_agent_rag.retrieval.hub_silence import HubSilence
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import reply
 from tests.loop import draft, reference, settings_in
@@ -112,6 +114,15 @@ def test_topics_of_one_s_own(tmp_path: Path) -> None:
             read_topics(file)
     with pytest.raises(DataFileError, match="check the path"):
         read_topics(tmp_path / "gone.yaml")
+
+
+async def test_another_encoder_than_the_one_asked_for_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    if packaged_folder() is None:
+        pytest.skip("no encoder is packaged")
+    HubSilence(file=tmp_path / "hub-silent.json").note(silent=True)
+    settings = settings_in(tmp_path, "SCOPE_ENCODER=nobody/none")
+    assert await open_scope(settings, (Topic(name="sun", anchors=("The height of the sun",)),)) is not None
+    assert "'nobody/none'" in caplog.text
 
 
 async def test_the_nearest_topic_counts_or_the_chosen_one() -> None:

@@ -14,11 +14,9 @@ from ..grounding.citation import Citation
 from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..prompts import check_prompts
-from ..retrieval.batching import AsyncEncoder
 from ..retrieval.editing import Progress
-from ..retrieval.encoder import load_encoder
 from ..retrieval.hybrid import HybridRetriever
-from ..retrieval.opening import open_retriever
+from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.sample import SAMPLE
 from ..settings import Settings
 from .answers import said
@@ -199,8 +197,8 @@ async def open_scope(settings: Settings, topics: tuple[Topic, ...]) -> Scope | N
     """What the coach's scope guard compares with; `None` where there are no topics. Loads the encoder."""
     if not topics:
         return None
-    choice = await asyncio.to_thread(load_encoder, settings, settings.scope_encoder)
-    return TopicScope(topics=topics, encoder=AsyncEncoder(choice.encoder), threshold=settings.scope_threshold)
+    encoder = await asyncio.to_thread(open_encoder, settings, settings.scope_encoder)
+    return TopicScope(topics=topics, encoder=encoder, threshold=settings.scope_threshold)
 
 
 def _topics(settings: Settings, retriever: HybridRetriever) -> tuple[Topic, ...]:

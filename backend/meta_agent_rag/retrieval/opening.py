@@ -17,9 +17,9 @@ from .sample import SAMPLE, sample_passages
 _LOG = logging.getLogger(__name__)
 
 
-def open_encoder(settings: Settings) -> AsyncEncoder:
-    """The encoder of passages, or the packaged one in its place; which it is, is said in one line."""
-    choice = load_encoder(settings)
+def open_encoder(settings: Settings, name: str | None = None) -> AsyncEncoder:
+    """The encoder of that name (default: that of passages), or the packaged one in its place, which is said."""
+    choice = load_encoder(settings, name)
     if choice.note:
         _LOG.warning("%s", choice.note)
     return AsyncEncoder(choice.encoder)

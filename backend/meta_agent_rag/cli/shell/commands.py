@@ -154,11 +154,16 @@ async def _trace(shell: Shell, argument: str) -> Wish:
 
 
 async def _mode(shell: Shell, argument: str) -> Wish:
-    if argument and argument not in MODES:
-        raise InputError(f"There is no mode {argument!r}; choose from: {', '.join(MODES)}.")
     study = shell.study
-    shell.screen.line(await study.hold(mode=MODES[argument]) if argument else notice(study.socratic))
+    shell.screen.line(await study.hold(mode=mode_called(argument)) if argument else notice(study.socratic))
     return None
+
+
+def mode_called(name: str) -> str:
+    """The mode of a conversation that the chat calls so. Raises `InputError`."""
+    if name not in MODES:
+        raise InputError(f"There is no mode {name!r}; choose from: {', '.join(MODES)}.")
+    return MODES[name]
 
 
 async def _level(shell: Shell, argument: str) -> Wish:

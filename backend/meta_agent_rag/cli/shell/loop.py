@@ -18,7 +18,7 @@ from ...grounding.confidence import Confidence
 from ...retrieval.sample import SAMPLE
 from ...settings import Settings
 from ..rounds import counted, spending
-from .commands import COMMANDS, MODES, is_command, models_of, run_command
+from .commands import COMMANDS, is_command, mode_called, models_of, run_command
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines
 from .screen import Screen
@@ -42,7 +42,7 @@ async def converse(
 
     Raises a `MetaRagError` where the session cannot be opened; later ones end a turn alone.
     """
-    settings = load()
+    settings, chosen = load(), None if mode is None else mode_called(mode)
     _survive_foreign_characters()
     screen = Screen()
     async with AsyncExitStack() as stack:
@@ -51,7 +51,7 @@ async def converse(
         talk = _Talk(shell=shell, lines=_lines(settings, screen), interrupts=Interrupts(), debug=debug)
         screen.line(_greeting(shell))
         if mode is not None or level is not None:
-            screen.line(await study.hold(mode=MODES.get(mode, mode) if mode is not None else "coach", level=level))
+            screen.line(await study.hold(mode="coach" if chosen is None else chosen, level=level))
         elif study.socratic.mode:
             screen.line(notice(study.socratic))
         with talk.interrupts.listening():
