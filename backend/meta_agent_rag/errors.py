@@ -12,6 +12,7 @@ MetaRagError
 |   |-- BalanceError         402: the account is empty              (stops a run)
 |   |-- UnreachableError     no answer from the server at all       (stops a run)
 |   |-- RefusedError         the server refused the request, or gave up retrying
+|   |   `-- TransientError     it was late, or sent what cannot be read: worth another try
 |   |-- ContextWindowError   the prompt is longer than the model reads
 |   `-- StructuredOutputError  prose, or the wrong shape, where JSON was asked
 |-- BudgetError            a call was not made, so as to keep a promise
@@ -88,6 +89,10 @@ class UnreachableError(ModelError):
 
 class RefusedError(ModelError):
     """The server refused the request, or kept failing until retries ran out."""
+
+
+class TransientError(RefusedError):
+    """The server was late, or sent what cannot be read; the call was tried again before this was raised."""
 
 
 class ContextWindowError(ModelError):

@@ -79,7 +79,7 @@ class _Load:
 async def _measure(load: _Load, folder: Path, repeats: int) -> dict[str, Any]:
     ours: list[tuple[float, float]] = []
     bare: list[tuple[float, float]] = []
-    questions = _questions(load.n)
+    questions = numbered_questions(load.n)
     calls = await _ours(load, questions[:2], folder / "warm", [])
     per_question = calls // 2
     await _bare(load, questions[:2], per_question, [])
@@ -104,7 +104,7 @@ async def _measure(load: _Load, folder: Path, repeats: int) -> dict[str, Any]:
     }
 
 
-def _questions(n: int) -> list[Question]:
+def numbered_questions(n: int) -> list[Question]:
     """Sample questions with their contexts, no two alike, so that no cache answers any of them."""
     known = load_questions("sample").questions
     drawn = [known[number % len(known)] for number in range(n)]

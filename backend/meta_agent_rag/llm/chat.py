@@ -5,7 +5,9 @@ to send it, and its wrappers drop what DeepSeek adds to `usage`.
 """
 
 import asyncio
-from collections.abc import Mapping
+import logging
+import re
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from ..errors import (
@@ -15,6 +17,7 @@ from ..errors import (
     MetaRagError,
     ModelError,
     RefusedError,
+    TransientError,
     UnreachableError,
 )
 from .exchange import Reply, Request, Usage
@@ -24,10 +27,18 @@ if TYPE_CHECKING:
     import openai
 
 
+_LOG = logging.getLogger(__name__)
+_NEEDED = frozenset({"model", "messages"})
+_UNSUPPORTED = re.compile(
+    r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)|extra input"
+)
+
+
 class ChatTransport:
     """Serves calls from an HTTP endpoint.
 
-    Connection failures, 408, 409, 429 and 5xx are retried by the SDK, which honours Retry-After.
+    Connection failures, 408, 409, 429 and 5xx are retried by the SDK, which honours Retry-After. A parameter that
+    the endpoint refuses by its name is left out from then on.
     """
 
     def __init__(self, choice: Choice, *, max_retries: int, endpoint: str | None = None) -> None:
@@ -36,6 +47,7 @@ class ChatTransport:
         self._endpoint = endpoint or choice.base_url or ""
         self._opening = asyncio.Lock()
         self._client: openai.AsyncOpenAI | None = None
+        self._left_out: set[str] = set()
 
     @property
     def endpoint(self) -> str:
@@ -48,11 +60,22 @@ class ChatTransport:
 
         client = self._client or await self._opened()
         where = f"{self._choice.provider.label} at {self._choice.base_url}"
-        try:
-            completion = await client.post("/chat/completions", cast_to=object, body=self._body(request))
-        except openai.APIError as error:
-            raise translated(error, where=where, model=request.model) from None
-        return _reply(completion, where)
+        body = self._body(request)
+        while True:
+            sent = {name: value for name, value in body.items() if name not in self._left_out}
+            try:
+                completion = await client.post("/chat/completions", cast_to=object, body=sent)
+            except openai.APIError as error:
+                refused = _refused_parameter(error, sent.keys() - _NEEDED - {self._choice.provider.limit})
+                if refused is None:
+                    raise translated(error, where=where, model=request.model) from None
+                if refused not in self._left_out:
+                    _LOG.warning("%s does not take the parameter %r; it is left out.", where, refused)
+                self._left_out.add(refused)
+            except ValueError:
+                raise TransientError(f"{where} sent a reply that cannot be read; try again.") from None
+            else:
+                return _reply(completion, where)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -108,7 +131,7 @@ def _reply(completion: object, where: str) -> Reply:
         usage = read_usage(completion.get("usage"))  # type: ignore[attr-defined]
         tokens = _tokens(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise RefusedError(
+        raise TransientError(
             f"{where} sent a reply that is no chat completion; check the address (LLM_BASE_URL)."
         ) from None
     text = str(text).encode("utf-8", "replace").decode()  # half a surrogate pair can be neither kept nor sent again
@@ -145,7 +168,7 @@ def translated(error: "openai.APIError", *, where: str, model: str) -> MetaRagEr
             f"{where} does not answer; check that it runs and that the address is right (`marag doctor`)."
         )
     if not isinstance(error, openai.APIStatusError):
-        return RefusedError(f"{where} sent a reply that cannot be read: {error.message}; try again.")
+        return TransientError(f"{where} sent a reply that cannot be read: {error.message}; try again.")
     if error.status_code in (400, 413) and _is_too_long(error):
         return ContextWindowError(f"The prompt is longer than {model!r} at {where} reads; lower EVIDENCE_TOKENS.")
     kind, words = _STATUS.get(error.status_code, (RefusedError, "{where} refused the call with {status}: {said}"))
@@ -162,6 +185,17 @@ _STATUS: Mapping[int, tuple[type[ModelError], str]] = {
         "{where} does not know {model!r} or the path (404); check FLASH_MODEL, PRO_MODEL and the address.",
     ),
 }
+
+
+def _refused_parameter(error: "openai.APIError", optional: Set[str]) -> str | None:
+    """The optional parameter that a 400 or 422 names as one that the endpoint does not take."""
+    if getattr(error, "status_code", None) not in (400, 422):
+        return None
+    words = _words(error).lower()
+    if not _UNSUPPORTED.search(words):
+        return None
+    named = [name for name in optional if name == getattr(error, "param", None) or re.search(rf"\b{name}\b", words)]
+    return max(named, key=len, default=None)
 
 
 def _is_too_long(error: Any) -> bool:

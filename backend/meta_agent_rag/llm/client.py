@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 from pydantic import BaseModel
 
-from ..errors import DeadlineError, MetaRagError, RefusedError, StructuredOutputError, UnreachableError
+from ..errors import DeadlineError, MetaRagError, StructuredOutputError, TransientError, UnreachableError
 from ..prompts import prompt
 from ..settings import Settings, Tier
 from .budget import Budget
@@ -35,6 +35,7 @@ _CUT = "length"
 _PLAIN = Sampling()
 _DRAWS_A_RUN = 1000
 _TASK_AND_REPLY_TOKENS = 1800
+_FURTHER_TRIES = 2
 _BYTES_PER_TOKEN = 2  # fewer than any tokenizer takes over prose, so that a reservation is never too small
 
 
@@ -212,7 +213,16 @@ class ModelSession:
                 self._record(replace(call, row=row), kept.reply, cached=True)
                 return kept.reply
             async with self._held(owner.gate(call.row.tier)):
+                return await self._served(call)
+
+    async def _served(self, call: _Call) -> Reply:
+        """Serve a call, and try it again where the server was late or not to be understood; each try has its row."""
+        for _ in range(min(_FURTHER_TRIES, self.owner.settings.llm_max_retries)):
+            try:
                 return await self._serve(call, tier=call.row.tier)
+            except TransientError:
+                call = replace(call, row=replace(call.row, at=self.owner.clock()))
+        return await self._serve(call, tier=call.row.tier)
 
     @asynccontextmanager
     async def _alone(self, key: str) -> AsyncIterator[None]:
@@ -305,7 +315,7 @@ class ModelSession:
             raise fault from None
         except MetaRagError as raised:
             error, fault = type(raised).__name__, raised
-            unbilled = outcome is None and not isinstance(raised, UnreachableError)
+            unbilled = outcome is None and not isinstance(raised, UnreachableError | TransientError)
             raise
         except Exception as raised:
             error, fault = type(raised).__name__, raised
@@ -374,7 +384,7 @@ class ModelSession:
     def _late(self, seconds: float) -> MetaRagError:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
-        return RefusedError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
+        return TransientError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
 
 
 def _first_given(own: float | None, otherwise: float) -> float:

@@ -1,12 +1,11 @@
 """Screening passages for text that is addressed to the model instead of the reader.
 
-Patterns are data (`injection.yaml`), each with a text that it must catch and one that it must spare.
-They see overt instructions and nothing else: a patient attacker, or a plain request, gets past them,
-so they promise a record of what was dropped or marked, not safety.
+Patterns are data (`injection.yaml`), each with a text that it must catch and one that it must spare; a linear model
+(`overrides.py`) finds the wordings that no pattern names. Both see overt instructions and nothing else: a patient
+attacker, or a plain request, gets past them, so they promise a record of what was dropped or marked, not safety.
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,23 +13,32 @@ from importlib.resources import files
 
 import yaml
 
+from .overrides import plain, reads_like_an_order
 from .passage import Found
 
 SHORTEST_TEXT = 20
 """Characters; a shorter passage holds no evidence."""
 
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """One sign of an injection, and what it means in words."""
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pattern:
+class Pattern(Sign):
     """One kind of injection. `catches` and `spares` are its examples, which a test runs."""
 
-    name: str
     regex: re.Pattern[str]
-    reason: str
     catches: str
     spares: str
+
+
+ORDER = Sign(name="order", reason="it reads like an order to a language model")
+"""What the linear model finds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +77,11 @@ def screen(found: Sequence[Found], *, drop: bool) -> Screened:
     return Screened(kept=tuple(kept), dropped=tuple(dropped))
 
 
-def injections(text: str) -> tuple[Pattern, ...]:
-    """The patterns that occur in `text`, compared without letter case, invisible characters and look-alike forms."""
-    # Lower case here instead of a flag in the regex: three times as fast.
-    plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).lower()
-    return tuple(pattern for pattern in patterns() if pattern.regex.search(plain))
+def injections(text: str) -> tuple[Sign, ...]:
+    """The patterns that occur in `text`, else what the model says of it; disguises of form are seen through."""
+    form = plain(text)
+    found = tuple(pattern for pattern in patterns() if pattern.regex.search(form))
+    return found or ((ORDER,) if reads_like_an_order(text) else ())
 
 
 @cache

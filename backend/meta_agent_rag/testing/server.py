@@ -5,14 +5,14 @@ import json
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn import Config, Server
 
@@ -21,11 +21,16 @@ from .scripted import universal_reply
 
 @dataclass(frozen=True, kw_only=True)
 class ServerReply:
-    """What the server sends: a reply text with its usage, or a status and a body in its place."""
+    """What the server sends: a reply text with its usage, or a status and a body in its place.
+
+    `wire` is what goes wrong below HTTP: the connection is `reset`, the body `drip`s blanks for ever, or is `cut`.
+    """
 
     text: str = ""
     status: int = 200
     seconds: float = 0.0
+    finish_reason: str = "stop"
+    wire: Literal["reset", "drip", "cut"] | None = None
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = field(
@@ -73,6 +78,7 @@ class LoopbackServer:
     behaviour: Behaviour
     base_url: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    billed: list[ServerReply] = field(default_factory=list)
     account: ServerReply = field(default_factory=lambda: ServerReply(body=_ACCOUNT))
 
     async def chat(self, request: Request) -> Response:
@@ -80,21 +86,22 @@ class LoopbackServer:
         body = json.loads(await request.body())
         self.bodies.append(body)
         reply = self.behaviour(body)
+        self.billed.append(reply)
         await asyncio.sleep(reply.seconds)
         if reply.status != 200 or reply.body is not None:
             return _as_scripted(reply)
-        return JSONResponse(
+        message = {"role": "assistant", "content": reply.text}
+        whole = JSONResponse(
             {
                 "id": f"call-{len(self.bodies)}",
                 "object": "chat.completion",
                 "created": 0,
                 "model": body.get("model"),
-                "choices": [
-                    {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply.text}}
-                ],
+                "choices": [{"index": 0, "finish_reason": reply.finish_reason, "message": message}],
                 "usage": reply.usage,
             }
         )
+        return whole if reply.wire is None else _broken(bytes(whole.body), reply.wire, request)
 
     async def balance(self, request: Request) -> Response:
         """Answer DeepSeek's `GET /user/balance`."""
@@ -104,6 +111,29 @@ class LoopbackServer:
         """The application."""
         routes = [Route(f"{prefix}/chat/completions", self.chat, methods=["POST"]) for prefix in ("/v1", "")]
         return Starlette(routes=[*routes, *(Route(f"{prefix}/user/balance", self.balance) for prefix in ("/v1", ""))])
+
+
+def _broken(body: bytes, wire: str, request: Request) -> Response:
+    """A reply that never comes whole."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        if wire == "drip":
+            while True:
+                yield b"\n"
+                await asyncio.sleep(0.1)
+        if wire == "cut":
+            yield body[: len(body) // 2]
+            await asyncio.sleep(0.01)
+        _reset(request)
+
+    # without its length a body that is cut would seem to be whole
+    headers = {} if wire == "drip" else {"content-length": str(len(body))}
+    return StreamingResponse(parts(), media_type="application/json", headers=headers)
+
+
+def _reset(request: Request) -> None:
+    """Drop the connection: uvicorn shows it to an application in no other way."""
+    request.receive.__self__.transport.abort()  # type: ignore[attr-defined]  # the cycle of uvicorn
 
 
 def _as_scripted(reply: ServerReply) -> Response:

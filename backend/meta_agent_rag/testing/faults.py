@@ -1,0 +1,87 @@
+"""Misbehaviour on a script: the same calls fail in the same ways in every run, in whatever order they come."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .server import Behaviour, ServerReply
+
+Fault = Callable[[ServerReply, dict[str, Any]], ServerReply]
+_HANG_SECONDS = 3600.0
+_NEEDED = ("model", "messages", "max_tokens", "max_completion_tokens")
+
+
+def _refusal(status: int, **headers: str) -> Fault:
+    return lambda reply, body: ServerReply(status=status, headers=headers, usage=None)
+
+
+def _unsupported(reply: ServerReply, body: dict[str, Any]) -> ServerReply:
+    named = next((name for name in body if name not in _NEEDED), None)
+    if named is None:
+        return reply
+    error = {"message": f"Unsupported parameter: {named!r}.", "type": "invalid_request_error", "param": named}
+    return ServerReply(status=400, body={"error": error}, usage=None)
+
+
+FAULTS: Mapping[str, Fault] = {
+    "429 with Retry-After": _refusal(429, **{"retry-after": "0.05"}),
+    "429": _refusal(429),
+    "500": _refusal(500),
+    "502": _refusal(502),
+    "connection reset": lambda reply, body: replace(reply, wire="reset"),
+    "hang": lambda reply, body: replace(reply, seconds=_HANG_SECONDS),
+    "keep-alive drip": lambda reply, body: replace(reply, wire="drip"),
+    "cut stream": lambda reply, body: replace(reply, wire="cut"),
+    "empty JSON": lambda reply, body: replace(reply, text="{}"),
+    "prose": lambda reply, body: replace(reply, text="I would rather talk about the weather."),
+    "truncated JSON": lambda reply, body: replace(reply, text=reply.text[: len(reply.text) // 2]),
+    "wrong schema": lambda reply, body: replace(reply, text='{"colour": "blue", "answer": {"x": [1]}}'),
+    "missing usage": lambda reply, body: replace(reply, usage=None),
+    "other usage": lambda reply, body: replace(
+        reply,
+        usage={"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 60}},
+    ),
+    "400 on a parameter": _unsupported,
+}
+"""What can go wrong with a call, by its name."""
+
+
+@dataclass(kw_only=True)
+class Misbehaving:
+    """A behaviour of which a share of calls go wrong: which, and how, follows from the call and the seed.
+
+    A call that comes again, or is asked again after a malformed reply, is served. `seen` counts calls by their
+    hash, `struck` faults by their name.
+    """
+
+    inner: Behaviour
+    share: float = 0.2
+    seed: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
+    struck: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self, body: dict[str, Any]) -> ServerReply:
+        """See `Behaviour`."""
+        reply, key = self.inner(body), request_hash(body)
+        self.seen[key] += 1
+        if self.seen[key] > 1 or self._drawn(key, "whether") >= self.share:
+            return reply
+        names = list(FAULTS)
+        name = names[int(self._drawn(key, "which") * len(names))]
+        self.struck[name] += 1
+        return FAULTS[name](reply, body)
+
+    def _drawn(self, key: str, what: str) -> float:
+        digest = hashlib.sha256(f"{self.seed} {what} {key}".encode()).digest()
+        return int.from_bytes(digest[:4]) / 2**32
+
+
+def request_hash(body: Mapping[str, Any]) -> str:
+    """Names what a call asks for; a second asking after a malformed reply has the name of the first."""
+    messages = body["messages"]
+    if len(messages) > 2 and messages[-2]["role"] == "assistant":
+        messages = messages[:-2]
+    return hashlib.sha256(json.dumps([body.get("model"), messages]).encode()).hexdigest()[:16]

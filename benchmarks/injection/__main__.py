@@ -1,0 +1,168 @@
+"""Trains and measures the search for orders to the model: `python -m benchmarks.injection --help`.
+
+Texts are JSON lines with `text` and `kind`; the attack kinds that speak to the model in so many words are told apart
+from plain requests, which no wording gives away.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from meta_agent_rag.cli.command import print_json, reporting, say
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.retrieval import overrides
+from meta_agent_rag.retrieval.guardrails import ORDER, injections
+
+from .training import SEED, Fitted, Text, Windows, fit, made_texts
+
+OVERRIDES = ("indirect_override", "override_snippet", "roleplay_jailbreak", "sysprompt_extraction")
+"""Attacks that the model is fitted to find."""
+_MIXED = ("indirect_override", "roleplay_jailbreak", "deepset_direct")
+_DOUBTFUL = ("deepset_direct",)
+_FRAMES = ("report_doc",)
+"""Called harmless, but they hold the frame of an attack."""
+_PLAIN = ("indirect_plain_instruction", "code_payload")
+_PARAGRAPH = "paragraph"
+_ENCYCLOPEDIA = ("wikipedia_passage", _PARAGRAPH)
+_FOLDS = 5
+_FALSE_ALARMS = 0.0125
+_LOST_PARAGRAPHS = 0.001
+_PACKAGED = Path(overrides.__file__).with_name("overrides.npz")
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+Attacks = Annotated[Path, typer.Option(help="Attacks, JSON lines with `text` and `kind`.")]
+Benign = Annotated[Path, typer.Option(help="Harmless texts, in the same form.")]
+
+
+@app.command()
+@reporting
+def train(
+    attacks: Attacks,
+    benign: Benign,
+    paragraphs: Annotated[Path | None, typer.Option(help="A HotpotQA file; its paragraphs are harmless.")] = None,
+    questions: Annotated[int, typer.Option(min=1, help="How many of its questions to use.")] = 150,
+    output: Annotated[Path, typer.Option(help="Where the model goes.")] = _PACKAGED,
+) -> None:
+    """Fit the model, and say what it is worth on texts that it has not seen."""
+    given = [
+        text for text in read(attacks, attack=True) + read(benign, attack=False) if text.kind not in _PLAIN + _FRAMES
+    ]
+    given += [] if paragraphs is None else _paragraphs(paragraphs, questions)
+    texts = given + made_texts()
+    windows = Windows.of([text.text for text in texts])
+    scores = held_out(texts, len(given), windows)
+    threshold = _threshold(given, scores)
+    named = np.array([any(sign != ORDER for sign in injections(text.text)) for text in given])
+    say(f"{len(given)} texts, {len(texts) - len(given)} made sentences, {windows.rows.shape[0]} windows")
+    say(f"each text scored by a model that has not seen it (seed {SEED}, {_FOLDS} folds), threshold {threshold:.2f}:")
+    say(_table(given, scores > threshold))
+    say("together with the patterns:")
+    say(_table(given, named | (scores > threshold)))
+    fit(texts, windows, np.arange(len(texts))).save(output, threshold)
+    say(f"wrote {output.name}, {output.stat().st_size / 1000:.0f} KB")
+
+
+@app.command()
+@reporting
+def measure(
+    attacks: Attacks,
+    benign: Benign,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """What the package's patterns and model together find in texts, and how long a text takes."""
+    texts = read(attacks, attack=True) + read(benign, attack=False)
+    injections("The model is loaded before the clock runs.")
+    found, seconds = [], []
+    for text in texts:
+        started = time.perf_counter()
+        found.append(bool(injections(text.text)))
+        seconds.append(time.perf_counter() - started)
+    rates = _rates(texts, np.array(found))
+    p50, p99 = (1000 * float(part) for part in np.percentile(seconds, [50, 99]))
+    if as_json:
+        print_json({"rates": rates, "milliseconds": {"p50": p50, "p99": p99}})
+        return
+    say(_table(texts, np.array(found)))
+    say(f"milliseconds a text: median {p50:.2f}, p99 {p99:.2f}")
+
+
+def read(path: Path, *, attack: bool) -> list[Text]:
+    """Texts of a file. Raises `InputError` where it is not JSON lines with `text` and `kind`."""
+    try:
+        rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
+        return [
+            Text(
+                text=row["text"],
+                attack=attack,
+                kind=row["kind"],
+                mixed=attack and row["kind"] in _MIXED,
+                doubtful=row["kind"] in _DOUBTFUL,
+            )
+            for row in rows
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{str(path)!r} cannot be read ({error!r}); give JSON lines with `text` and `kind`.") from None
+
+
+def held_out(texts: Sequence[Text], given: int, windows: Windows) -> NDArray[np.float64]:
+    """A score for each of the first `given` texts, by a model fitted on the other folds and on all made sentences."""
+    order = np.random.default_rng(SEED).permutation(given)
+    rest = np.arange(given, len(texts))
+    scores = np.zeros(given)
+    for part in np.array_split(order, _FOLDS):
+        fitted: Fitted = fit(texts, windows, np.concatenate([np.setdiff1d(order, part), rest]))
+        scores[part] = fitted.scores(windows, len(texts))[part]
+    return scores
+
+
+def _threshold(texts: Sequence[Text], scores: NDArray[np.float64]) -> float:
+    """The lowest one at which few documents and fewer encyclopedia paragraphs are lost."""
+    paragraphs = np.array([text.kind in _ENCYCLOPEDIA for text in texts])
+    documents = np.array([not text.attack and text.kind.endswith(("doc", "instructions")) for text in texts])
+    return max(
+        float(np.quantile(scores[documents], 1 - _FALSE_ALARMS)),
+        float(np.quantile(scores[paragraphs], 1 - _LOST_PARAGRAPHS)),
+    )
+
+
+def _paragraphs(path: Path, questions: int) -> list[Text]:
+    try:
+        rows = json.loads(path.read_text("utf-8"))[:questions]
+        texts = {f"{title}\n{''.join(sentences)}": None for row in rows for title, sentences in row["context"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{str(path)!r} cannot be read ({error!r}); give HotpotQA's official JSON.") from None
+    return [Text(text=text, attack=False, kind=_PARAGRAPH) for text in texts]
+
+
+def _rates(texts: Sequence[Text], found: NDArray[Any]) -> dict[str, Any]:
+    kinds = sorted({(not text.attack, text.kind) for text in texts})
+    rows = {
+        kind: {"attack": not harmless, "texts": len(own), "flagged": int(found[own].sum())}
+        for harmless, kind in kinds
+        if (own := [number for number, text in enumerate(texts) if text.kind == kind])
+    }
+    for name, chosen in (
+        ("override kinds", [text.kind in OVERRIDES for text in texts]),
+        ("harmless", [not text.attack for text in texts]),
+    ):
+        own = np.flatnonzero(chosen).tolist()
+        rows[name] = {"attack": name != "harmless", "texts": len(own), "flagged": int(found[own].sum())}
+    return rows
+
+
+def _table(texts: Sequence[Text], found: NDArray[Any]) -> str:
+    return "\n".join(
+        f"  {'caught' if row['attack'] else 'lost  '} {row['flagged']:5d} of {row['texts']:5d}"
+        f" {100 * row['flagged'] / max(row['texts'], 1):6.1f} %  {kind}"
+        for kind, row in _rates(texts, found).items()
+    )
+
+
+if __name__ == "__main__":
+    app()
