@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from meta_agent_rag.settings import Settings
+from tests.postgres import either_database, new_postgresql, postgresql
 from tests.servers import elasticsearch_url
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tests.loopback import Serve
     from tests.service import Nursery
 
-__all__ = ["elasticsearch_url"]
+__all__ = ["either_database", "elasticsearch_url", "new_postgresql", "postgresql"]
 
 
 hypothesis.settings.register_profile("patient", deadline=None)  # other work may hold the processor

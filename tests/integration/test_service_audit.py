@@ -38,6 +38,7 @@ async def rows_in(folder: Path) -> list[dict[str, Any]]:
         return await latest(database, 100_000)
 
 
+@pytest.mark.usefixtures("either_database")
 async def test_every_response_leaves_one_whole_row(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         good = (await service.ask()).json()
@@ -72,6 +73,7 @@ async def test_every_response_leaves_one_whole_row(tmp_path: Path) -> None:
     assert record["record"]["citations"] == row["citations"]
 
 
+@pytest.mark.usefixtures("either_database")
 async def test_a_record_is_its_own_clients_alone(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         id_ = (await service.ask()).json()["query_id"]
@@ -117,6 +119,7 @@ async def test_an_answer_that_nobody_waits_for_is_given_up(
     assert [(call["stage"], call["error"]) for call in rows[0]["model_calls"]] == [("write", "cancelled")]
 
 
+@pytest.mark.usefixtures("either_database")
 async def test_rows_wait_while_the_database_is_away(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         audit: AuditLog = service.service.audit
@@ -135,6 +138,7 @@ async def test_rows_wait_while_the_database_is_away(tmp_path: Path) -> None:
     assert [row["query_id"] for row in await rows_in(tmp_path)] == ids
 
 
+@pytest.mark.usefixtures("either_database")
 async def test_what_a_database_refuses_for_itself_holds_up_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         audit = service.service.audit
@@ -148,6 +152,7 @@ async def test_what_a_database_refuses_for_itself_holds_up_nothing(tmp_path: Pat
     assert [one["query_id"][0] for one in refused] == ["f", "e"]
 
 
+@pytest.mark.usefixtures("either_database")
 async def test_a_torn_line_and_files_taken_twice_do_no_harm(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         await service.ask()
@@ -178,13 +183,18 @@ def test_each_process_has_its_own_place_in_the_spool(tmp_path: Path) -> None:
         open_spool(tmp_path / "file")
 
 
+@pytest.mark.usefixtures("either_database")
 async def test_the_migrations_make_the_tables_that_the_code_names(tmp_path: Path) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
     def differences(connection: Any) -> Any:
         migrate(connection)  # a second time: nothing happens
-        return compare_metadata(MigrationContext.configure(connection), METADATA)
+        context = MigrationContext.configure(connection, opts={"include_object": without_months})
+        return compare_metadata(context, METADATA)
+
+    def without_months(_object: Any, name: str | None, *_: Any) -> bool:
+        return not (name or "").startswith("audit_2") and name != "audit_other"
 
     async with open_database(settings_in(tmp_path)) as database, database.connect() as connection:
         assert await connection.run_sync(differences) == []

@@ -16,6 +16,8 @@ from ..settings import Settings
 _FILE = "service.sqlite"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _CONNECT_SECONDS = 3
+_POSTGRESQL = {"connect_timeout": _CONNECT_SECONDS, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
+"""A server that is gone without a word is noticed, so that what waits for it goes on."""
 _MIGRATION_LOCK = 5_871_204_417  # any number that is the same in every process
 
 
@@ -78,7 +80,7 @@ def _engine(settings: Settings) -> AsyncEngine:
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
     try:
-        return create_async_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": _CONNECT_SECONDS})
+        return create_async_engine(url, pool_pre_ping=True, connect_args=_POSTGRESQL)
     except ModuleNotFoundError as error:
         raise SettingsError(f"DATABASE_URL needs the package {error.name!r}, which is not installed.") from None
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import Insert, func, select
@@ -17,6 +17,7 @@ from ...errors import StorageError
 from ...journal import Journal, read_journal
 from ..database import is_postgresql
 from ..tables import AUDIT
+from .months import keep_making_months, make_months
 from .rows import Row, from_journal
 from .spool import Spool, open_spool
 
@@ -69,7 +70,7 @@ class AuditLog:
         """How many requests of each client were admitted since a moment."""
         query = (
             select(AUDIT.c.client_id, func.count())
-            .where(AUDIT.c.at >= since, AUDIT.c.status != 429)
+            .where(AUDIT.c.at >= since, AUDIT.c.error.is_distinct_from("rate_limited"))
             .group_by(AUDIT.c.client_id)
         )
         async with self.engine.connect() as connection:
@@ -148,15 +149,17 @@ async def open_audit(engine: AsyncEngine, folder: Path) -> AsyncIterator[AuditLo
     spool = await asyncio.to_thread(open_spool, folder)
     log = AuditLog(engine=engine, spool=spool)
     try:
+        await make_months(engine, datetime.now(UTC))
         await log.drain()
     except (SQLAlchemyError, OSError):
         log._new.set()
-    draining = asyncio.create_task(log.keep_draining())
+    tasks = [asyncio.create_task(log.keep_draining()), asyncio.create_task(keep_making_months(engine))]
     try:
         yield log
     finally:
-        draining.cancel()
-        await asyncio.wait({draining})
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         try:
             async with asyncio.timeout(_LAST_DRAIN_SECONDS):
                 await log.drain()
