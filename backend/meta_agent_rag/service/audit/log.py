@@ -26,7 +26,8 @@ _BATCH = 200
 _PAUSE_SECONDS = 0.2
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 5.0
 _LAST_DRAIN_SECONDS = 1.5
-_REFUSED = "refused.jsonl"
+REFUSED = "refused.jsonl"
+"""Where rows are set aside that the database does not take."""
 
 
 @dataclass(kw_only=True)
@@ -102,7 +103,7 @@ class AuditLog:
                 for row in rows:
                     await self._insert([row])
                 return
-            _LOG.error("The database refuses an audit row (%s); it is in %r.", type(error).__name__, _REFUSED)
+            _LOG.error("The database refuses an audit row (%s); it is in %r.", type(error).__name__, REFUSED)
             self._set_aside(rows[0])
 
     async def _inserted(self, rows: Sequence[Row]) -> None:
@@ -112,7 +113,7 @@ class AuditLog:
             await connection.execute(statement, [from_journal(row) for row in rows])
 
     def _set_aside(self, row: Row) -> None:
-        journal = Journal(self.spool.folder / _REFUSED, durable=True)
+        journal = Journal(self.spool.folder / REFUSED, durable=True)
         journal.append(row)
         journal.close()
 

@@ -35,6 +35,11 @@ class Month:
         utc = moment.astimezone(UTC)
         return cls(utc.year, utc.month)
 
+    @classmethod
+    def named(cls, table: str) -> "Month":
+        """The month whose partition has this name."""
+        return cls(*map(int, table.split("_")[1:3]))
+
     @property
     def begin(self) -> datetime:
         """Its first moment."""
