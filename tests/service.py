@@ -20,6 +20,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.service.app import create_app
+from meta_agent_rag.service.audit.retention import Ages
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.keys import open_keys
 from meta_agent_rag.service.parts import Service, open_service
@@ -133,6 +134,16 @@ class Nursery:
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
 
+    def archiving(self, folder: Path, ages: Ages) -> int:
+        """The id of a process that archives the audit log of a data folder."""
+        moments = {"hot": ages.hot.isoformat(), "warm": ages.warm.isoformat()}
+        return self.asked(archive=moments, folder=str(folder), env={**os.environ, "MARAG_DATA_DIR": str(folder)})
+
+    def ended(self, pid: int, number: int) -> int:
+        """The exit code of a process, which is sent a signal if it still runs."""
+        os.kill(pid, number)
+        return self.asked(wait=pid)
+
     def close(self) -> None:
         """End it."""
         self.process.communicate(timeout=60)
@@ -172,8 +183,7 @@ class ServiceProcess:
 
     def stop(self, number: int) -> int:
         """Send it a signal, and wait until it has ended; its exit code."""
-        os.kill(self.pid, number)
-        self.code = self.nursery.asked(wait=self.pid)
+        self.code = self.nursery.ended(self.pid, number)
         return self.code
 
 

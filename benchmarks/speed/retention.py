@@ -69,17 +69,20 @@ async def _measured(settings: Settings, n: int) -> dict[str, Any]:
         return await measure(engine, settings, n)
 
 
-async def measure(engine: AsyncEngine, settings: Settings, n: int) -> dict[str, Any]:
-    """Fill a database with `n` records, move the clock over them, and look for every one of them."""
-    moments = {number: _BEGIN + timedelta(days=_DAYS) * (number / n) for number in range(n)}
-    for month in range(0, _DAYS, 30):  # as a service that ran all the time made them
+async def measure(engine: AsyncEngine, settings: Settings, n: int, *, days: int = _DAYS) -> dict[str, Any]:
+    """Fill a database with `n` records of so many days, move the clock on, and look for every one of them."""
+    moments = {number: _BEGIN + timedelta(days=days) * (number / n) for number in range(n)}
+    for month in range(0, days, 30):  # as a service that ran all the time made them
         await make_months(engine, _BEGIN + timedelta(days=month))
     await fill(engine, list(moments.items()))
-    writer, folder = _Writer(engine=engine), settings.marag_data_dir / "audit" / "archive"
-    writing = asyncio.create_task(writer.write())
+    writer, folder = (
+        _Writer(settings=settings, begin=_BEGIN + timedelta(days=days)),
+        settings.marag_data_dir / "audit" / "archive",
+    )
+    writing = asyncio.create_task(asyncio.to_thread(asyncio.run, writer.write()))
     longest, archived, started = 0.0, 0, time.monotonic()
     for month in range(_MONTHS):
-        ages = Ages.of(settings, _BEGIN + timedelta(days=_DAYS + 30 * month))
+        ages = Ages.of(settings, _BEGIN + timedelta(days=days + 30 * month))
         done = await archive(engine, folder, ages)
         longest, archived = max(longest, done.portions.longest), archived + done.records
     seconds = time.monotonic() - started
@@ -100,23 +103,26 @@ async def measure(engine: AsyncEngine, settings: Settings, n: int) -> dict[str, 
 
 @dataclass(kw_only=True)
 class _Writer:
-    """Writes a record at a time, as a service does that others keep waiting."""
+    """Writes a record at a time, as a service does, in a thread and on a connection of its own."""
 
-    engine: AsyncEngine
+    settings: Settings
+    begin: datetime
     moments: dict[int, datetime] = field(default_factory=dict)
     longest: float = 0.0
     stopped: bool = False
 
     async def write(self) -> None:
         """Write until stopped."""
-        while not self.stopped:
-            number = _NEW + len(self.moments)
-            at = _BEGIN + timedelta(days=_DAYS, seconds=len(self.moments))
-            began = time.monotonic()
-            await fill(self.engine, [(number, at)])
-            self.longest = max(self.longest, time.monotonic() - began)
-            self.moments[number] = at
-            await asyncio.sleep(0.01)
+        async with open_database(self.settings) as engine:
+            while not self.stopped:
+                number = _NEW + len(self.moments)
+                at = self.begin + timedelta(seconds=len(self.moments))
+                began = time.monotonic()
+                await fill(engine, [(number, at)])
+                if self.moments:  # the first one connects
+                    self.longest = max(self.longest, time.monotonic() - began)
+                self.moments[number] = at
+                await asyncio.sleep(0.01)
 
 
 async def _found(engine: AsyncEngine, folder: Path, moments: dict[int, datetime], ages: Ages) -> dict[str, int]:

@@ -106,10 +106,8 @@ def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, deb
     if json_:
         print_json(told)
         return
-    verb = "left" if yes else "would leave"
-    say(
-        f"{told['records']} records older than {settings.audit_warm_days} days {verb} the database for {told['into']!r}."
-    )
+    verb, age = "left" if yes else "would leave", settings.audit_warm_days
+    say(f"{told['records']} records older than {age} days {verb} the database for {told['into']!r}.")
     for path in told["files"]:
         say(path)
     _say_how(yes)
