@@ -157,6 +157,7 @@ class ServiceProcess:
     folder: Path
     port: int
     token: str
+    workers: int = 1
     pid: int = 0
     code: int | None = None
 
@@ -172,7 +173,8 @@ class ServiceProcess:
         """Start it, and wait until it answers."""
         fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
         env = {"SERVICE_RATE_A_MINUTE": "100000", **fixed, **os.environ}
-        self.pid = self.nursery.asked(port=self.port, folder=str(self.folder), log=str(self.log), env=env)
+        wanted = {"port": self.port, "folder": str(self.folder), "log": str(self.log), "workers": self.workers}
+        self.pid = self.nursery.asked(**wanted, env=env)
         self.code = None
         for _ in range(2400):
             with suppress(httpx.TransportError):
@@ -188,14 +190,14 @@ class ServiceProcess:
 
 
 @asynccontextmanager
-async def service_process(nursery: Nursery, folder: Path) -> AsyncIterator[ServiceProcess]:
+async def service_process(nursery: Nursery, folder: Path, *, workers: int = 1) -> AsyncIterator[ServiceProcess]:
     """A running service with a key, in the environment's data folder."""
     settings = Settings.load()
     async with open_database(settings) as database:
         token, _ = await open_keys(database, settings).create("process")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token)
+    process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token, workers=workers)
     await asyncio.to_thread(process.start)
     try:
         yield process

@@ -1,9 +1,9 @@
 """Services in processes of their own, forked from one that has imported everything, which takes seconds.
 
-`python -m tests.service_process` reads a JSON object a line: {"port", "folder", "log", "env"} starts a service and
-is answered by its process id, {"archive", "folder", "env"} archives its audit log instead, {"wait"} is answered by
-the exit code of a process once it has ended. A service's model is a
-script that takes 20 ms a call, or what LLM_BASE_URL names.
+`python -m tests.service_process` reads a JSON object a line: {"port", "folder", "log", "workers", "env"} starts a
+service and is answered by its process id; {"archive", "folder", "env"} archives audit records instead; {"wait"} is
+answered by the exit code of a process once it has ended. A service's model is a script that takes 20 ms a call, or
+what LLM_BASE_URL names.
 """
 
 import asyncio
@@ -50,6 +50,7 @@ def serve(wanted: dict[str, Any]) -> None:
         ),
         host="127.0.0.1",
         port=wanted["port"],
+        workers=wanted["workers"],
     )
 
 
