@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.serving import free_port
 from meta_agent_rag.errors import StorageError
 
 _USER = "marag"
@@ -77,7 +77,7 @@ def postgres(*, durable: bool = False) -> Iterator[Postgres]:
     Only a `durable` one writes through to the disk, which outlives a power cut; an immediate stop both do.
     """
     folder = Path(tempfile.mkdtemp(prefix="marag-postgres-"))
-    server = Postgres(folder=folder, port=_free_port(), durable=durable)
+    server = Postgres(folder=folder, port=free_port(), durable=durable)
     try:
         if _is_root():
             os.chown(folder, _NOBODY, _NOBODY)
@@ -115,8 +115,3 @@ def _as_nobody() -> Sequence[str]:
     if setpriv is None:
         raise StorageError("PostgreSQL does not run as root, and there is no `setpriv`; run this as another user.")
     return (setpriv, f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])

@@ -4,16 +4,16 @@ import asyncio
 import json
 import random
 import signal
-from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import text
 from typer.testing import CliRunner
 
+from benchmarks.postgres import Postgres
+from benchmarks.storm import Storm, Verdict, verdict
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import StorageError
 from meta_agent_rag.journal import read_journal
@@ -21,7 +21,7 @@ from meta_agent_rag.service.audit.log import AuditLog, open_audit
 from meta_agent_rag.service.audit.reading import latest
 from meta_agent_rag.service.audit.spool import open_spool
 from meta_agent_rag.service.database import migrate, open_database
-from meta_agent_rag.service.tables import AUDIT, METADATA
+from meta_agent_rag.service.tables import METADATA
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.server import ServerReply, always
@@ -29,8 +29,8 @@ from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.loopback import Serve
 from tests.service import ASKED, SCRIPT, Nursery, bearer, events_of, running, service_process
 
-KILLS = 5
-ANSWERS_BEFORE_A_KILL = 12
+KILLS = 4
+ANSWERS = 12
 
 
 async def rows_in(folder: Path) -> list[dict[str, Any]]:
@@ -206,38 +206,42 @@ async def test_a_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         await rows_in(tmp_path)
 
 
+@pytest.mark.usefixtures("either_database")
 async def test_kills_lose_no_row_and_double_none(nursery: Nursery, tmp_path: Path) -> None:
-    chance = random.Random(8)
-    received: list[str] = []
-    enough = [asyncio.Event() for _ in range(KILLS)]
+    async with service_process(nursery, tmp_path) as process:
 
-    async def keep_asking(client: httpx.AsyncClient, url: str) -> None:
-        with suppress(httpx.TransportError):
-            while True:
-                response = await client.post(f"{url}/v1/ask", json=ASKED)
-                received.append(response.headers["x-query-id"])
-                for number in range(min(KILLS, len(received) // ANSWERS_BEFORE_A_KILL)):
-                    enough[number].set()
+        def killed() -> None:
+            process.stop(signal.SIGKILL)
+            process.start()
+
+        storm = Storm(url=process.url, token=process.token, body=ASKED)
+        await storm.through([killed] * KILLS, answers=ANSWERS, chance=random.Random(8))
+        process.stop(signal.SIGTERM)
+    found = await compared(storm)
+    assert (found.missing, found.doubled) == (0, 0)
+    assert found.unheard <= storm.clients * KILLS, "what was under way at a kill may have left a row"
+
+
+async def test_an_immediate_stop_of_postgresql_delays_no_answer_and_loses_no_row(
+    new_postgresql: Postgres, nursery: Nursery, tmp_path: Path
+) -> None:
+    def stopped() -> None:
+        new_postgresql.stop("immediate")
+        new_postgresql.start()
 
     async with service_process(nursery, tmp_path) as process:
-        url, token = process.url, process.token
-        for number in range(KILLS):
-            if number:
-                process.start()
-            async with httpx.AsyncClient(headers=bearer(token), timeout=10) as client:
-                asking = [asyncio.create_task(keep_asking(client, url)) for _ in range(6)]
-                await asyncio.wait_for(enough[number].wait(), 60)
-                await asyncio.sleep(chance.random() * 0.1)
-                process.stop(signal.SIGKILL)
-                await asyncio.gather(*asking)
-        process.start()
+        storm = Storm(url=process.url, token=process.token, body=ASKED)
+        await storm.through([stopped], answers=ANSWERS, chance=random.Random(8))
         process.stop(signal.SIGTERM)
-    counts = Counter(row["query_id"] for row in await rows_in(tmp_path / "data"))
-    assert set(received) <= set(counts), "no answer without its row"
-    assert set(counts.values()) == {1}
-    assert len(counts) - len(received) <= 6 * KILLS, "what was under way at a kill may have left a row"
-    async with open_database(Settings.load()) as database, database.connect() as connection:
-        assert (await connection.execute(select(func.count()).select_from(AUDIT))).scalar_one() == len(counts)
+    assert set(storm.statuses) == {200}
+    found = await compared(storm)
+    assert found.rows == found.responses
+    assert (found.missing, found.doubled) == (0, 0)
+
+
+async def compared(storm: Storm) -> Verdict:
+    async with open_database(Settings.load()) as database:
+        return await verdict(database, storm.received)
 
 
 async def test_the_command_shows_and_exports_records(tmp_path: Path) -> None:
