@@ -206,7 +206,7 @@ async def test_a_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         await rows_in(tmp_path)
 
 
-@pytest.mark.usefixtures("either_database")
+@pytest.mark.usefixtures("either_database", "patient_service")
 async def test_kills_lose_no_row_and_double_none(nursery: Nursery, tmp_path: Path) -> None:
     async with service_process(nursery, tmp_path) as process:
 
@@ -222,6 +222,7 @@ async def test_kills_lose_no_row_and_double_none(nursery: Nursery, tmp_path: Pat
     assert found.unheard <= storm.clients * KILLS, "what was under way at a kill may have left a row"
 
 
+@pytest.mark.usefixtures("patient_service")
 async def test_an_immediate_stop_of_postgresql_delays_no_answer_and_loses_no_row(
     new_postgresql: Postgres, nursery: Nursery, tmp_path: Path
 ) -> None:
@@ -233,10 +234,16 @@ async def test_an_immediate_stop_of_postgresql_delays_no_answer_and_loses_no_row
         storm = Storm(url=process.url, token=process.token, body=ASKED)
         await storm.through([stopped], answers=ANSWERS, chance=random.Random(8))
         process.stop(signal.SIGTERM)
-    assert set(storm.statuses) == {200}
+    assert storm.statuses[200] == len(storm.received), "the database is not waited for"
     found = await compared(storm)
     assert found.rows == found.responses
     assert (found.missing, found.doubled) == (0, 0)
+
+
+@pytest.fixture
+def patient_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer is late on a busy machine."""
+    monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "60")
 
 
 async def compared(storm: Storm) -> Verdict:
