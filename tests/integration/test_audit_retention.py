@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select, text
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
 
@@ -22,7 +23,7 @@ from meta_agent_rag.service.audit.archive import archives, read_archive
 from meta_agent_rag.service.audit.log import open_audit
 from meta_agent_rag.service.audit.months import make_months, tables
 from meta_agent_rag.service.audit.reading import as_json, latest
-from meta_agent_rag.service.audit.retention import Ages, alone, archive, prune
+from meta_agent_rag.service.audit.retention import Ages, alone, archive, prunable_before, prune
 from meta_agent_rag.service.database import is_postgresql, open_database
 from meta_agent_rag.service.tables import AUDIT
 from tests.loop import settings_in
@@ -87,6 +88,13 @@ async def test_a_service_beside_it_waits_for_nothing_and_nothing_is_lost(tmp_pat
     assert (result["lost"], result["doubled"], result["misplaced"]) == (0, 0, 0)
     assert result["archived"] > 100
     assert result["written"] > 1
+
+
+async def test_what_is_to_be_pruned_is_found_by_its_index(tmp_path: Path) -> None:
+    query = prunable_before(NOW).compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
+    async with open_database(settings_in(tmp_path)) as engine, engine.connect() as connection:
+        (step,) = (await connection.execute(text(f"EXPLAIN QUERY PLAN {query}"))).all()
+    assert "USING INDEX audit_whole" in step.detail
 
 
 async def test_months_are_made_ahead_and_rows_move_into_them(tmp_path: Path, new_postgresql: Any) -> None:

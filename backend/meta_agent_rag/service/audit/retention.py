@@ -51,6 +51,8 @@ _SLIM = {
     "FROM jsonb_array_elements(model_calls) WITH ORDINALITY AS calls (call, place))",
 }
 """The model calls of a row without what was said in them: times, tokens and costs stay."""
+_WHOLE = text("audit.whole")
+"""Written as the index has it: SQLite takes a partial index for the very same words alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,12 +86,17 @@ class Done:
 
 async def prunable(engine: AsyncEngine, ages: Ages) -> int:
     """How many records still have prompts that are too old."""
-    return await _count(engine, AUDIT.c.whole & (AUDIT.c.at < ages.hot))
+    return await _count(engine, and_(_WHOLE, AUDIT.c.at < ages.hot))
 
 
 async def archivable(engine: AsyncEngine, ages: Ages) -> int:
     """How many records are to leave the database."""
     return await _count(engine, AUDIT.c.at < ages.warm)
+
+
+def prunable_before(moment: datetime) -> Select[tuple[datetime, str]]:
+    """The keys of records that still have prompts, the oldest first."""
+    return select(AUDIT.c.at, AUDIT.c.query_id).where(_WHOLE, AUDIT.c.at < moment).order_by(AUDIT.c.at)
 
 
 async def prune(engine: AsyncEngine, ages: Ages) -> Done:
@@ -98,7 +105,7 @@ async def prune(engine: AsyncEngine, ages: Ages) -> Done:
     slim = update(AUDIT).values(
         whole=False, model_calls=literal_column(_SLIM[engine.dialect.name], AUDIT.c.model_calls.type)
     )
-    old = select(AUDIT.c.at, AUDIT.c.query_id).where(AUDIT.c.whole, AUDIT.c.at < ages.hot).order_by(AUDIT.c.at)
+    old = prunable_before(ages.hot)
     while True:
         async with engine.connect() as connection:
             found = (await connection.execute(old.limit(done.portions.size))).all()
