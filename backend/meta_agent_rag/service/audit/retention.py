@@ -17,7 +17,9 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     MetaData,
+    Select,
     Table,
+    and_,
     delete,
     func,
     literal,
