@@ -9,14 +9,15 @@ import hypothesis
 import pytest
 
 from meta_agent_rag.settings import Settings
-from tests.servers import elasticsearch_url
+from tests.postgres import either_database, new_postgresql, postgresql
+from tests.servers import elasticsearch_url, redis_url
 
 if TYPE_CHECKING:
     from meta_agent_rag.testing.server import Behaviour, LoopbackServer
     from tests.loopback import Serve
     from tests.service import Nursery
 
-__all__ = ["elasticsearch_url"]
+__all__ = ["either_database", "elasticsearch_url", "new_postgresql", "postgresql", "redis_url"]
 
 
 hypothesis.settings.register_profile("patient", deadline=None)  # other work may hold the processor

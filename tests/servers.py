@@ -1,6 +1,7 @@
-"""Servers that tests start: one that speaks Elasticsearch's REST API, on a loopback port."""
+"""Servers that tests start on loopback ports: one that speaks Elasticsearch's REST API, and Redis."""
 
 import ctypes
+import shutil
 import signal
 import socket
 import subprocess
@@ -48,6 +49,24 @@ def elasticsearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         process.wait(10)
 
 
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Redis that keeps nothing on disk and runs as long as the tests do, or a reason to skip them."""
+    binary = shutil.which("redis-server")
+    if binary is None:
+        pytest.skip("redis-server is not installed; install it with apt-get")
+    port, folder = free_port(), tmp_path_factory.mktemp("redis")
+    command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent)  # noqa: PLW1509
+    try:
+        _wait_for_redis(port, process)
+        yield f"redis://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
 def free_port() -> int:
     """A loopback port on which nothing listens."""
     with socket.socket() as probe:
@@ -64,6 +83,19 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
         except (URLError, OSError):
             time.sleep(0.05)
     raise RuntimeError(f"the server at {url} did not start (exit code {process.poll()})")
+
+
+def _wait_for_redis(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1) as probe:
+                probe.sendall(b"PING\r\n")
+                if probe.recv(16).startswith(b"+PONG"):
+                    return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError(f"redis-server did not start (exit code {process.poll()})")
 
 
 def _die_with_parent() -> None:

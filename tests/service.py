@@ -20,6 +20,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.service.app import create_app
+from meta_agent_rag.service.audit.retention import Ages
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.keys import open_keys
 from meta_agent_rag.service.parts import Service, open_service
@@ -133,6 +134,16 @@ class Nursery:
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
 
+    def archiving(self, folder: Path, ages: Ages) -> int:
+        """The id of a process that archives the audit log of a data folder."""
+        moments = {"hot": ages.hot.isoformat(), "warm": ages.warm.isoformat()}
+        return self.asked(archive=moments, folder=str(folder), env={**os.environ, "MARAG_DATA_DIR": str(folder)})
+
+    def ended(self, pid: int, number: int) -> int:
+        """The exit code of a process, which is sent a signal if it still runs."""
+        os.kill(pid, number)
+        return self.asked(wait=pid)
+
     def close(self) -> None:
         """End it."""
         self.process.communicate(timeout=60)
@@ -146,6 +157,7 @@ class ServiceProcess:
     folder: Path
     port: int
     token: str
+    workers: int = 1
     pid: int = 0
     code: int | None = None
 
@@ -161,7 +173,8 @@ class ServiceProcess:
         """Start it, and wait until it answers."""
         fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
         env = {"SERVICE_RATE_A_MINUTE": "100000", **fixed, **os.environ}
-        self.pid = self.nursery.asked(port=self.port, folder=str(self.folder), log=str(self.log), env=env)
+        wanted = {"port": self.port, "folder": str(self.folder), "log": str(self.log), "workers": self.workers}
+        self.pid = self.nursery.asked(**wanted, env=env)
         self.code = None
         for _ in range(2400):
             with suppress(httpx.TransportError):
@@ -172,20 +185,19 @@ class ServiceProcess:
 
     def stop(self, number: int) -> int:
         """Send it a signal, and wait until it has ended; its exit code."""
-        os.kill(self.pid, number)
-        self.code = self.nursery.asked(wait=self.pid)
+        self.code = self.nursery.ended(self.pid, number)
         return self.code
 
 
 @asynccontextmanager
-async def service_process(nursery: Nursery, folder: Path) -> AsyncIterator[ServiceProcess]:
+async def service_process(nursery: Nursery, folder: Path, *, workers: int = 1) -> AsyncIterator[ServiceProcess]:
     """A running service with a key, in the environment's data folder."""
     settings = Settings.load()
     async with open_database(settings) as database:
         token, _ = await open_keys(database, settings).create("process")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token)
+    process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token, workers=workers)
     await asyncio.to_thread(process.start)
     try:
         yield process

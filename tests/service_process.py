@@ -1,17 +1,22 @@
 """Services in processes of their own, forked from one that has imported everything, which takes seconds.
 
-`python -m tests.service_process` reads a JSON object a line: {"port", "folder", "log", "env"} starts a service and
-is answered by its process id, {"wait"} by the exit code of a process once it has ended. A service's model is a
-script that takes 20 ms a call, or what LLM_BASE_URL names.
+`python -m tests.service_process` reads a JSON object a line: {"port", "folder", "log", "workers", "env"} starts a
+service and is answered by its process id; {"archive", "folder", "env"} archives audit records instead; {"wait"} is
+answered by the exit code of a process once it has ended. A service's model is a script that takes 20 ms a call, or
+what LLM_BASE_URL names.
 """
 
+import asyncio
 import json
 import os
 import sys
+from datetime import datetime
 from typing import Any
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.service.audit.retention import Ages, archive
+from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.parts import open_service
 from meta_agent_rag.service.running import serve_opened
 from meta_agent_rag.settings import Settings
@@ -19,11 +24,20 @@ from meta_agent_rag.testing import ScriptedModel
 from tests.service import SCRIPT, finding
 
 
+def archive_records(wanted: dict[str, Any]) -> None:
+    """Archive in this process what is older than it is to be."""
+
+    async def work() -> None:
+        settings = Settings.load()
+        ages = Ages(**{name: datetime.fromisoformat(at) for name, at in wanted["archive"].items()})
+        async with open_database(settings) as engine:
+            await archive(engine, settings.marag_data_dir / "audit" / "archive", ages)
+
+    asyncio.run(work())
+
+
 def serve(wanted: dict[str, Any]) -> None:
     """Serve in this process until it is ended."""
-    os.environ.clear()
-    os.environ.update(wanted["env"])
-    os.chdir(wanted["folder"])
     os.dup2(os.open(wanted["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     settings = Settings.load()
     serve_opened(
@@ -36,6 +50,7 @@ def serve(wanted: dict[str, Any]) -> None:
         ),
         host="127.0.0.1",
         port=wanted["port"],
+        workers=wanted["workers"],
     )
 
 
@@ -46,7 +61,10 @@ def forked(wanted: dict[str, Any]) -> int:
         return pid
     code = 1
     try:
-        serve(wanted)
+        os.environ.clear()
+        os.environ.update(wanted["env"])
+        os.chdir(wanted["folder"])
+        (archive_records if "archive" in wanted else serve)(wanted)
         code = 0
     finally:
         sys.stderr.flush()
@@ -62,7 +80,16 @@ def main() -> None:
     """Start and await services until standard input ends."""
     from importlib import import_module
 
-    for name in ("aiosqlite", "alembic.command", "limits.aio.strategies", "limits.aio.storage", "openai", "uvicorn"):
+    for name in (
+        "aiosqlite",
+        "alembic.command",
+        "psycopg",
+        "sqlalchemy.dialects.postgresql.psycopg",
+        "limits.aio.strategies",
+        "limits.aio.storage",
+        "openai",
+        "uvicorn",
+    ):
         import_module(name)
     for line in sys.stdin:
         wanted = json.loads(line)

@@ -249,6 +249,12 @@ class Settings(BaseSettings):
         None, description="Secret that goes into the digests of keys; default: one made once in the data folder."
     )
     service_log_questions: bool = Field(False, description="Write questions into the service's log as well.")
+    audit_hot_days: PositiveInt = Field(
+        90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
+    )
+    audit_warm_days: PositiveInt = Field(
+        365, description="Days after which `marag audit archive` moves a record from the database into a file."
+    )
     database_url: Key | None = Field(
         None,
         description="Keys and audit, as postgresql://NAME:PASSWORD@HOST/DATABASE; default: SQLite in the data folder.",

@@ -1,11 +1,13 @@
-"""`marag audit tail|export`: what the service answered."""
+"""`marag audit tail|export|read|prune|archive|forget`: what the service answered, and how long that is kept."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
+from .command import Assignments, Debug, Json, console, plain, print_json, printable, reporting, run, say
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only said what would be done.")]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +20,8 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="The records of what the service answered.", no_args_is_help=True)
     group.command("tail")(tail)
     group.command("export")(export)
+    for command in (read, prune, archive, forget):
+        group.command(command.__name__)(command)
     app.add_typer(group, name="audit")
 
 
@@ -62,6 +66,81 @@ def export(
         say(f"Wrote {count} records into {str(path)!r}.")
 
 
+@reporting
+def read(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `marag audit archive` wrote.")],
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the records of an archive, the oldest first; with --json whole, one JSON object a line."""
+    import json
+
+    from ..service.audit.archive import read_archive
+
+    for row in read_archive(path):
+        say(json.dumps(row, ensure_ascii=False) if json_ else printable(_line(row)))
+
+
+@reporting
+def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """Remove prompts and raw replies from records older than AUDIT_HOT_DAYS; all else stays."""
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    told = run(_pruned(settings, yes))
+    if json_:
+        print_json(told)
+        return
+    verb = "lost" if yes else "would lose"
+    say(f"{told['records']} records older than {settings.audit_hot_days} days {verb} their prompts and raw replies.")
+    _say_how(yes)
+
+
+@reporting
+def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """Move records older than AUDIT_WARM_DAYS from the database into compressed files; also does what `prune` does."""
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    told = run(_archived(settings, yes))
+    if json_:
+        print_json(told)
+        return
+    verb, age = "left" if yes else "would leave", settings.audit_warm_days
+    say(f"{told['records']} records older than {age} days {verb} the database for {told['into']!r}.")
+    for path in told["files"]:
+        say(path)
+    _say_how(yes)
+
+
+@reporting
+def forget(
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of a key, which was revoked or expired.")],
+    yes: Yes = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Delete all records and sessions of one client: from the database, from archives, from what waits."""
+    from ..settings import Settings
+
+    told = run(_forgotten(Settings.load(set_ or ()), client, yes))
+    if json_:
+        print_json(told)
+        return
+    verb = "were" if yes else "would be"
+    say(
+        f"{told['records']} records of {client!r} {verb} deleted: {told['database']} from the database, "
+        f"{told['archives']} from archives, {told['spool']} that wait on this machine."
+    )
+    _say_how(yes)
+
+
+def _say_how(yes: bool) -> None:
+    if not yes:
+        say("Nothing was changed; add --yes to do it.")
+
+
 async def _latest(settings: "Settings", n: int) -> list[dict[str, Any]]:
     from ..service.audit.reading import latest
     from ..service.database import open_database
@@ -76,6 +155,43 @@ async def _exported(settings: "Settings", path: Path, since: Any, client: str | 
 
     async with open_database(settings) as database:
         return await write(database, path, since=since, client_id=client)
+
+
+async def _pruned(settings: "Settings", yes: bool) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    from ..service.audit.retention import Ages, prunable
+    from ..service.audit.retention import prune as work
+    from ..service.database import open_database
+
+    ages = Ages.of(settings, datetime.now(UTC))
+    async with open_database(settings) as database:
+        records = (await work(database, ages)).records if yes else await prunable(database, ages)
+    return {"records": records, "done": yes}
+
+
+async def _archived(settings: "Settings", yes: bool) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    from ..service.audit.retention import Ages, Done, archivable
+    from ..service.audit.retention import archive as work
+    from ..service.database import open_database
+
+    ages, folder = Ages.of(settings, datetime.now(UTC)), settings.marag_data_dir / "audit" / "archive"
+    async with open_database(settings) as database:
+        done = await work(database, folder, ages) if yes else Done(records=await archivable(database, ages))
+    return {"records": done.records, "into": str(folder), "files": list(map(str, done.files)), "done": yes}
+
+
+async def _forgotten(settings: "Settings", client: str, yes: bool) -> dict[str, Any]:
+    from ..service.audit.forgetting import forget as work
+    from ..service.audit.forgetting import traces
+    from ..service.database import open_database
+
+    spool = settings.marag_data_dir / "audit"
+    async with open_database(settings) as database:
+        found = await (work(settings, database, spool, client) if yes else traces(database, spool, client))
+    return {"client": client, "records": found.total, **vars(found), "done": yes}
 
 
 def _line(row: "Mapping[str, Any]") -> str:

@@ -19,6 +19,9 @@ def serve(
     corpus: Annotated[
         list[str] | None, typer.Option(help="A corpus to answer from, any number of times; default: `sample`.")
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes; more than one with Qdrant, Elasticsearch and Redis alone.")
+    ] = 1,
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
@@ -26,4 +29,5 @@ def serve(
     from ..service.running import serve as serve_until_stopped
     from ..settings import Settings
 
-    serve_until_stopped(Settings.load(set_ or ()), corpus or ["sample"], host=host, port=port)
+    settings = Settings.load(set_ or ())
+    serve_until_stopped(settings, corpus or ["sample"], host=host, port=port, workers=workers)

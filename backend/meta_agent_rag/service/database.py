@@ -16,6 +16,8 @@ from ..settings import Settings
 _FILE = "service.sqlite"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _CONNECT_SECONDS = 3
+_POSTGRESQL = {"connect_timeout": _CONNECT_SECONDS, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
+"""A server that is gone without a word is noticed, so that what waits for it goes on."""
 _MIGRATION_LOCK = 5_871_204_417  # any number that is the same in every process
 
 
@@ -23,11 +25,11 @@ _MIGRATION_LOCK = 5_871_204_417  # any number that is the same in every process
 async def open_database(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """The database with its newest tables, closed at the end.
 
-    Raises `StorageError` where it cannot be reached or written, `SettingsError` for DATABASE_URL.
+    Raises `StorageError` where the file in the data folder cannot be used, `SettingsError` for DATABASE_URL.
     """
     engine = _engine(settings)
     try:
-        await _brought_up_to_date(engine)
+        await _brought_up_to_date(engine, own=settings.database_url is None)
         yield engine
     finally:
         await engine.dispose()
@@ -56,7 +58,7 @@ def migrate(connection: Connection) -> None:
         environment.run_migrations()
 
 
-async def _brought_up_to_date(engine: AsyncEngine) -> None:
+async def _brought_up_to_date(engine: AsyncEngine, *, own: bool) -> None:
     try:
         async with engine.execution_options(immediate=True).begin() as connection:
             # one process at a time: the others find that everything is done
@@ -65,8 +67,12 @@ async def _brought_up_to_date(engine: AsyncEngine) -> None:
             await connection.run_sync(migrate)
     except (SQLAlchemyError, OSError) as error:
         cause = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise StorageError(
-            f"The service's database cannot be used ({cause}); start it, or correct DATABASE_URL or MARAG_DATA_DIR."
+        if own:
+            raise StorageError(
+                f"The service's database cannot be used ({cause}); mend it, or choose another MARAG_DATA_DIR."
+            ) from None
+        raise SettingsError(
+            f"The service's database cannot be used ({cause}); start it, or correct DATABASE_URL."
         ) from None
 
 
@@ -78,7 +84,7 @@ def _engine(settings: Settings) -> AsyncEngine:
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
     try:
-        return create_async_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": _CONNECT_SECONDS})
+        return create_async_engine(url, pool_pre_ping=True, connect_args=_POSTGRESQL)
     except ModuleNotFoundError as error:
         raise SettingsError(f"DATABASE_URL needs the package {error.name!r}, which is not installed.") from None
 

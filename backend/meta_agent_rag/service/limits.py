@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from limits import RateLimitItem
     from limits.aio.strategies import MovingWindowRateLimiter
 
+_REDIS_SECONDS = 2.0
+_TIMEOUTS = ("socket_timeout", "socket_connect_timeout")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
@@ -79,6 +82,7 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
     from limits.aio.strategies import MovingWindowRateLimiter
     from limits.errors import ConfigurationError
     from limits.storage import storage_from_string
+    from redis.asyncio import ConnectionPool
 
     item = RateLimitItemPerMinute(settings.service_rate_a_minute)
     if settings.redis_url is None:
@@ -91,13 +95,19 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
         return
     url = settings.redis_url.get_secret_value()
     try:
-        redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True)
+        pool = ConnectionPool.from_url(url, **dict.fromkeys(_TIMEOUTS, _REDIS_SECONDS))
+        redis = storage_from_string(
+            f"async+{url}", implementation="redispy", wrap_exceptions=True, connection_pool=pool
+        )
     except (ConfigurationError, ValueError) as error:
         # its words may hold the URL, and with it a password
         raise SettingsError(
             f"REDIS_URL cannot be used ({type(error).__name__}); write it as redis://HOST:6379, and install `redis`."
         ) from None
-    yield RateLimits(limiter=MovingWindowRateLimiter(redis), item=item, shared=True)
+    try:
+        yield RateLimits(limiter=MovingWindowRateLimiter(redis), item=item, shared=True)
+    finally:
+        await pool.aclose()
 
 
 @dataclass(kw_only=True)

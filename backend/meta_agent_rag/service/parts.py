@@ -39,6 +39,8 @@ CONTEXT = "context"
 QUESTIONS = "ask"
 """The window in which questions are counted; reads are counted in another one."""
 _MEMORY_OF_FAULTS_SECONDS = 60.0
+_BEFORE_COUNTED = timedelta(seconds=3)
+"""A request is counted when its key was looked up, which can be so much later than it came."""
 _TIERS: tuple[Tier, ...] = ("flash", "pro")
 
 
@@ -170,7 +172,7 @@ async def _warmed(engine: Engine) -> None:
 
 async def _recall(audit: AuditLog, limits: RateLimits) -> None:
     """Let the sliding minute go on where an earlier process ended."""
-    since = datetime.now(UTC) - timedelta(minutes=1)
+    since = datetime.now(UTC) - timedelta(minutes=1) - _BEFORE_COUNTED
     for client_id, count in (await audit.admitted(since)).items():
         await limits.recall(client_id, QUESTIONS, count)
 

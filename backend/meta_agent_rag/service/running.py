@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -13,24 +13,31 @@ from ..settings import Settings
 from .app import Opening, create_app
 from .logs import logging_to_stderr
 from .parts import Service, open_service
+from .workers import require_servers, supervise
 
 _LOG = logging.getLogger(__name__)
 DRAIN_SECONDS = 7
 """Of the ten seconds that an end may take; the audit log and the stores have the others."""
 
 
-def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int) -> None:
+def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int, workers: int = 1) -> None:
     """Serve corpora until SIGTERM or SIGINT. Raises a `MetaRagError` that says what keeps it from serving."""
-    serve_opened(lambda: open_service(settings, corpora), host=host, port=port)
+    if workers > 1:
+        require_servers(settings)
+    serve_opened(lambda: open_service(settings, corpora), host=host, port=port, workers=workers)
 
 
-def serve_opened(opening: Opening, *, host: str, port: int) -> None:
+def serve_opened(opening: Opening, *, host: str, port: int, workers: int = 1) -> None:
     """Serve what `opening` gives, and close it at the end; what is under way is finished first."""
     with logging_to_stderr(), _bound(host, port) as listener:
-        asyncio.run(_served(opening, listener))
+        if workers == 1:
+            asyncio.run(_served(opening, listener, lambda: None))
+        else:
+            supervise(lambda ready: asyncio.run(_served(opening, listener, ready)), workers)
+            _LOG.info("Stopped.")
 
 
-async def _served(opening: Opening, listener: socket.socket) -> None:
+async def _served(opening: Opening, listener: socket.socket, ready: Callable[[], None]) -> None:
     from uvicorn import Config, Server
 
     async with opening() as service:
@@ -55,6 +62,7 @@ async def _served(opening: Opening, listener: socket.socket) -> None:
             signal.signal(number, lambda *_: None)
         host, port = listener.getsockname()[:2]
         _LOG.info("Listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
+        ready()
         await server.serve(sockets=[listener])
     _LOG.info("Stopped.")
 

@@ -1,5 +1,6 @@
 """Follow-up questions: what a client asked before in a session, so that "and when did she die?" is understood."""
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -51,6 +52,17 @@ async def open_client_sessions(data_dir: Path, limits: Limits) -> AsyncIterator[
     """The sessions below a data folder. Raises `StorageError` where they cannot be read."""
     async with open_sessions(data_dir / _FOLDER) as sessions:
         yield ClientSessions(sessions=sessions, limits=limits)
+
+
+async def forget_sessions(data_dir: Path, client_id: str) -> None:
+    """Delete a client's sessions. Raises `StorageError`."""
+    folder = data_dir / _FOLDER
+    if not await asyncio.to_thread(folder.is_dir):
+        return
+    async with open_sessions(folder) as sessions:
+        for name in await sessions.names():
+            if name.startswith(_name(client_id, "")):
+                await sessions.drop(name)
 
 
 def _name(client_id: str, session: str) -> str:

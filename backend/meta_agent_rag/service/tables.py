@@ -1,6 +1,20 @@
 """The tables of the service: keys, and the audit log; the migrations make the same ones."""
 
-from sqlalchemy import JSON, Boolean, Column, DateTime, Double, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+    true,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 
 METADATA = MetaData()
@@ -55,9 +69,12 @@ AUDIT = Table(
     Column("cache_hit_tokens", Integer, nullable=False),
     Column("completion_tokens", Integer, nullable=False),
     Column("cost_usd", Double),
+    # False once prompts and raw replies were removed; the database alone knows it
+    Column("whole", Boolean, nullable=False, server_default=true()),
     Index("audit_query_id", "query_id"),
     Index("audit_answer_id", "answer_id"),
     Index("audit_at", "at"),
     Index("audit_client_at", "client_id", "at"),
+    Index("audit_whole", "at", postgresql_where=text("whole"), sqlite_where=text("whole")),
     postgresql_partition_by="RANGE (at)",
 )

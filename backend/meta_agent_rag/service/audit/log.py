@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import Insert, func, select
@@ -17,6 +17,7 @@ from ...errors import StorageError
 from ...journal import Journal, read_journal
 from ..database import is_postgresql
 from ..tables import AUDIT
+from .months import keep_making_months, make_months
 from .rows import Row, from_journal
 from .spool import Spool, open_spool
 
@@ -25,7 +26,8 @@ _BATCH = 200
 _PAUSE_SECONDS = 0.2
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 5.0
 _LAST_DRAIN_SECONDS = 1.5
-_REFUSED = "refused.jsonl"
+REFUSED = "refused.jsonl"
+"""Where rows are set aside that the database does not take."""
 
 
 @dataclass(kw_only=True)
@@ -69,7 +71,7 @@ class AuditLog:
         """How many requests of each client were admitted since a moment."""
         query = (
             select(AUDIT.c.client_id, func.count())
-            .where(AUDIT.c.at >= since, AUDIT.c.status != 429)
+            .where(AUDIT.c.at >= since, AUDIT.c.error.is_distinct_from("rate_limited"))
             .group_by(AUDIT.c.client_id)
         )
         async with self.engine.connect() as connection:
@@ -101,7 +103,7 @@ class AuditLog:
                 for row in rows:
                     await self._insert([row])
                 return
-            _LOG.error("The database refuses an audit row (%s); it is in %r.", type(error).__name__, _REFUSED)
+            _LOG.error("The database refuses an audit row (%s); it is in %r.", type(error).__name__, REFUSED)
             self._set_aside(rows[0])
 
     async def _inserted(self, rows: Sequence[Row]) -> None:
@@ -111,7 +113,7 @@ class AuditLog:
             await connection.execute(statement, [from_journal(row) for row in rows])
 
     def _set_aside(self, row: Row) -> None:
-        journal = Journal(self.spool.folder / _REFUSED, durable=True)
+        journal = Journal(self.spool.folder / REFUSED, durable=True)
         journal.append(row)
         journal.close()
 
@@ -148,15 +150,17 @@ async def open_audit(engine: AsyncEngine, folder: Path) -> AsyncIterator[AuditLo
     spool = await asyncio.to_thread(open_spool, folder)
     log = AuditLog(engine=engine, spool=spool)
     try:
+        await make_months(engine, datetime.now(UTC))
         await log.drain()
     except (SQLAlchemyError, OSError):
         log._new.set()
-    draining = asyncio.create_task(log.keep_draining())
+    tasks = [asyncio.create_task(log.keep_draining()), asyncio.create_task(keep_making_months(engine))]
     try:
         yield log
     finally:
-        draining.cancel()
-        await asyncio.wait({draining})
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         try:
             async with asyncio.timeout(_LAST_DRAIN_SECONDS):
                 await log.drain()

@@ -56,7 +56,7 @@ def open_spool(folder: Path) -> Spool:
             if own is not None and not slot.exists():
                 return Spool(folder=folder, slot=own[0], lock=own[1])
             slot.mkdir(exist_ok=True)
-            lock = _locked(slot)
+            lock = locked(slot)
             if lock is None:
                 continue
             _hand_over(slot, folder)
@@ -75,9 +75,9 @@ def _hand_over(slot: Path, folder: Path) -> None:
         live.rename(folder / "waiting" / f"{new_id()}.jsonl")
 
 
-def _locked(slot: Path) -> sqlite3.Connection | None:
+def locked(folder: Path) -> sqlite3.Connection | None:
     """The slot's lock, which the end of a process frees; `None` where another one has it."""
-    connection = sqlite3.connect(slot / "lock", timeout=0, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(folder / "lock", timeout=0, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = MEMORY")
         connection.execute("BEGIN EXCLUSIVE")

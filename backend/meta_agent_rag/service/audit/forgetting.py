@@ -1,0 +1,131 @@
+"""Deletion on request: everything that was recorded of one client, wherever it is kept."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from ...errors import InputError, StorageError
+from ...journal import Journal, read_journal
+from ...settings import Settings
+from ..database import in_utc
+from ..keys import open_keys
+from ..sessions import forget_sessions
+from ..tables import AUDIT
+from .archive import archives, read_archive, rewrite
+from .log import REFUSED, open_audit
+from .retention import FOLDER, Done, alone, among, complete
+
+_SPOOL_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traces:
+    """How many records there are of a client, by place."""
+
+    database: int
+    archives: int
+    spool: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.database + self.archives + self.spool
+
+
+async def traces(engine: AsyncEngine, spool: Path, client_id: str) -> Traces:
+    """What there is of a client."""
+    async with engine.connect() as connection:
+        query = select(func.count()).select_from(AUDIT).where(AUDIT.c.client_id == client_id)
+        kept = int((await connection.execute(query)).scalar_one())
+    return Traces(
+        database=kept,
+        archives=await asyncio.to_thread(_in_archives, spool / FOLDER, client_id),
+        spool=await asyncio.to_thread(_in_spool, spool, client_id),
+    )
+
+
+async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id: str) -> Traces:
+    """Delete it, with the client's sessions; says what was found.
+
+    Raises `InputError` while the client's key is valid, `StorageError` where something cannot be deleted now; what
+    was deleted until then stays so, and the next run goes on.
+    """
+    now = datetime.now(UTC)
+    if any(key.id == client_id and key.state(now) == "valid" for key in await open_keys(engine, settings).all()):
+        raise InputError(f"The key {client_id!r} is still valid; end it first: `marag keys revoke {client_id}`.")
+    done = Done()
+    async with alone(engine, spool / FOLDER):
+        await complete(engine, spool / FOLDER, done)
+        found = await traces(engine, spool, client_id)
+        async with open_audit(engine, spool):  # what ended processes left goes to the database
+            await _spool_emptied(spool, client_id)
+        await _deleted(engine, client_id, done)
+        for path in archives(spool / FOLDER):
+            await asyncio.to_thread(rewrite, path, lambda row: row["client_id"] != client_id)
+        await asyncio.to_thread(_refused_cleared, spool / REFUSED, client_id)
+    await forget_sessions(settings.marag_data_dir, client_id)
+    return found
+
+
+async def _deleted(engine: AsyncEngine, client_id: str, done: Done) -> None:
+    query = select(AUDIT.c.at, AUDIT.c.query_id).where(AUDIT.c.client_id == client_id).order_by(AUDIT.c.at)
+    while True:
+        async with engine.connect() as connection:
+            found = (await connection.execute(query.limit(done.portions.size))).all()
+        if not found:
+            return
+        keys = [(in_utc(row.at), str(row.query_id)) for row in found]
+        await done.portions.change(engine, [delete(AUDIT).where(among(keys))])
+
+
+async def _spool_emptied(spool: Path, client_id: str) -> None:
+    """Wait until running services have brought what they hold to the database, which takes them a moment."""
+    until = time.monotonic() + _SPOOL_SECONDS
+    while await asyncio.to_thread(_in_files, _waiting(spool), client_id):
+        if time.monotonic() > until:
+            raise StorageError(
+                f"Records of {client_id!r} still wait in {str(spool)!r} for the database; run it again later."
+            )
+        await asyncio.sleep(0.1)
+
+
+def _waiting(spool: Path) -> list[Path]:
+    return [*spool.glob("slot-*/live.jsonl"), *spool.glob("waiting/*.jsonl")]
+
+
+def _in_spool(spool: Path, client_id: str) -> int:
+    return _in_files([*_waiting(spool), spool / REFUSED], client_id)
+
+
+def _in_files(paths: Sequence[Path], client_id: str) -> int:
+    count = 0
+    for path in paths:
+        with suppress(FileNotFoundError):  # it has just been taken to the database
+            count += sum(row.get("client_id") == client_id for row in read_journal(path).rows)
+    return count
+
+
+def _in_archives(folder: Path, client_id: str) -> int:
+    return sum(row["client_id"] == client_id for path in archives(folder) for row in read_archive(path))
+
+
+def _refused_cleared(path: Path, client_id: str) -> None:
+    """Keep what the database refused of others; a file is replaced as a whole."""
+    rows = read_journal(path).rows
+    kept = [row for row in rows if row.get("client_id") != client_id]
+    if len(kept) == len(rows):
+        return
+    rest = path.with_name(f"{path.name}.part")
+    rest.unlink(missing_ok=True)
+    journal = Journal(rest, durable=True)
+    for row in kept:
+        journal.append(row)
+    journal.close()
+    rest.replace(path)

@@ -1,0 +1,91 @@
+"""Asks a service without pause while it, or its database, is ended the hard way; then compares answers with records."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from meta_agent_rag.service.tables import AUDIT
+
+_COUNTED = "x-ratelimit-limit"
+_BETWEEN_TRIES = 0.02
+_PATIENCE_SECONDS = 120.0
+
+
+@dataclass(kw_only=True)
+class Storm:
+    """Who asks what of whom; `received` are the query ids of responses that are recorded, `statuses` all codes.
+
+    Recorded is what is answered to a known key: where keys cannot be read in time, nobody knows whose request it was.
+    """
+
+    url: str
+    token: str
+    body: Mapping[str, Any]
+    clients: int = 6
+    received: list[str] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    _over: bool = False
+
+    async def through(self, events: Sequence[Callable[[], object]], *, answers: int, chance: random.Random) -> None:
+        """Let each event happen a random moment after so many more responses; it ends with answers after the last."""
+        asking = [asyncio.create_task(self._keep_asking()) for _ in range(self.clients)]
+        try:
+            for event in events:
+                await self._more(answers)
+                await asyncio.sleep(0.1 * chance.random())
+                await asyncio.to_thread(event)
+            await self._more(answers)
+        finally:
+            self._over = True
+            await asyncio.gather(*asking)
+
+    async def _more(self, answers: int) -> None:
+        wanted = len(self.received) + answers
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while len(self.received) < wanted:  # noqa: ASYNC110  # six clients, and no event for each number
+                await asyncio.sleep(_BETWEEN_TRIES)
+
+    async def _keep_asking(self) -> None:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        async with httpx.AsyncClient(headers=headers, timeout=30) as client:
+            while not self._over:
+                with suppress(httpx.TransportError):
+                    response = await client.post(f"{self.url}/v1/ask", json=dict(self.body))
+                    if _COUNTED in response.headers:
+                        self.received.append(response.headers["x-query-id"])
+                    self.statuses[response.status_code] += 1
+                    continue
+                await asyncio.sleep(_BETWEEN_TRIES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Responses and rows; `missing` responses have no row, `doubled` have several, `unheard` rows have no response."""
+
+    responses: int
+    rows: int
+    missing: int
+    doubled: int
+    unheard: int
+
+
+async def verdict(engine: AsyncEngine, received: Sequence[str]) -> Verdict:
+    """Compare what was answered with what the database has."""
+    async with engine.connect() as connection:
+        query = select(AUDIT.c.query_id, func.count()).group_by(AUDIT.c.query_id)
+        rows = {str(id_): int(count) for id_, count in await connection.execute(query)}
+    return Verdict(
+        responses=len(received),
+        rows=sum(rows.values()),
+        missing=len(set(received) - rows.keys()),
+        doubled=sum(count > 1 for count in rows.values()),
+        unheard=len(rows.keys() - set(received)),
+    )

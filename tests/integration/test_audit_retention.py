@@ -1,0 +1,204 @@
+"""How long records are kept: whole, then without prompts, then in files; and all of one client's, gone."""
+
+import asyncio
+import json
+import random
+import signal
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select, text
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.ext.asyncio import AsyncEngine
+from typer.testing import CliRunner
+
+from benchmarks.audit_rows import fill, record
+from benchmarks.speed.retention import measure
+from meta_agent_rag.cli.main import app
+from meta_agent_rag.errors import StorageError
+from meta_agent_rag.service.audit.archive import archives, read_archive
+from meta_agent_rag.service.audit.log import open_audit
+from meta_agent_rag.service.audit.months import make_months, tables
+from meta_agent_rag.service.audit.reading import as_json, latest
+from meta_agent_rag.service.audit.retention import Ages, alone, archive, prunable_before, prune
+from meta_agent_rag.service.database import is_postgresql, open_database
+from meta_agent_rag.service.tables import AUDIT
+from tests.loop import settings_in
+from tests.service import Nursery
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+AGES = Ages(hot=NOW - timedelta(days=90), warm=NOW - timedelta(days=365))
+
+
+def days_ago(days: float) -> datetime:
+    return NOW - timedelta(days=days)
+
+
+async def places(engine: AsyncEngine, folder: Path) -> Counter[int]:
+    """How often each record is in the database and in files."""
+    async with engine.connect() as connection:
+        kept = [int(row.query_id, 16) for row in await connection.execute(select(AUDIT.c.query_id))]
+        if is_postgresql(engine):
+            for table in await tables(connection, attached=False):
+                kept += [int(row[0], 16) for row in await connection.execute(text(f"SELECT query_id FROM {table}"))]
+    return Counter(kept) + Counter(int(row["query_id"], 16) for path in archives(folder) for row in read_archive(path))
+
+
+@pytest.mark.usefixtures("either_database")
+async def test_what_is_old_loses_its_prompts_and_then_its_place(tmp_path: Path) -> None:
+    folder = tmp_path / "audit" / "archive"
+    async with open_database(settings_in(tmp_path)) as engine:
+        for days in (410, 380, 0):
+            await make_months(engine, days_ago(days))
+        ages = [400, 370, 366, 364, 91, 89, 0]
+        await fill(engine, [(days, days_ago(days)) for days in ages])
+        pruned = await prune(engine, AGES)
+        assert pruned.records == 5
+        rows = {int(row["query_id"], 16): row for row in await latest(engine, 10)}
+        assert rows[89]["model_calls"] == record(0, NOW)["model_calls"]
+        assert rows[91]["model_calls"] == [
+            {name: value for name, value in call.items() if name not in {"messages", "reply"}}
+            for call in record(0, NOW)["model_calls"]
+        ]
+        done = await archive(engine, folder, AGES)
+        assert done.records == 3
+        assert [path.name[:13] for path in done.files] == ["audit-2025-10", "audit-2025-11"]
+        assert await places(engine, folder) == Counter(ages)
+        assert sorted(int(row["query_id"], 16) for row in await latest(engine, 10)) == [0, 89, 91, 364]
+        assert [path.name for path in folder.iterdir() if path.name != "lock"] == [
+            path.name for path in archives(folder)
+        ]
+        whole = [as_json(record(days, days_ago(days))) for days in ages[:3]]
+        read = [row for path in archives(folder) for row in read_archive(path)]
+        assert [{**row, "model_calls": None} for row in read] == [{**row, "model_calls": None} for row in whole]
+        assert (await archive(engine, folder, AGES)).files == [], "a second time there is nothing to do"
+        async with alone(engine, folder):
+            with pytest.raises(StorageError, match="Another"):
+                await archive(engine, folder, AGES)
+
+
+@pytest.mark.usefixtures("either_database")
+async def test_a_service_beside_it_waits_for_nothing_and_nothing_is_lost(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    async with open_database(settings) as engine:
+        result = await measure(engine, settings, 500, days=450)
+    assert (result["lost"], result["doubled"], result["misplaced"]) == (0, 0, 0)
+    assert result["archived"] > 100
+    assert result["written"] > 1
+
+
+async def test_what_is_to_be_pruned_is_found_by_its_index(tmp_path: Path) -> None:
+    query = prunable_before(NOW).compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
+    async with open_database(settings_in(tmp_path)) as engine, engine.connect() as connection:
+        (step,) = (await connection.execute(text(f"EXPLAIN QUERY PLAN {query}"))).all()
+    assert "USING INDEX audit_whole" in step.detail
+
+
+async def test_months_are_made_ahead_and_rows_move_into_them(tmp_path: Path, new_postgresql: Any) -> None:
+    assert new_postgresql
+
+    async def where(engine: AsyncEngine) -> list[tuple[str, int]]:
+        async with engine.connect() as connection:
+            query = "SELECT tableoid::regclass::text AS place, count(*) FROM audit GROUP BY place ORDER BY place"
+            return [(str(place), int(count)) for place, count in await connection.execute(text(query))]
+
+    async with open_database(settings_in(tmp_path)) as engine:
+        november, december = datetime(2031, 11, 30, 23, tzinfo=UTC), datetime(2031, 12, 1, tzinfo=UTC)
+        await fill(engine, [(1, november), (2, december), (3, datetime(2032, 4, 1, tzinfo=UTC))])
+        assert await where(engine) == [("audit_other", 3)], "a row is never refused"
+        await make_months(engine, november)
+        await fill(engine, [(4, december), (5, december - timedelta(microseconds=1))])
+        assert await where(engine) == [("audit_2031_11", 2), ("audit_2031_12", 2), ("audit_other", 1)]
+        await asyncio.gather(*(make_months(engine, datetime(2032, 2, 1, tzinfo=UTC)) for _ in range(3)))
+        assert (await where(engine))[-1] == ("audit_2032_04", 1)
+        async with engine.connect() as connection:
+            kind = await connection.execute(text("SELECT DISTINCT jsonb_typeof(model_calls) FROM audit"))
+            assert kind.scalars().all() == ["array"]
+    async with (
+        open_database(settings_in(tmp_path)) as engine,
+        open_audit(engine, tmp_path / "audit"),
+        engine.connect() as connection,
+    ):
+        made = await tables(connection, attached=True)
+    assert datetime.now(UTC).strftime("audit_%Y_%m") in made, "a service that opens makes them"
+
+
+@pytest.mark.usefixtures("either_database")
+async def test_kills_while_archiving_lose_and_double_nothing(nursery: Nursery, tmp_path: Path) -> None:
+    settings, chance = settings_in(tmp_path), random.Random(12)
+    folder = tmp_path / "audit" / "archive"
+    async with open_database(settings) as engine:
+        for month in range(3):
+            await make_months(engine, days_ago(800 - 30 * month))
+        await fill(engine, [(number, days_ago(800 - number / 10)) for number in range(600)])
+    cut = 0
+    for _ in range(3):
+        pid = await asyncio.to_thread(nursery.archiving, tmp_path, AGES)
+        await asyncio.sleep(0.1 + 0.5 * chance.random())
+        cut += await asyncio.to_thread(nursery.ended, pid, signal.SIGKILL) != 0
+        async with open_database(settings) as engine:
+            assert set(await places(engine, folder)) | _under_way(folder) == set(range(600)), "nothing is ever nowhere"
+    async with open_database(settings) as engine:
+        await archive(engine, folder, AGES)
+        assert await places(engine, folder) == Counter(range(600))
+        assert cut, "a kill must hit a run that is at work"
+        async with engine.connect() as connection:
+            assert (await connection.execute(select(func.count()).select_from(AUDIT))).scalar_one() == 0
+
+
+def _under_way(folder: Path) -> set[int]:
+    files = [path for path in folder.glob("audit-*.gz.*") if path.suffix != ".part"]
+    return {int(row["query_id"], 16) for path in files for row in read_archive(path)}
+
+
+@pytest.mark.usefixtures("either_database")
+async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
+    settings, data = settings_in(tmp_path / "data"), tmp_path / "data"
+    now = datetime.now(UTC)
+    async with open_database(settings) as engine:
+        await fill(engine, [(1, now - timedelta(days=400)), (2, now - timedelta(days=100))], "one")
+        await fill(engine, [(3, now - timedelta(days=401)), (4, now)], "two")
+    waiting = data / "audit" / "waiting" / "a.jsonl"
+    waiting.parent.mkdir(parents=True)
+    waiting.write_text(json.dumps(as_json(record(5, now, "one"))) + "\n")
+    (data / "audit" / "refused.jsonl").write_text('{"query_id": "6", "client_id": "one"}\n{"client_id": "two"}\n')
+
+    def run(*words: str) -> dict[str, Any]:
+        done = CliRunner().invoke(app, ["audit", *words, "--json"])
+        assert done.exit_code == 0, done.output
+        return dict(json.loads(done.stdout))
+
+    async def told(*words: str) -> dict[str, Any]:
+        return await asyncio.to_thread(run, *words)
+
+    assert await told("prune") == {"records": 3, "done": False}
+    assert (await told("archive"))["records"] == 2
+    assert not (data / "audit" / "archive").exists(), "nothing is done yet"
+    assert await told("prune", "--yes") == {"records": 3, "done": True}
+    (file, *_) = (await told("archive", "--yes"))["files"]
+    shown = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "read", file])
+    assert "speed: Who designed the mill" in shown.stdout
+    found = {"client": "one", "records": 4, "database": 1, "archives": 1, "spool": 2}
+    assert await told("forget", "one") == {**found, "done": False}
+    assert await told("forget", "one", "--yes") == {**found, "done": True}
+    assert (await told("forget", "one"))["records"] == 0
+    assert (await told("forget", "two"))["records"] == 3
+    assert json.loads((data / "audit" / "refused.jsonl").read_text()) == {"client_id": "two"}
+    for words in (["read", "none.gz"], ["prune", "--set", "AUDIT_WARM_DAYS=1"]):
+        wrong = await asyncio.to_thread(CliRunner().invoke, app, ["audit", *words])
+        assert wrong.exit_code == 2, wrong.output
+
+
+async def test_a_client_is_forgotten_only_once_its_key_has_ended(tmp_path: Path) -> None:
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(app, list(words))
+
+    token = json.loads((await asyncio.to_thread(run, "keys", "create", "site", "--json")).stdout)["id"]
+    refused = await asyncio.to_thread(run, "audit", "forget", token, "--yes")
+    assert (refused.exit_code, f"keys revoke {token}" in refused.output) == (2, True)
+    await asyncio.to_thread(run, "keys", "revoke", token)
+    assert (await asyncio.to_thread(run, "audit", "forget", token, "--yes")).exit_code == 0
+    assert (tmp_path / "data" / "audit").is_dir()
