@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
 SourceMode: TypeAlias = Literal["full-corpus", "context-restricted"]
+AskMode: TypeAlias = Literal["grounded", "teacher", "coach"]
 QUESTION_CHARACTERS = 1000
 _QUESTION_PATTERN = r"^\s*[^\s\u0000]([^\u0000]{0,998}[^\s\u0000])?\s*$"
 _MOST_PASSAGES = 200
@@ -45,7 +46,7 @@ class ContextPassage(_Wire):
 class AskOptions(_Wire):
     """What a client may choose for one question, within what the service allows."""
 
-    max_rounds: Annotated[int, Field(ge=0, le=50)] | None = Field(
+    max_rounds: Annotated[int, Field(strict=True, ge=0, le=50)] | None = Field(
         None, description="Repairs at most; no more than MAX_METACOGNITIVE_ROUNDS."
     )
     citation_style: Annotated[str, Field(max_length=40)] | None = Field(
@@ -53,6 +54,9 @@ class AskOptions(_Wire):
     )
     unsupported_claims: Literal["mark", "drop"] | None = Field(
         None, description="Claims that no cited passage bears out are marked, or left out."
+    )
+    level: Annotated[int, Field(strict=True, ge=1, le=3)] | None = Field(
+        None, description="How little the coach gives away: 1 (a hint and a question) to 3; with mode coach alone."
     )
 
 
@@ -86,6 +90,10 @@ class AskRequest(_Wire):
         | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=_MOST_PASSAGES)]
         | None
     ) = Field(None, description="The text to answer from; with context-restricted alone.")
+    mode: AskMode = Field(
+        "grounded",
+        description="The checked answer, told as a teacher does to a learner, or instead of it a coach's question.",
+    )
     session: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$")] | None = Field(
         None, description="A name under which a follow-up question is understood by what this key asked before."
     )
@@ -100,8 +108,12 @@ class AskRequest(_Wire):
                 raise ValueError("source_mode context-restricted searches no corpus; leave corpus out")
             if not any(text.strip() for text in self.context_texts()):
                 raise ValueError("the context is blank; pass the text to answer from")
+            if self.mode == "coach":
+                raise ValueError("the coach searches a corpus; leave source_mode context-restricted out")
         elif self.context is not None:
             raise ValueError("a context is read with source_mode context-restricted alone; set it, or leave it out")
+        if self.options.level is not None and self.mode != "coach":
+            raise ValueError("a level is the coach's; set mode to coach, or leave it out")
         return self
 
     def context_texts(self) -> list[str]:
@@ -144,6 +156,7 @@ class AskResponse(BaseModel):
                     "cost_usd": 0.00041,
                     "source_mode": FULL_CORPUS,
                     "corpus": "sample",
+                    "mode": "grounded",
                     "degraded": [],
                 }
             ]
@@ -159,10 +172,11 @@ class AskResponse(BaseModel):
     confidence: float | None = Field(description="0..1; orders answers, and is no probability of being right.")
     level: Literal["high", "medium", "low"] | None
     rounds: int = Field(description="Drafts that were written; 1 means that nothing was repaired.")
-    stop_reason: str
+    stop_reason: str = Field(description="Why no further round was begun; of the coach, what became of the draft.")
     cost_usd: float | None = Field(description="`null` where the model has no known price.")
     source_mode: SourceMode
     corpus: str | None
+    mode: AskMode = "grounded"
     degraded: list[str] = Field(description="What failed on the way: `dense` or `lexical`, when one index is down.")
 
 
@@ -207,6 +221,61 @@ class Readiness(BaseModel):
     corpora: list[str]
     degraded: list[str] = Field(description="`audit`: records wait on this machine; `dense`, `lexical`: an index.")
     audit_waiting: int = Field(description="Records that the database has not taken yet.")
+
+
+class CorpusOut(BaseModel):
+    """A corpus that is served; the counts are `null` where they are not known."""
+
+    name: str
+    documents: int | None
+    passages: int | None
+    takes_documents: bool
+
+
+class Corpora(BaseModel):
+    """What questions can be asked of, the default first."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"corpora": [{"name": "reports", "documents": 12, "passages": 840, "takes_documents": True}]},
+            ]
+        }
+    )
+
+    corpora: list[CorpusOut]
+
+
+class DocumentOut(BaseModel):
+    """An uploaded document on its way into a corpus."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "0198c0de5c7e7d0f9a3c4b1e2f6a7b8c",
+                    "name": "report.pdf",
+                    "corpus": "reports",
+                    "state": "indexed",
+                    "message": None,
+                    "passages": 31,
+                }
+            ]
+        }
+    )
+
+    id: str
+    name: str = Field(description="The file's name as it is kept; another one of this name replaces it.")
+    corpus: str
+    state: Literal["queued", "parsing", "indexed", "failed"]
+    message: str | None = Field(description="Why it failed, or what is worth knowing, in one sentence.")
+    passages: int = Field(description="Passages that it brought.")
+
+
+class DocumentsOut(BaseModel):
+    """What was accepted, in the order of the files."""
+
+    documents: list[DocumentOut]
 
 
 class QueryRecord(BaseModel):

@@ -42,7 +42,7 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
             yield event("error", envelope(refused, inquiry.request_id))
         else:
             visit.file(200)
-            for sentence in _SENTENCES.findall(response.answer):
+            for sentence in sentences(response.answer):
                 yield event("text", {"text": sentence})
             yield event("answer", response.model_dump(mode="json"))
         yield event("done", {})
@@ -51,6 +51,11 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
             inquiry.error, inquiry.message = "client_went", "The client went away before the end."
             work.cancel()
             await asyncio.wait({work})
+
+
+def sentences(text: str) -> list[str]:
+    """A text in the pieces in which it is sent; together they are the text."""
+    return _SENTENCES.findall(text)
 
 
 async def _next(told: "asyncio.Queue[str | None]") -> str | None:
