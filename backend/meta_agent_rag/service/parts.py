@@ -166,7 +166,7 @@ async def open_service(
             audit=audit,
             sessions=sessions,
             calls=calls,
-            coaches=Coaches(settings=settings, model=engine.model),
+            coaches=Coaches(engine=engine, retrievers=retrievers),
             guesses=Guesses(a_minute=settings.service_wrong_keys_a_minute),
             intake=intake,
             metrics=metrics,

@@ -33,6 +33,8 @@ def serve_opened(opening: Opening, *, host: str, port: int) -> None:
 async def _served(opening: Opening, listener: socket.socket) -> None:
     from uvicorn import Config, Server
 
+    from .punctual import PunctualProtocol
+
     async with opening() as service:
         await _hint_at_keys(service)
 
@@ -46,6 +48,7 @@ async def _served(opening: Opening, listener: socket.socket) -> None:
                 log_config=None,
                 access_log=False,
                 lifespan="on",
+                http=PunctualProtocol,
                 server_header=False,
                 timeout_graceful_shutdown=DRAIN_SECONDS,
             )
