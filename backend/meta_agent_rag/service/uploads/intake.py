@@ -1,4 +1,4 @@
-"""Takes uploaded documents into their corpora, one after the other, while questions are answered."""
+"""Takes uploaded documents into their corpora, some at a time, while questions are answered."""
 
 import asyncio
 import logging
@@ -28,13 +28,15 @@ _LOG = logging.getLogger(__name__)
 _FOLDER = "uploads"
 _AT_ONCE = 8
 _MOST_WAITING = 200
+_TOGETHER = 16
+"""Documents of one corpus that are read by one process and published at once."""
 _NOT_TAKEN = "The corpus cannot take documents at the moment; tell the operator this id."
 _KNOWN_ALREADY = "The corpus has this content already, under another name."
 
 
 @dataclass(kw_only=True)
 class Intake:
-    """The documents on their way; `places` are for uploads that are coming in."""
+    """The documents on their way, the oldest first; `places` are for uploads that are coming in."""
 
     settings: Settings
     retrievers: Mapping[str, Retriever]
@@ -43,8 +45,9 @@ class Intake:
     limits: UploadLimits
     suffixes: tuple[str, ...]
     places: Places = field(default_factory=lambda: Places(limit=_AT_ONCE))
-    _queue: "asyncio.Queue[Upload]" = field(default_factory=asyncio.Queue, repr=False)
-    _now: Upload | None = None
+    _waiting: list[Upload] = field(default_factory=list, repr=False)
+    _parsing: dict[str, Upload] = field(default_factory=dict, repr=False)
+    _new: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
     def corpus(self, name: str | None) -> str:
         """The corpus that is meant, one that takes documents. Raises `RequestError`."""
@@ -55,7 +58,7 @@ class Intake:
             raise RequestError(404, "unknown_corpus", f"The corpus {wanted!r} is not served; there are: {known}.")
         if wanted == SAMPLE or not isinstance(retriever, HybridRetriever):
             raise RequestError(409, "read_only", f"The corpus {wanted!r} takes no documents; name another one.")
-        if self._queue.qsize() >= _MOST_WAITING:
+        if len(self._waiting) >= _MOST_WAITING:
             words = "Too many documents wait to be read; send more later."
             raise RequestError(503, "overloaded", words, retry_after=30)
         return wanted
@@ -67,12 +70,12 @@ class Intake:
         ]
         for upload, file in zip(uploads, files, strict=True):
             self.folder.accept(file.parent, upload)
-            self._queue.put_nowait(upload)
+            self._wait_for_turn(upload)
         return uploads
 
     def status(self, id_: str, client_id: str) -> Upload | None:
         """What became of a document of this client."""
-        upload = self._now if self._now is not None and self._now.id == id_ else self.folder.read(id_)
+        upload = self._parsing.get(id_) or self.folder.read(id_)
         return upload if upload is not None and upload.client_id == client_id else None
 
     def resume(self) -> None:
@@ -80,23 +83,42 @@ class Intake:
         self.folder.clear(older_than_seconds=self.limits.seconds)
         for upload in self.folder.waiting():
             if upload.state in UNFINISHED:
-                self._queue.put_nowait(upload)
+                self._wait_for_turn(upload)
             else:
                 self.folder.settle(upload)
 
     async def keep_taking(self) -> None:
-        """Take in one document after the other, until cancelled; one that fails holds up no other."""
+        """Take in what waits, until cancelled; a document that fails holds up no other."""
         while True:
-            upload = await self._queue.get()
-            self._now = replace(upload, state="parsing")
+            await self._new.wait()
+            if not self._waiting:
+                self._new.clear()
+                continue
+            group = self._next()
+            self._parsing = {upload.id: replace(upload, state="parsing") for upload in group}
             try:
-                done = await self._taken(self._now)
-            except Exception as error:  # noqa: BLE001  # whatever it was, the next document has its turn
-                _LOG.error("The upload %s failed: %s: %s", upload.id, type(error).__name__, error)
+                ended = await self._taken(list(self._parsing.values()))
+            except Exception as error:  # noqa: BLE001  # whatever it was, the next ones have their turn
+                _LOG.error("The uploads %s failed: %s: %s", list(self._parsing), type(error).__name__, error)
                 words = _NOT_TAKEN if isinstance(error, CorpusError) else str(refusal(error))
-                done = replace(upload, state="failed", message=words)
-            await self._settled(done)
-            self._now = None
+                ended = [replace(upload, state="failed", message=words) for upload in group]
+            for upload in ended:
+                await self._settled(upload)
+            self._parsing = {}
+
+    def _wait_for_turn(self, upload: Upload) -> None:
+        self._waiting.append(upload)
+        self._new.set()
+
+    def _next(self) -> list[Upload]:
+        """The oldest, and those behind it for the same corpus; of two files of one name the earlier one."""
+        group: dict[str, Upload] = {}
+        for upload in self._waiting:
+            if len(group) < _TOGETHER and upload.corpus == self._waiting[0].corpus:
+                group.setdefault(upload.name, upload)
+        taken = {upload.id for upload in group.values()}
+        self._waiting = [upload for upload in self._waiting if upload.id not in taken]
+        return list(group.values())
 
     async def _settled(self, done: Upload) -> None:
         try:
@@ -105,21 +127,34 @@ class Intake:
             _LOG.error("The record of the upload %s cannot be kept (%s); it is read again at a start.", done.id, error)
         self.metrics.documents.labels(done.state).inc()
 
-    async def _taken(self, upload: Upload) -> Upload:
-        known = await asyncio.to_thread(self.folder.read, upload.id)
-        if known is not None and known.state not in UNFINISHED:
-            return known  # another process was faster
-        retriever = self.retrievers.get(upload.corpus)
+    async def _taken(self, group: Sequence[Upload]) -> list[Upload]:
+        """What became of uploads for one corpus."""
+        fresh = [upload for upload in group if await asyncio.to_thread(self._begun, upload)]
+        retriever = self.retrievers.get(group[0].corpus)
+        if not fresh:
+            return []
         if not isinstance(retriever, HybridRetriever):
-            raise CorpusError(f"The corpus {upload.corpus!r} is not served any more.")
-        await asyncio.to_thread(self.folder.keep, upload)
+            raise CorpusError(f"The corpus {group[0].corpus!r} is not served any more.")
         options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
-        source = source_name(self.folder.original(upload).resolve())
-        file = FoundFile(path=self.folder.file(upload), source=source, named=True)
         chunker = prepared(options).name
+        files = {source_name(self.folder.original(upload).resolve()): upload for upload in fresh}
+        found = [
+            FoundFile(path=self.folder.file(upload), source=source, named=True) for source, upload in files.items()
+        ]
         edit = edit_live(self.settings, retriever.corpus, retriever.encoder, chunker=chunker)
-        (outcome,) = await take_in(self.settings, [file], options, edit)
-        return _ended(upload, outcome)
+        return [
+            _ended(files[outcome.source], outcome)
+            for outcome in await take_in(self.settings, found, options, edit)
+            if outcome.source in files
+        ]
+
+    def _begun(self, upload: Upload) -> bool:
+        """Note that an upload is being read; not where another process was faster."""
+        known = self.folder.read(upload.id)
+        if known is not None and known.state not in UNFINISHED:
+            return False
+        self.folder.keep(upload)
+        return True
 
 
 def _ended(upload: Upload, outcome: FileOutcome) -> Upload:
