@@ -103,8 +103,7 @@ async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -
         metrics = service.service.metrics.text(audit_waiting=0).decode()
         assert 'marag_documents_total{state="indexed"} 3.0' in metrics
     async with serving(tmp_path) as (service, _):
-        found = await _until_found(service, "Where does the Ferry Inn stand?", "Lund")
-        assert found
+        assert await _until_found(service, "Where does the Ferry Inn stand?", "Lund")
 
 
 async def _until_found(service: Running, question: str, word: str) -> bool:

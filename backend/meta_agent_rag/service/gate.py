@@ -171,8 +171,8 @@ def as_response(visit: Visit, error: BaseException) -> JSONResponse:
     headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
-    if isinstance(error, HTTPException) and error.headers is not None and "allow" in error.headers:
-        headers["allow"] = error.headers["allow"]
+    if isinstance(error, HTTPException):
+        headers |= {name.lower(): value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
     if refused.status in _BODY_UNREAD:
         headers["connection"] = "close"
     if not visit.openai:

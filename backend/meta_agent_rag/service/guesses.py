@@ -39,8 +39,7 @@ class Guesses:
         except RequestError as error:
             if error.status == 401:
                 self._right.pop(proof, None)
-                self._wrong[place] = (self._level(place) + 1, self.clock())
-                _bound(self._wrong, place)
+                _bound(self._wrong, self._noted(place))
             raise
         self._right[proof] = None
         _bound(self._right, proof)
@@ -52,6 +51,10 @@ class Guesses:
             wait = math.ceil(60 * surplus / self.a_minute)
             words = f"Too many wrong keys came from this address; wait {wait} s."
             raise RequestError(429, "too_many_wrong_keys", words, retry_after=wait)
+
+    def _noted(self, place: str) -> str:
+        self._wrong[place] = (self._level(place) + 1, self.clock())
+        return place
 
     def _level(self, place: str) -> float:
         level, at = self._wrong.get(place, (0.0, 0.0))

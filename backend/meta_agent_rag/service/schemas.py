@@ -29,7 +29,42 @@ def _question(text: str) -> str:
     return trimmed
 
 
-Text = Annotated[str, AfterValidator(_without_null)]
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is blank; pass the text to answer from")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_without_null), Field(json_schema_extra={"pattern": r"^[^\u0000]*$"})]
+ContextText = Annotated[
+    str,
+    AfterValidator(_without_null),
+    AfterValidator(_not_blank),
+    Field(json_schema_extra={"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$", "minLength": 1}),
+]
+_ONE_SOURCE: list[dict[str, Any]] = [
+    {
+        "anyOf": [
+            {"properties": {"source_mode": {"const": FULL_CORPUS}, "context": {"type": "null"}}},
+            {
+                "required": ["source_mode", "context"],
+                "properties": {
+                    "source_mode": {"const": CONTEXT_RESTRICTED},
+                    "context": {"type": ["string", "array"]},
+                    "corpus": {"type": "null"},
+                    "mode": {"enum": ["grounded", "teacher"]},
+                },
+            },
+        ]
+    },
+    {
+        "anyOf": [
+            {"required": ["mode"], "properties": {"mode": {"const": "coach"}}},
+            {"properties": {"options": {"properties": {"level": {"type": "null"}}}}},
+        ]
+    },
+]
+"""What `AskRequest` checks between its fields, as its JSON schema says it."""
 
 
 class _Wire(BaseModel):
@@ -40,7 +75,7 @@ class ContextPassage(_Wire):
     """A piece of the text that a question is to be answered from."""
 
     title: Annotated[Text, Field(max_length=300)] = ""
-    text: Annotated[Text, Field(min_length=1)]
+    text: ContextText
 
 
 class AskOptions(_Wire):
@@ -65,6 +100,7 @@ class AskRequest(_Wire):
 
     model_config = ConfigDict(
         json_schema_extra={
+            "allOf": _ONE_SOURCE,
             "examples": [
                 {"question": "Where was the director of The Salt Road born?", "corpus": "sample"},
                 {
@@ -72,7 +108,7 @@ class AskRequest(_Wire):
                     "source_mode": CONTEXT_RESTRICTED,
                     "context": "The Salt Road is a film that Mira Holt directed.",
                 },
-            ]
+            ],
         }
     )
 
@@ -86,9 +122,7 @@ class AskRequest(_Wire):
         "full-corpus", description="Answer from the corpus, or only from the text passed in `context`."
     )
     context: (
-        Annotated[Text, Field(min_length=1)]
-        | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=_MOST_PASSAGES)]
-        | None
+        ContextText | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=_MOST_PASSAGES)] | None
     ) = Field(None, description="The text to answer from; with context-restricted alone.")
     mode: AskMode = Field(
         "grounded",
@@ -106,8 +140,6 @@ class AskRequest(_Wire):
                 raise ValueError("source_mode context-restricted needs a context; pass the text to answer from")
             if self.corpus is not None:
                 raise ValueError("source_mode context-restricted searches no corpus; leave corpus out")
-            if not any(text.strip() for text in self.context_texts()):
-                raise ValueError("the context is blank; pass the text to answer from")
             if self.mode == "coach":
                 raise ValueError("the coach searches a corpus; leave source_mode context-restricted out")
         elif self.context is not None:

@@ -13,6 +13,14 @@ from .gate import Visit, noted
 from .schemas import AskRequest
 
 EVENT_STREAM = "text/event-stream"
+EVENTS: Mapping[str, Any] = {
+    "itemSchema": {
+        "type": "object",
+        "required": ["data"],
+        "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+    }
+}
+"""How the OpenAPI document describes a stream of them."""
 _SENTENCES = re.compile(r"\S.*?(?:[.!?](?=\s)\s*|\Z)", re.DOTALL)
 _QUIET_SECONDS = 10.0
 

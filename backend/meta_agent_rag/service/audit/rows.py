@@ -55,7 +55,7 @@ def from_journal(row: Row) -> dict[str, Any]:
 def _answer(inquiry: Inquiry) -> dict[str, Any]:
     """What was answered; all columns, empty where nothing was."""
     result = inquiry.result
-    nothing = {
+    nothing: dict[str, Any] = {
         "passages": [],
         "answer": None,
         "short_answer": None,

@@ -5,7 +5,7 @@ from starlette.responses import StreamingResponse
 
 from ..ask import ask
 from ..schemas import AskRequest, AskResponse
-from ..stream import EVENT_STREAM, events
+from ..stream import EVENT_STREAM, EVENTS, events
 from .common import ASKED, KEYED, Asking, refusals
 
 router = APIRouter(tags=["ask"], dependencies=KEYED)
@@ -21,7 +21,7 @@ async def post_ask(asked: AskRequest, visit: Asking) -> AskResponse:
     "/v1/ask/stream",
     response_class=StreamingResponse,
     responses={
-        200: {"content": {EVENT_STREAM: {"schema": {"type": "string"}}}, "description": "Server-sent events."},
+        200: {"content": {EVENT_STREAM: dict(EVENTS)}, "description": "Server-sent events."},
         **refusals(*ASKED),
     },
 )

@@ -15,11 +15,16 @@ from ..uploads.records import Upload
 from .common import KEYED, READ, Ingesting, Visiting, refusals, the_client
 
 router = APIRouter(tags=["documents"], dependencies=KEYED)
+_KINDS = (
+    "text/plain, text/markdown, text/html, application/pdf, application/x-ndjson, "
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+)
 _FILES: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
             "multipart/form-data": {
+                "encoding": {FIELD: {"contentType": _KINDS}},
                 "schema": {
                     "type": "object",
                     "required": [FIELD],
@@ -32,7 +37,7 @@ _FILES: dict[str, Any] = {
                             "items": {"type": "string", "format": "binary"},
                         }
                     },
-                }
+                },
             }
         },
     }

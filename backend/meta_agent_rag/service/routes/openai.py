@@ -8,7 +8,7 @@ from starlette.responses import StreamingResponse
 from ...errors import RequestError
 from ..openai.completion import chunks, complete, models
 from ..openai.wire import ChatCompletion, ChatRequest, FaultEnvelope, Model, Models
-from ..stream import EVENT_STREAM
+from ..stream import EVENT_STREAM, EVENTS
 from .common import KEYED, Asking, Responses, Visiting
 
 _REFUSED: Responses = {"default": {"model": FaultEnvelope, "description": "Refused, in the form of OpenAI's API."}}
@@ -36,7 +36,7 @@ async def get_model(model: Annotated[str, Path(max_length=64)], visit: Visiting)
     response_model=ChatCompletion,
     responses={
         200: {
-            "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
+            "content": {EVENT_STREAM: dict(EVENTS)},
             "description": "The completion, or with `stream` its chunks and `data: [DONE]`.",
         }
     },
