@@ -38,7 +38,7 @@ from meta_agent_rag.testing import ScriptedModel
 SEED = 20260
 _CORPUS = "schema"
 _TEXT = "The Salt Road is a film that Mira Holt directed."
-_LIMITLESS = ("SERVICE_RATE_A_MINUTE=1000000", "SERVICE_WRONG_KEYS_A_MINUTE=1000000", "SERVICE_DEADLINE_SECONDS=60")
+LIMITLESS = ("SERVICE_RATE_A_MINUTE=1000000", "SERVICE_WRONG_KEYS_A_MINUTE=1000000", "SERVICE_DEADLINE_SECONDS=60")
 _ACCEPTED = ("2xx", "3xx", "401", "403", "404", "409", "429")
 _CONFIG = f"""
 [[operations]]
@@ -80,7 +80,7 @@ def schema(
 
 
 async def _examined(folder: Path, cases: int, seed: int) -> Examination:
-    settings = Settings.load((f"MARAG_DATA_DIR={folder / 'data'}", *_LIMITLESS, *_ALONE))
+    settings = Settings.load((f"MARAG_DATA_DIR={folder / 'data'}", *LIMITLESS, *_ALONE))
     async with serving(settings) as (url, token):
         done, each = Examination(cases=0, failures=0, said=""), max(1, cases // 40)
         while done.cases < cases and not done.failures:

@@ -106,6 +106,14 @@ async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -
         assert await _until_found(service, "Where does the Ferry Inn stand?", "Lund")
 
 
+async def test_the_coach_keeps_to_what_the_corpus_is_about(tmp_path: Path) -> None:
+    async with serving(tmp_path, "SCOPE_THRESHOLD=0.99") as (service, _):
+        asked = {"question": "How is a sourdough bread baked in a wood-fired oven?", "corpus": "films", "mode": "coach"}
+        told = (await service.client.post("/v1/ask", json=asked)).json()
+        assert (told["refused"], told["stop_reason"], told["rounds"]) == ("out_of_scope", "out_of_scope", 0)
+        assert service.model.requests == []
+
+
 async def _until_found(service: Running, question: str, word: str) -> bool:
     async with asyncio.timeout(120):
         while True:
