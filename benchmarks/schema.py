@@ -82,7 +82,7 @@ def schema(
 async def _examined(folder: Path, cases: int, seed: int) -> Examination:
     settings = Settings.load((f"MARAG_DATA_DIR={folder / 'data'}", *LIMITLESS, *_ALONE))
     async with serving(settings) as (url, token):
-        done, each = Examination(cases=0, failures=0, said=""), max(1, cases // 40)
+        done, each = Examination(cases=0, failures=0, said=""), max(1, cases // 20)
         while done.cases < cases and not done.failures:
             done = await examine(url, token, folder, each=each, seed=seed)
             each *= 2

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
@@ -35,6 +35,14 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _a_number(value: Any) -> Any:
+    if isinstance(value, str | bool):
+        raise ValueError("it is no number; send one without quotes")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_a_number)]
+"""A whole number; 2.0 is one in JSON, "2" and true are none."""
 Text = Annotated[str, AfterValidator(_without_null), Field(json_schema_extra={"pattern": r"^[^\u0000]*$"})]
 ContextText = Annotated[
     str,
@@ -81,7 +89,7 @@ class ContextPassage(_Wire):
 class AskOptions(_Wire):
     """What a client may choose for one question, within what the service allows."""
 
-    max_rounds: Annotated[int, Field(strict=True, ge=0, le=50)] | None = Field(
+    max_rounds: Annotated[Whole, Field(ge=0, le=50)] | None = Field(
         None, description="Repairs at most; no more than MAX_METACOGNITIVE_ROUNDS."
     )
     citation_style: Annotated[str, Field(max_length=40)] | None = Field(
@@ -90,7 +98,7 @@ class AskOptions(_Wire):
     unsupported_claims: Literal["mark", "drop"] | None = Field(
         None, description="Claims that no cited passage bears out are marked, or left out."
     )
-    level: Annotated[int, Field(strict=True, ge=1, le=3)] | None = Field(
+    level: Annotated[Whole, Field(ge=1, le=3)] | None = Field(
         None, description="How little the coach gives away: 1 (a hint and a question) to 3; with mode coach alone."
     )
 
