@@ -8,7 +8,6 @@ ends with code 1 where one fails. Uploads are really read and indexed meanwhile.
 
 import asyncio
 import json
-import os
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -32,7 +31,7 @@ from meta_agent_rag.service.app import create_app
 from meta_agent_rag.service.keys import SCOPES
 from meta_agent_rag.service.parts import Service, open_service
 from meta_agent_rag.service.running import server_config
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import Settings, child_environment
 from meta_agent_rag.testing import ScriptedModel
 
 SEED = 20260
@@ -144,7 +143,7 @@ async def examine(url: str, token: str, folder: Path, *, each: int, seed: int, p
         sys.executable,
         *words,
         cwd=folder,
-        env={**os.environ, "NO_COLOR": "1"},
+        env=child_environment(NO_COLOR="1"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

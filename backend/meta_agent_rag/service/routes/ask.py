@@ -6,7 +6,7 @@ from starlette.responses import StreamingResponse
 from ..ask import ask
 from ..schemas import AskRequest, AskResponse
 from ..stream import EVENT_STREAM, EVENTS, events
-from .common import ASKED, KEYED, Asking, refusals
+from .visiting import ASKED, KEYED, Asking, refusals
 
 router = APIRouter(tags=["ask"], dependencies=KEYED)
 

@@ -8,7 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...errors import RequestError
 from ..audit.reading import as_json
 from ..schemas import QueryRecord
-from .common import KEYED, READ, Visiting, refusals, the_client
+from .visiting import KEYED, READ, Visiting, refusals, the_client
 
 _HEAD = ("query_id", "answer_id", "request_id", "at", "endpoint", "status", "success", "error")
 router = APIRouter(tags=["audit"], dependencies=KEYED)

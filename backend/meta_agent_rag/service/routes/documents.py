@@ -12,7 +12,7 @@ from ...retrieval.sample import SAMPLE
 from ..schemas import Corpora, CorpusOut, DocumentOut, DocumentsOut
 from ..uploads.receiving import FIELD, received
 from ..uploads.records import Upload
-from .common import KEYED, READ, Ingesting, Visiting, refusals, the_client
+from .visiting import KEYED, READ, Ingesting, Visiting, refusals, the_client
 
 router = APIRouter(tags=["documents"], dependencies=KEYED)
 _KINDS = (

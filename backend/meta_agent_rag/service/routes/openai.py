@@ -9,7 +9,7 @@ from ...errors import RequestError
 from ..openai.completion import chunks, complete, models
 from ..openai.wire import ChatCompletion, ChatRequest, FaultEnvelope, Model, Models
 from ..stream import EVENT_STREAM, EVENTS
-from .common import KEYED, Asking, Responses, Visiting
+from .visiting import KEYED, Asking, Responses, Visiting
 
 _REFUSED: Responses = {"default": {"model": FaultEnvelope, "description": "Refused, in the form of OpenAI's API."}}
 router = APIRouter(tags=["openai"], dependencies=KEYED, responses=_REFUSED)

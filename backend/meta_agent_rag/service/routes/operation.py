@@ -5,7 +5,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from ..keys import require_scope
 from ..schemas import Health, Readiness
-from .common import KEYED, READ, Visiting, refusals, the_client
+from .visiting import KEYED, READ, Visiting, refusals, the_client
 
 router = APIRouter(tags=["operation"])
 

@@ -1,6 +1,7 @@
 """Files of a multipart body, written to disk as they come: never whole in memory, and no longer than they may take."""
 
 import asyncio
+import logging
 import shutil
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -18,6 +19,7 @@ from ...settings import Settings
 from .names import safe_name
 from .records import UploadFolder
 
+_LOG = logging.getLogger(__name__)
 FIELD = "files"
 MOST_FILES = 20
 _GRACE_SECONDS = 10.0
@@ -69,6 +71,9 @@ async def received(
         yield files.arrived
     except MultipartParseError:
         raise RequestError(422, "invalid_request", "The body is no multipart/form-data; send files as such.") from None
+    except OSError as error:
+        _LOG.error("An upload cannot be kept (%s).", error.strerror)
+        raise RequestError(503, "unavailable", "Uploads cannot be kept at the moment; try again later.") from None
     finally:
         files.close()
         for file in files.arrived:
