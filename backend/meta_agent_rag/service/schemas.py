@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
@@ -50,7 +50,7 @@ ContextText = Annotated[
     AfterValidator(_not_blank),
     Field(json_schema_extra={"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$", "minLength": 1}),
 ]
-_ONE_SOURCE: list[dict[str, Any]] = [
+_ONE_SOURCE: list[JsonValue] = [
     {
         "anyOf": [
             {"properties": {"source_mode": {"const": FULL_CORPUS}, "context": {"type": "null"}}},
