@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from ..grounding.styles import discover_styles
+
 FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
 SourceMode: TypeAlias = Literal["full-corpus", "context-restricted"]
@@ -41,8 +43,8 @@ def _a_number(value: Any) -> Any:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_a_number)]
-"""A whole number; 2.0 is one in JSON, "2" and true are none."""
+NUMBER = BeforeValidator(_a_number)
+"""Of a whole number, where 2.0 is one as JSON has it, and "2" and true are none."""
 Text = Annotated[str, AfterValidator(_without_null), Field(json_schema_extra={"pattern": r"^[^\u0000]*$"})]
 ContextText = Annotated[
     str,
@@ -89,16 +91,16 @@ class ContextPassage(_Wire):
 class AskOptions(_Wire):
     """What a client may choose for one question, within what the service allows."""
 
-    max_rounds: Annotated[Whole, Field(ge=0, le=50)] | None = Field(
+    max_rounds: Annotated[int, Field(ge=0, le=50), NUMBER] | None = Field(
         None, description="Repairs at most; no more than MAX_METACOGNITIVE_ROUNDS."
     )
-    citation_style: Annotated[str, Field(max_length=40)] | None = Field(
-        None, description="How citations are written: `page`, `source` or `title`."
+    citation_style: Annotated[str, Field(max_length=40, json_schema_extra={"enum": [*discover_styles()]})] | None = (
+        Field(None, description="How citations are written.")
     )
     unsupported_claims: Literal["mark", "drop"] | None = Field(
         None, description="Claims that no cited passage bears out are marked, or left out."
     )
-    level: Annotated[Whole, Field(ge=1, le=3)] | None = Field(
+    level: Annotated[int, Field(ge=1, le=3), NUMBER] | None = Field(
         None, description="How little the coach gives away: 1 (a hint and a question) to 3; with mode coach alone."
     )
 

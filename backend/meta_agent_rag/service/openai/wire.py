@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
 
-from ..schemas import AskResponse, Text, Whole
+from ..schemas import NUMBER, AskResponse, Text
 
 
 class _Sent(BaseModel):
@@ -76,18 +76,18 @@ class ChatRequest(_Sent):
     )
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = Field(None, description="With `stream` alone.")
-    n: Annotated[Whole, Field(ge=1, le=1)] | None = Field(None, description="There is one answer.")
+    n: Annotated[int, Field(ge=1, le=1), NUMBER] | None = Field(None, description="There is one answer.")
     response_format: ResponseFormat | None = None
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
     logprobs: Literal[False] | None = None
     tool_choice: Literal["none"] | None = None
     temperature: Annotated[float, Field(strict=True, ge=0, le=2)] | None = Field(None, description="Without effect.")
     top_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = Field(None, description="Without effect.")
-    max_tokens: Annotated[Whole, Field(ge=1)] | None = Field(None, description="Without effect.")
-    max_completion_tokens: Annotated[Whole, Field(ge=1)] | None = Field(None, description="Without effect.")
+    max_tokens: Annotated[int, Field(ge=1), NUMBER] | None = Field(None, description="Without effect.")
+    max_completion_tokens: Annotated[int, Field(ge=1), NUMBER] | None = Field(None, description="Without effect.")
     presence_penalty: _Penalty | None = Field(None, description="Without effect.")
     frequency_penalty: _Penalty | None = Field(None, description="Without effect.")
-    seed: Whole | None = Field(None, description="Without effect.")
+    seed: Annotated[int, NUMBER] | None = Field(None, description="Without effect.")
     user: str | None = Field(None, description="Without effect.")
     safety_identifier: str | None = Field(None, description="Without effect.")
     metadata: dict[str, str] | None = Field(None, description="Without effect.")
