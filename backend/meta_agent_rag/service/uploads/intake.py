@@ -121,6 +121,9 @@ class Intake:
         return list(group.values())
 
     async def _settled(self, done: Upload) -> None:
+        known = await asyncio.to_thread(self.folder.read, done.id)
+        if known is not None and known.state not in UNFINISHED:
+            return  # another process was faster
         try:
             await asyncio.to_thread(self.folder.settle, done)
         except OSError as error:
@@ -149,12 +152,12 @@ class Intake:
         ]
 
     def _begun(self, upload: Upload) -> bool:
-        """Note that an upload is being read; not where another process was faster."""
+        """Note that an upload is being read, unless it was already."""
         known = self.folder.read(upload.id)
-        if known is not None and known.state not in UNFINISHED:
-            return False
-        self.folder.keep(upload)
-        return True
+        if known is None or known.state in UNFINISHED:
+            self.folder.keep(upload)
+            return True
+        return False
 
 
 def _ended(upload: Upload, outcome: FileOutcome) -> Upload:
