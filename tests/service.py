@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
@@ -43,6 +44,7 @@ CONTEXT = {
 class Running:
     """An open service, a client with a key that may ask, and the model behind it."""
 
+    app: FastAPI
     service: Service
     client: httpx.AsyncClient
     model: ScriptedModel
@@ -96,7 +98,7 @@ async def running(
         client = await stack.enter_async_context(
             httpx.AsyncClient(transport=transport, base_url="http://service", headers=bearer(token))
         )
-        yield Running(service=service, client=client, model=model, token=token)
+        yield Running(app=app, service=service, client=client, model=model, token=token)
 
 
 def code_of(response: httpx.Response) -> str:

@@ -147,10 +147,13 @@ class SearchDownError(CorpusError):
 
 
 class RequestError(MetaRagError):
-    """The service refuses a request; the message is shown to the client as it is."""
+    """The service refuses a request; the message is shown to the client as it is. `param` names a field at fault."""
 
-    def __init__(self, status: int, code: str, message: str, *, retry_after: int | None = None) -> None:
+    def __init__(
+        self, status: int, code: str, message: str, *, retry_after: int | None = None, param: str | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.retry_after = retry_after
+        self.param = param

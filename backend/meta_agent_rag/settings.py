@@ -245,6 +245,19 @@ class Settings(BaseSettings):
         50_000, description="Longest text that a request may bring along to be answered from, in characters."
     )
     service_body_kb: PositiveInt = Field(512, description="Largest body of a JSON request, in KB.")
+    service_upload_mb: PositiveFloat = Field(
+        64.0, description="Largest body of an upload of documents, in MB; a file may have no more than INGEST_FILE_MB."
+    )
+    service_upload_seconds: PositiveFloat = Field(300.0, description="Longest time for one upload, in seconds.")
+    service_upload_kb_a_second: PositiveFloat = Field(
+        16.0, description="Slowest rate of an upload, in KB a second; the first ten seconds are not counted."
+    )
+    service_wrong_keys_a_minute: PositiveInt = Field(
+        20, description="Wrong keys that one address may send in a minute before it is made to wait."
+    )
+    service_open_metrics: bool = Field(
+        False, description="Give /metrics without a key, for a scraper on a closed network; default: scope `admin`."
+    )
     service_key_pepper: Key | None = Field(
         None, description="Secret that goes into the digests of keys; default: one made once in the data folder."
     )

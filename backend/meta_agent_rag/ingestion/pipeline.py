@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -59,13 +59,7 @@ async def ingest(
         passed = "".join(f" ({one.source!r}: {one.reason})" for one in found.passed_over[:1])
         raise InputError(f"There are no files to read in {', '.join(map(repr, map(str, paths)))}{passed}; name others.")
     tracker = _Tracker(of_files=len(found.files), on_progress=on_progress)
-    job = Job(
-        seconds=settings.ingest_seconds,
-        memory_mb=settings.ingest_memory_mb,
-        file_mb=settings.ingest_file_mb,
-        chunking=options,
-    )
-    reader = IsolatedReader(job)
+    reader = _reader(settings, options)
     try:
         async with edit_corpus(
             settings, corpus, encoder, chunker=chunking.name, rebuild=rebuild, on_progress=tracker.encoded
@@ -77,6 +71,34 @@ async def ingest(
         reader.close()
     return IngestReport(
         corpus=corpus, outcomes=outcomes, encoded=tracker.progress.passages, seconds=time.monotonic() - began
+    )
+
+
+async def take_in(
+    settings: Settings,
+    files: Sequence[FoundFile],
+    options: ChunkingOptions,
+    edit: AbstractAsyncContextManager[CorpusEditor],
+) -> tuple[FileOutcome, ...]:
+    """Bring just these files into a corpus, through an edit of it that is opened here. Raises what the edit does."""
+    reader = _reader(settings, options)
+    try:
+        async with edit as editor:
+            found = Found(files=tuple(files), passed_over=(), folders=())
+            tracker = _Tracker(of_files=len(files), on_progress=None)
+            return await _Ingestion(settings, editor, reader, tracker).run(found, prune=False)
+    finally:
+        reader.close()
+
+
+def _reader(settings: Settings, options: ChunkingOptions) -> IsolatedReader:
+    return IsolatedReader(
+        Job(
+            seconds=settings.ingest_seconds,
+            memory_mb=settings.ingest_memory_mb,
+            file_mb=settings.ingest_file_mb,
+            chunking=options,
+        )
     )
 
 

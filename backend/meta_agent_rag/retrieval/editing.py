@@ -16,13 +16,22 @@ from .locations import Indexed, chosen_stores, dropped_stores, on_servers, opene
 from .manifest import FORMAT_VERSION, Manifest, passages_checksum, write_manifest
 from .passage import Passage
 
-__all__ = ["CorpusEditor", "Progress", "counted", "edit_corpus", "ensure_corpus", "finish_interrupted"]
+__all__ = [
+    "CorpusEditor",
+    "Progress",
+    "counted",
+    "edit_corpus",
+    "edited",
+    "ensure_corpus",
+    "finish_interrupted",
+    "require_built_alike",
+]
 
 UNCHUNKED = "none"
 BEING_EDITED = ""
 """A manifest's checksum while an edit goes on, and after it was cut short."""
 _SORTED_TOGETHER = 4096
-_ENCODED_TOGETHER = 512
+ENCODED_TOGETHER = 512
 _PUBLISHED_TOGETHER = 4096
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -40,12 +49,14 @@ class CorpusEditor:
         encoder: AsyncEncoder,
         on_progress: Progress | None,
         require_room: Callable[[int], None],
+        encoded_together: int = ENCODED_TOGETHER,
     ) -> None:
         self._indexed = indexed
         self._catalogue = indexed.catalogue
         self._encoder = encoder
         self._on_progress = on_progress
         self._require_room = require_room
+        self._encoded_together = encoded_together
         self._encoded = 0
         self._wanted = 0
         self._unpublished = 0
@@ -87,8 +98,8 @@ class CorpusEditor:
     async def _encode(self, waiting: Sequence[Passage]) -> None:
         """In order of length, so that a batch holds little padding; kept batch by batch."""
         ordered = sorted(waiting, key=lambda passage: len(passage.text))
-        for start in range(0, len(ordered), _ENCODED_TOGETHER):
-            part = ordered[start : start + _ENCODED_TOGETHER]
+        for start in range(0, len(ordered), self._encoded_together):
+            part = ordered[start : start + self._encoded_together]
             vectors = await self._encoder.passages([passage.searchable() for passage in part])
             await asyncio.to_thread(self._catalogue.add_vectors, [passage.id for passage in part], vectors)
             self._encoded += len(part)
@@ -189,6 +200,31 @@ async def finish_interrupted(manifest: Manifest, indexed: Indexed) -> Manifest:
 
 
 @asynccontextmanager
+async def edited(
+    settings: Settings,
+    path: Path,
+    manifest: Manifest,
+    indexed: Indexed,
+    encoder: AsyncEncoder,
+    *,
+    on_progress: Progress | None = None,
+    encoded_together: int = ENCODED_TOGETHER,
+) -> AsyncIterator[CorpusEditor]:
+    """An edit of what is open, published at its end; an interrupted one is completed first. Call it under the lock."""
+    await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
+    try:
+        await publish(indexed, await asyncio.to_thread(indexed.catalogue.interrupted))
+        await asyncio.to_thread(indexed.catalogue.begin)
+        room = partial(require_room, settings, manifest)
+        editor = CorpusEditor(indexed, encoder, on_progress, room, encoded_together)
+        yield editor
+        await editor.publish()
+        await asyncio.to_thread(indexed.catalogue.forget_stale)
+    finally:
+        write_manifest(path, counted(manifest, indexed.catalogue))
+
+
+@asynccontextmanager
 async def _editor(
     settings: Settings,
     folder: CorpusFolder,
@@ -208,22 +244,16 @@ async def _editor(
         await asyncio.to_thread(folder.install)
         path, manifest = folder.path, fresh
     else:
-        _require_built_alike(existing, fresh)
+        require_built_alike(existing, fresh)
         path, manifest = folder.path, existing
     held = existing is not None
     try:
         async with opened(settings, path, manifest) as indexed:
-            await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
-            await publish(indexed, await asyncio.to_thread(indexed.catalogue.interrupted))
-            await asyncio.to_thread(indexed.catalogue.begin)
-            editor = CorpusEditor(indexed, encoder, on_progress, partial(require_room, settings, manifest))
             try:
-                yield editor
-                await editor.publish()
-                await asyncio.to_thread(indexed.catalogue.forget_stale)
+                async with edited(settings, path, manifest, indexed, encoder, on_progress=on_progress) as editor:
+                    yield editor
             finally:
                 held = held or not indexed.catalogue.is_empty()
-                write_manifest(path, counted(manifest, indexed.catalogue))
     finally:
         if not held:  # nothing came of it: leave no empty corpus behind
             await _forsaken(settings, folder, manifest)
@@ -275,7 +305,8 @@ def _built_alike(left: Manifest, right: Manifest) -> bool:
     return key(left) == key(right)
 
 
-def _require_built_alike(existing: Manifest, fresh: Manifest) -> None:
+def require_built_alike(existing: Manifest, fresh: Manifest) -> None:
+    """Raises `CorpusError` where a corpus was built with another encoder, chunker or format."""
     if not _built_alike(existing, fresh):
         was = f"the encoder {existing.encoder!r} ({existing.dimension} dimensions) and the chunker {existing.chunker!r}"
         if existing.format_version != FORMAT_VERSION:

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from ..errors import MetaRagError
 from .gate import Gate, as_response
 from .parts import Service
-from .routes import router
+from .routes import endpoint_of, router
 
 _LOG = logging.getLogger(__name__)
 Opening = Callable[[], AbstractAsyncContextManager[Service]]
@@ -41,9 +41,10 @@ def create_app(opening: Opening) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would repeat the client's own Host
     )
     app.include_router(router)
-    app.add_middleware(Gate)
+    app.add_middleware(Gate, endpoint_of=endpoint_of)
     for kind in (MetaRagError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _refused)
     return app

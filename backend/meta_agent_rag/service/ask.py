@@ -1,21 +1,25 @@
 """Answers one question for a client: the loop over a corpus or a supplied text, checked, within the deadline."""
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from ..agent.engine import Engine, OnStep
 from ..agent.grounded import Checks, GroundedAnswer, checked
 from ..conversation.history import History
+from ..conversation.memory import bounded
+from ..conversation.socratic.coach import CoachReply
 from ..errors import InputError, RequestError
 from ..grounding.styles import chosen
 from ..ingestion.chunkers.characters import spans
 from ..llm.ledger import total
+from ..prompts import prompt
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage, passage_id
 from .deadline import require_verified, within
 from .inquiry import Inquiry
 from .parts import CONTEXT, Service
-from .schemas import CONTEXT_RESTRICTED, AskOptions, AskRequest, AskResponse, CitationOut
+from .schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, CitationOut
 from .searching import WatchedRetriever
 from .sessions import standalone
 
@@ -23,9 +27,17 @@ METHOD = "service"
 """How ledger rows name what the service asked for."""
 
 
-async def ask(service: Service, asked: AskRequest, inquiry: Inquiry, on_step: OnStep | None = None) -> AskResponse:
+async def ask(
+    service: Service,
+    asked: AskRequest,
+    inquiry: Inquiry,
+    on_step: OnStep | None = None,
+    *,
+    history: History | None = None,
+) -> AskResponse:
     """Answer within the deadline of the whole request, or raise: nothing half-verified is returned.
 
+    `history` is what was said before, where the client brings it along instead of naming a session.
     Raises `RequestError`, or a `MetaRagError` that `failures.refusal` translates.
     """
     inquiry.question, inquiry.source_mode, inquiry.session = asked.question, asked.source_mode, asked.session
@@ -34,45 +46,94 @@ async def ask(service: Service, asked: AskRequest, inquiry: Inquiry, on_step: On
     service.calls.inquiries[inquiry.query_id] = inquiry
     try:
         deadline = inquiry.arrived + service.budgets.total
-        inquiry.result = await within(_answered(service, asked, inquiry, deadline, on_step), deadline)
+        before = None if history is None else bounded(history, service.sessions.limits).history
+        loop_ends = deadline - service.budgets.finish
+        task = _Task(service=service, asked=asked, inquiry=inquiry, loop_ends=loop_ends, on_step=on_step)
+        inquiry.result = await within(_replied(task, before), deadline)
     finally:
         service.calls.inquiries.pop(inquiry.query_id, None)
         service.faults.update(dict.fromkeys(inquiry.degraded, time.monotonic()))
         for call in inquiry.calls:
             inquiry.took(call.row.stage, call.row.latency_s)
-    return as_response(inquiry, inquiry.result)
+    return as_response(inquiry, inquiry.result, asked)
 
 
-async def _answered(
-    service: Service, asked: AskRequest, inquiry: Inquiry, deadline: float, on_step: OnStep | None
-) -> GroundedAnswer:
+@dataclass(frozen=True, kw_only=True)
+class _Task:
+    """One question, and the `time.monotonic` moment at which its loop ends."""
+
+    service: Service
+    asked: AskRequest
+    inquiry: Inquiry
+    loop_ends: float
+    on_step: OnStep | None
+
+
+async def _replied(task: _Task, before: History | None) -> GroundedAnswer | CoachReply:
+    """The answer, or the coach's question, kept in the session."""
+    asked, inquiry = task.asked, task.inquiry
+    history = await _before(task.service, inquiry) if before is None else before
+    if asked.mode == "coach":
+        reply = await _coached(task, history)
+        if reply.remembered:
+            told = {"question": asked.question, "answer": reply.text, "standalone": asked.question}
+            await _remember(task.service, inquiry, history.with_exchange(**told, mode=reply.kind))
+        return reply
+    question, result = await _answered(task, history)
+    longer = history.with_exchange(
+        question=asked.question,
+        answer=result.text,
+        standalone=question,
+        mode="teacher" if asked.mode == "teacher" else "",
+        short_answer=result.short_answer,
+    )
+    await _remember(task.service, inquiry, longer)
+    return result
+
+
+async def _coached(task: _Task, history: History) -> CoachReply:
+    return await task.service.coaches.reply(
+        task.asked.question,
+        inquiry=task.inquiry,
+        retriever=_watched(task.service, task.inquiry.corpus or "", task.inquiry),
+        level=task.asked.options.level or 1,
+        history=history,
+        deadline=task.loop_ends,
+    )
+
+
+async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]:
+    """The question as it was understood, and its answer."""
+    service, asked, inquiry = task.service, task.asked, task.inquiry
     engine = _engine(service.engine, asked.options)
     retriever = None if inquiry.corpus is None else _watched(service, inquiry.corpus, inquiry)
     evidence = None if retriever is not None else supplied(service, asked)
     checks = _checks(service.checks[inquiry.corpus or CONTEXT], asked.options)
-    loop_ends = deadline - service.budgets.finish
-    history = await _before(service, inquiry)
-    model = engine.model.session(inquiry.query_id, method=METHOD, deadline=loop_ends)
+    manner = prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else ""
+    model = engine.model.session(inquiry.query_id, method=METHOD, deadline=task.loop_ends)
     question = await standalone(asked.question, history, model)
     drafted = await engine.answer(
         question,
         asked=asked.question,
+        manner=manner,
         evidence=evidence,
         retriever=retriever,
         grounded=True,
         question_id=inquiry.query_id,
         method=METHOD,
-        deadline=loop_ends,
-        on_step=on_step,
+        deadline=task.loop_ends,
+        on_step=task.on_step,
     )
     require_verified(drafted)
     started = time.perf_counter()
     result = await checked(engine, drafted, checks)
     inquiry.took("checks", time.perf_counter() - started)
-    if asked.session is not None and inquiry.client is not None:
-        longer = history.with_exchange(question=asked.question, answer=result.text, standalone=question)
-        await service.sessions.remember(inquiry.client.id, asked.session, inquiry.corpus or CONTEXT, longer)
-    return result
+    return question, result
+
+
+async def _remember(service: Service, inquiry: Inquiry, history: History) -> None:
+    if inquiry.session is not None and inquiry.client is not None:
+        await service.sessions.remember(inquiry.client.id, inquiry.session, inquiry.corpus or CONTEXT, history)
 
 
 async def _before(service: Service, inquiry: Inquiry) -> History:
@@ -128,12 +189,33 @@ def _checks(checks: Checks, options: AskOptions) -> Checks:
     return checks
 
 
-def as_response(inquiry: Inquiry, result: GroundedAnswer) -> AskResponse:
-    """A checked answer as it goes to the client."""
-    sure, cost = result.confidence, total(call.row for call in inquiry.calls).cost_usd
+def as_response(inquiry: Inquiry, result: GroundedAnswer | CoachReply, asked: AskRequest) -> AskResponse:
+    """A checked answer, or a coach's question, as it goes to the client."""
+    cost = total(call.row for call in inquiry.calls).cost_usd
+    common: dict[str, Any] = {
+        "query_id": inquiry.query_id,
+        "answer_id": inquiry.answer_id,
+        "cost_usd": None if cost is None else float(cost),
+        "source_mode": CONTEXT_RESTRICTED if inquiry.corpus is None else FULL_CORPUS,
+        "corpus": inquiry.corpus,
+        "mode": asked.mode,
+        "degraded": sorted(inquiry.degraded),
+    }
+    if isinstance(result, CoachReply):
+        return AskResponse(
+            **common,
+            answer=result.text,
+            short_answer="",
+            refused=result.trace.outcome if result.trace.outcome == "out_of_scope" else None,
+            citations=[],
+            confidence=None,
+            level=None,
+            rounds=len(result.trace.attempts),
+            stop_reason=result.trace.outcome,
+        )
+    sure = result.confidence
     return AskResponse(
-        query_id=inquiry.query_id,
-        answer_id=inquiry.answer_id,
+        **common,
         answer=result.text,
         short_answer=result.short_answer,
         refused=result.refused,
@@ -142,8 +224,4 @@ def as_response(inquiry: Inquiry, result: GroundedAnswer) -> AskResponse:
         level=None if sure is None else sure.level,
         rounds=len(result.answer.rounds),
         stop_reason=result.answer.stop_reason,
-        cost_usd=None if cost is None else float(cost),
-        source_mode=CONTEXT_RESTRICTED if inquiry.corpus is None else "full-corpus",
-        corpus=inquiry.corpus,
-        degraded=sorted(inquiry.degraded),
     )

@@ -72,7 +72,8 @@ def _invalid(error: RequestValidationError) -> RequestError:
     place = ".".join(str(part)[:40] for part in fault["loc"] if part != "body")
     words = str(fault["msg"]).removeprefix("Value error, ").rstrip(".")
     named = f"The field {place!r} cannot be taken" if place else "The request cannot be taken"
-    return RequestError(422, "invalid_request", _sayable(f"{named}: {words}."))
+    param = _sayable(place) if place else None
+    return RequestError(422, "invalid_request", _sayable(f"{named}: {words}."), param=param)
 
 
 def _sayable(text: str) -> str:

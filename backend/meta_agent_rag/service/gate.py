@@ -3,11 +3,12 @@
 import asyncio
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,11 +18,15 @@ from .failures import envelope, refusal, timed_out
 from .inquiry import Inquiry, new_id
 from .limits import require_admitted
 from .logs import REQUESTS, log_request
+from .openai.faults import as_openai, fault, retry_headers, speaks_openai
 from .parts import QUESTIONS, Service
 
-QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream"})
+QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"})
 """Each response of these to a known client leaves an audit row."""
 _GUARDED = "/v1/"
+_METRICS = "/metrics"
+_UPLOADS = "/v1/documents"
+"""The one address whose body is not read here: it goes to disk as it comes."""
 _READS = "read"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -33,6 +38,8 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "x-frame-options": "DENY",
 }
 _CLIENT_WENT = 499
+_BODY_UNREAD = frozenset({401, 408, 413})
+"""Refusals after which a client may go on sending: the connection ends with them."""
 _WENT = "The client went away before the end."
 
 
@@ -43,6 +50,7 @@ class Visit:
     service: Service
     inquiry: Inquiry
     asks: bool
+    openai: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     status: int = 0
     streams: bool = False
@@ -58,8 +66,9 @@ class Visit:
 class Gate:
     """An ASGI middleware; it finds the service in the application's state."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, endpoint_of: Callable[[str], str]) -> None:
         self.app = app
+        self.endpoint_of = endpoint_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, and log it."""
@@ -70,9 +79,10 @@ class Gate:
         path, method = scope["path"], scope["method"]
         asks = path in QUESTION_ROUTES and method == "POST"
         inquiry = Inquiry(request_id=_request_id(scope), endpoint=path[:64])
-        visit = Visit(service=service, inquiry=inquiry, asks=asks)
+        visit = Visit(service=service, inquiry=inquiry, asks=asks, openai=speaks_openai(path))
         scope.setdefault("state", {})["visit"] = visit
         responder = _Responder(visit=visit, send=send)
+        service.metrics.in_flight.inc()
         try:
             with service.places.one() if asks else nullcontext():
                 await self._served(scope, receive, responder, visit)
@@ -84,21 +94,27 @@ class Gate:
         finally:
             visit.file(visit.status or _CLIENT_WENT)
             log_request(inquiry, method, path, visit.status, questions=service.settings.service_log_questions)
+            service.metrics.in_flight.dec()
+            service.metrics.served(inquiry, self.endpoint_of(path), visit.status)
 
     async def _served(self, scope: Scope, receive: Receive, send: "_Responder", visit: Visit) -> None:
-        if scope["path"].startswith(_GUARDED):
-            service, inquiry = visit.service, visit.inquiry
-            inquiry.client = await service.keys.client(_token(scope))
-            window = await service.limits.admit(inquiry.client.id, QUESTIONS if visit.asks else _READS)
-            visit.headers |= window.headers()
-            require_admitted(window)
-            deadline = inquiry.arrived + service.budgets.total
-            whole = await _whole_body(receive, service.settings.service_body_kb * 1024, deadline)
-            if visit.asks:
-                await self._unless_left(scope, (receive, whole), send, visit)
-                return
-            receive = whole
-        await self.app(scope, receive, send)
+        if not _guarded(scope["path"], visit.service):
+            await self.app(scope, receive, send)
+            return
+        service, inquiry = visit.service, visit.inquiry
+        inquiry.client = await service.guesses.client(service.keys, _token(scope), _peer(scope))
+        window = await service.limits.admit(inquiry.client.id, QUESTIONS if visit.asks else _READS)
+        visit.headers |= window.headers()
+        require_admitted(window)
+        if scope["path"] == _UPLOADS:
+            await self.app(scope, receive, send)
+            return
+        deadline = inquiry.arrived + service.budgets.total
+        whole = await _whole_body(scope, receive, service.settings.service_body_kb * 1024, deadline)
+        if visit.asks:
+            await self._unless_left(scope, (receive, whole), send, visit)
+        else:
+            await self.app(scope, whole, send)
 
     async def _unless_left(
         self, scope: Scope, sources: tuple[Receive, Receive], send: "_Responder", visit: Visit
@@ -155,7 +171,14 @@ def as_response(visit: Visit, error: BaseException) -> JSONResponse:
     headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
-    return JSONResponse(envelope(refused, visit.inquiry.request_id), status_code=refused.status, headers=headers)
+    if isinstance(error, HTTPException):
+        headers |= {name.lower(): value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
+    if refused.status in _BODY_UNREAD:
+        headers["connection"] = "close"
+    if not visit.openai:
+        return JSONResponse(envelope(refused, visit.inquiry.request_id), status_code=refused.status, headers=headers)
+    refused = as_openai(refused)
+    return JSONResponse(fault(refused), status_code=refused.status, headers={**headers, **retry_headers(refused)})
 
 
 def noted(inquiry: Inquiry, error: BaseException) -> RequestError:
@@ -180,6 +203,21 @@ def _token(scope: Scope) -> str:
     return token.strip()
 
 
+def _too_large(most: int) -> RequestError:
+    return RequestError(413, "too_large", f"The body is larger than {most // 1024} KB; send less.")
+
+
+def _guarded(path: str, service: Service) -> bool:
+    """Does this address want a key?"""
+    return path.startswith(_GUARDED) or (path == _METRICS and not service.settings.service_open_metrics)
+
+
+def _peer(scope: Scope) -> str:
+    """Where the connection comes from."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
 def _header(scope: Scope, name: bytes) -> str:
     found: bytes = next((value for key, value in scope["headers"] if key == name), b"")
     return found.decode("latin-1")
@@ -191,8 +229,11 @@ async def _left(connection: Receive) -> None:
         pass
 
 
-async def _whole_body(receive: Receive, most: int, deadline: float) -> Receive:
+async def _whole_body(scope: Scope, receive: Receive, most: int, deadline: float) -> Receive:
     """Read the body in time and within its size, and give it out again. Raises `RequestError` (413, 504)."""
+    announced = _header(scope, b"content-length")
+    if announced.isdecimal() and int(announced) > most:
+        raise _too_large(most)
     parts: list[bytes] = []
     size, more = 0, True
     try:
@@ -204,7 +245,7 @@ async def _whole_body(receive: Receive, most: int, deadline: float) -> Receive:
                 part = message.get("body", b"")
                 size, more = size + len(part), message.get("more_body", False)
                 if size > most:
-                    raise RequestError(413, "too_large", f"The body is larger than {most // 1024} KB; send less.")
+                    raise _too_large(most)
                 parts.append(part)
     except TimeoutError:
         raise timed_out() from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
+    from ..conversation.socratic.coach import CoachReply
     from ..llm.exchange import Reply, Request
     from ..llm.ledger import LedgerRow
 
@@ -59,7 +60,7 @@ class Inquiry:
     seconds: dict[str, float] = field(default_factory=dict)
     degraded: dict[str, str] = field(default_factory=dict)
     calls: list[ModelCall] = field(default_factory=list)
-    result: "GroundedAnswer | None" = None
+    result: "GroundedAnswer | CoachReply | None" = None
     error: str | None = None
     message: str | None = None
     filed: bool = False

@@ -27,12 +27,16 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import Settings, Tier
 from .audit.log import AuditLog, open_audit
+from .coaching import Coaches
 from .database import open_database
 from .deadline import Budgets
+from .guesses import Guesses
 from .inquiry import Client, Inquiry, ModelCall
 from .keys import Keys, open_keys
 from .limits import Places, RateLimits, open_limits
+from .metrics import Metrics
 from .sessions import ClientSessions, open_client_sessions
+from .uploads.intake import Intake, open_intake
 
 CONTEXT = "context"
 """How the checks of text that came along are named: no corpus is."""
@@ -76,6 +80,10 @@ class Service:
     audit: AuditLog
     sessions: ClientSessions
     calls: CallLog
+    coaches: Coaches
+    guesses: Guesses
+    intake: Intake
+    metrics: Metrics
     unpriced: tuple[str, ...] = ()
     faults: dict[str, float] = field(default_factory=dict)
 
@@ -146,6 +154,8 @@ async def open_service(
         remembered = Limits.of(settings)
         sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, remembered))
         await _warmed(engine)
+        metrics = Metrics()
+        intake = await stack.enter_async_context(open_intake(settings, retrievers, metrics))
         yield Service(
             settings=settings,
             engine=engine,
@@ -158,6 +168,10 @@ async def open_service(
             audit=audit,
             sessions=sessions,
             calls=calls,
+            coaches=Coaches(engine=engine, retrievers=retrievers),
+            guesses=Guesses(a_minute=settings.service_wrong_keys_a_minute),
+            intake=intake,
+            metrics=metrics,
             unpriced=_unpriced(model),
         )
 

@@ -7,6 +7,9 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
 
 from ..errors import InputError
 from ..settings import Settings
@@ -14,6 +17,9 @@ from .app import Opening, create_app
 from .logs import logging_to_stderr
 from .parts import Service, open_service
 from .workers import require_servers, supervise
+
+if TYPE_CHECKING:
+    from uvicorn import Config
 
 _LOG = logging.getLogger(__name__)
 DRAIN_SECONDS = 7
@@ -38,7 +44,7 @@ def serve_opened(opening: Opening, *, host: str, port: int, workers: int = 1) ->
 
 
 async def _served(opening: Opening, listener: socket.socket, ready: Callable[[], None]) -> None:
-    from uvicorn import Config, Server
+    from uvicorn import Server
 
     async with opening() as service:
         await _hint_at_keys(service)
@@ -47,16 +53,7 @@ async def _served(opening: Opening, listener: socket.socket, ready: Callable[[],
         async def opened() -> AsyncIterator[Service]:
             yield service
 
-        server = Server(
-            Config(
-                create_app(opened),
-                log_config=None,
-                access_log=False,
-                lifespan="on",
-                server_header=False,
-                timeout_graceful_shutdown=DRAIN_SECONDS,
-            )
-        )
+        server = Server(server_config(create_app(opened)))
         for number in (signal.SIGTERM, signal.SIGINT):
             # uvicorn stops at a signal, and then raises it again: by then the service must still close
             signal.signal(number, lambda *_: None)
@@ -65,6 +62,23 @@ async def _served(opening: Opening, listener: socket.socket, ready: Callable[[],
         ready()
         await server.serve(sockets=[listener])
     _LOG.info("Stopped.")
+
+
+def server_config(app: FastAPI) -> "Config":
+    """How uvicorn serves the application."""
+    from uvicorn import Config
+
+    from .punctual import PunctualProtocol
+
+    return Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        http=PunctualProtocol,
+        server_header=False,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
 
 
 async def _hint_at_keys(service: Service) -> None:

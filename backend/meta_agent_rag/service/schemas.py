@@ -3,11 +3,14 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+
+from ..grounding.styles import discover_styles
 
 FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
 SourceMode: TypeAlias = Literal["full-corpus", "context-restricted"]
+AskMode: TypeAlias = Literal["grounded", "teacher", "coach"]
 QUESTION_CHARACTERS = 1000
 _QUESTION_PATTERN = r"^\s*[^\s\u0000]([^\u0000]{0,998}[^\s\u0000])?\s*$"
 _MOST_PASSAGES = 200
@@ -28,7 +31,50 @@ def _question(text: str) -> str:
     return trimmed
 
 
-Text = Annotated[str, AfterValidator(_without_null)]
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is blank; pass the text to answer from")
+    return text
+
+
+def _a_number(value: Any) -> Any:
+    if isinstance(value, str | bool):
+        raise ValueError("it is no number; send one without quotes")
+    return value
+
+
+NUMBER = BeforeValidator(_a_number)
+"""Of a whole number, where 2.0 is one as JSON has it, and "2" and true are none."""
+Text = Annotated[str, AfterValidator(_without_null), Field(json_schema_extra={"pattern": r"^[^\u0000]*$"})]
+ContextText = Annotated[
+    str,
+    AfterValidator(_without_null),
+    AfterValidator(_not_blank),
+    Field(json_schema_extra={"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$", "minLength": 1}),
+]
+_ONE_SOURCE: list[JsonValue] = [
+    {
+        "anyOf": [
+            {"properties": {"source_mode": {"const": FULL_CORPUS}, "context": {"type": "null"}}},
+            {
+                "required": ["source_mode", "context"],
+                "properties": {
+                    "source_mode": {"const": CONTEXT_RESTRICTED},
+                    "context": {"type": ["string", "array"]},
+                    "corpus": {"type": "null"},
+                    "mode": {"enum": ["grounded", "teacher"]},
+                },
+            },
+        ]
+    },
+    {
+        "anyOf": [
+            {"required": ["mode"], "properties": {"mode": {"const": "coach"}}},
+            {"properties": {"options": {"properties": {"level": {"type": "null"}}}}},
+        ]
+    },
+]
+"""What `AskRequest` checks between its fields, as its JSON schema says it."""
 
 
 class _Wire(BaseModel):
@@ -39,20 +85,23 @@ class ContextPassage(_Wire):
     """A piece of the text that a question is to be answered from."""
 
     title: Annotated[Text, Field(max_length=300)] = ""
-    text: Annotated[Text, Field(min_length=1)]
+    text: ContextText
 
 
 class AskOptions(_Wire):
     """What a client may choose for one question, within what the service allows."""
 
-    max_rounds: Annotated[int, Field(ge=0, le=50)] | None = Field(
+    max_rounds: Annotated[int, Field(ge=0, le=50), NUMBER] | None = Field(
         None, description="Repairs at most; no more than MAX_METACOGNITIVE_ROUNDS."
     )
-    citation_style: Annotated[str, Field(max_length=40)] | None = Field(
-        None, description="How citations are written: `page`, `source` or `title`."
+    citation_style: Annotated[str, Field(max_length=40, json_schema_extra={"enum": [*discover_styles()]})] | None = (
+        Field(None, description="How citations are written.")
     )
     unsupported_claims: Literal["mark", "drop"] | None = Field(
         None, description="Claims that no cited passage bears out are marked, or left out."
+    )
+    level: Annotated[int, Field(ge=1, le=3), NUMBER] | None = Field(
+        None, description="How little the coach gives away: 1 (a hint and a question) to 3; with mode coach alone."
     )
 
 
@@ -61,6 +110,7 @@ class AskRequest(_Wire):
 
     model_config = ConfigDict(
         json_schema_extra={
+            "allOf": _ONE_SOURCE,
             "examples": [
                 {"question": "Where was the director of The Salt Road born?", "corpus": "sample"},
                 {
@@ -68,7 +118,7 @@ class AskRequest(_Wire):
                     "source_mode": CONTEXT_RESTRICTED,
                     "context": "The Salt Road is a film that Mira Holt directed.",
                 },
-            ]
+            ],
         }
     )
 
@@ -82,10 +132,12 @@ class AskRequest(_Wire):
         "full-corpus", description="Answer from the corpus, or only from the text passed in `context`."
     )
     context: (
-        Annotated[Text, Field(min_length=1)]
-        | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=_MOST_PASSAGES)]
-        | None
+        ContextText | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=_MOST_PASSAGES)] | None
     ) = Field(None, description="The text to answer from; with context-restricted alone.")
+    mode: AskMode = Field(
+        "grounded",
+        description="The checked answer, told as a teacher does to a learner, or instead of it a coach's question.",
+    )
     session: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$")] | None = Field(
         None, description="A name under which a follow-up question is understood by what this key asked before."
     )
@@ -98,10 +150,12 @@ class AskRequest(_Wire):
                 raise ValueError("source_mode context-restricted needs a context; pass the text to answer from")
             if self.corpus is not None:
                 raise ValueError("source_mode context-restricted searches no corpus; leave corpus out")
-            if not any(text.strip() for text in self.context_texts()):
-                raise ValueError("the context is blank; pass the text to answer from")
+            if self.mode == "coach":
+                raise ValueError("the coach searches a corpus; leave source_mode context-restricted out")
         elif self.context is not None:
             raise ValueError("a context is read with source_mode context-restricted alone; set it, or leave it out")
+        if self.options.level is not None and self.mode != "coach":
+            raise ValueError("a level is the coach's; set mode to coach, or leave it out")
         return self
 
     def context_texts(self) -> list[str]:
@@ -144,6 +198,7 @@ class AskResponse(BaseModel):
                     "cost_usd": 0.00041,
                     "source_mode": FULL_CORPUS,
                     "corpus": "sample",
+                    "mode": "grounded",
                     "degraded": [],
                 }
             ]
@@ -159,10 +214,11 @@ class AskResponse(BaseModel):
     confidence: float | None = Field(description="0..1; orders answers, and is no probability of being right.")
     level: Literal["high", "medium", "low"] | None
     rounds: int = Field(description="Drafts that were written; 1 means that nothing was repaired.")
-    stop_reason: str
+    stop_reason: str = Field(description="Why no further round was begun; of the coach, what became of the draft.")
     cost_usd: float | None = Field(description="`null` where the model has no known price.")
     source_mode: SourceMode
     corpus: str | None
+    mode: AskMode = "grounded"
     degraded: list[str] = Field(description="What failed on the way: `dense` or `lexical`, when one index is down.")
 
 
@@ -207,6 +263,61 @@ class Readiness(BaseModel):
     corpora: list[str]
     degraded: list[str] = Field(description="`audit`: records wait on this machine; `dense`, `lexical`: an index.")
     audit_waiting: int = Field(description="Records that the database has not taken yet.")
+
+
+class CorpusOut(BaseModel):
+    """A corpus that is served; the counts are `null` where they are not known."""
+
+    name: str
+    documents: int | None
+    passages: int | None
+    takes_documents: bool
+
+
+class Corpora(BaseModel):
+    """What questions can be asked of, the default first."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"corpora": [{"name": "reports", "documents": 12, "passages": 840, "takes_documents": True}]},
+            ]
+        }
+    )
+
+    corpora: list[CorpusOut]
+
+
+class DocumentOut(BaseModel):
+    """An uploaded document on its way into a corpus."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "0198c0de5c7e7d0f9a3c4b1e2f6a7b8c",
+                    "name": "report.pdf",
+                    "corpus": "reports",
+                    "state": "indexed",
+                    "message": None,
+                    "passages": 31,
+                }
+            ]
+        }
+    )
+
+    id: str
+    name: str = Field(description="The file's name as it is kept; another one of this name replaces it.")
+    corpus: str
+    state: Literal["queued", "parsing", "indexed", "failed"]
+    message: str | None = Field(description="Why it failed, or what is worth knowing, in one sentence.")
+    passages: int = Field(description="Passages that it brought.")
+
+
+class DocumentsOut(BaseModel):
+    """What was accepted, in the order of the files."""
+
+    documents: list[DocumentOut]
 
 
 class QueryRecord(BaseModel):

@@ -13,6 +13,14 @@ from .gate import Visit, noted
 from .schemas import AskRequest
 
 EVENT_STREAM = "text/event-stream"
+EVENTS: Mapping[str, Any] = {
+    "itemSchema": {
+        "type": "object",
+        "required": ["data"],
+        "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+    }
+}
+"""How the OpenAPI document describes a stream of them."""
 _SENTENCES = re.compile(r"\S.*?(?:[.!?](?=\s)\s*|\Z)", re.DOTALL)
 _QUIET_SECONDS = 10.0
 
@@ -42,7 +50,7 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
             yield event("error", envelope(refused, inquiry.request_id))
         else:
             visit.file(200)
-            for sentence in _SENTENCES.findall(response.answer):
+            for sentence in sentences(response.answer):
                 yield event("text", {"text": sentence})
             yield event("answer", response.model_dump(mode="json"))
         yield event("done", {})
@@ -51,6 +59,11 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
             inquiry.error, inquiry.message = "client_went", "The client went away before the end."
             work.cancel()
             await asyncio.wait({work})
+
+
+def sentences(text: str) -> list[str]:
+    """A text in the pieces in which it is sent; together they are the text."""
+    return _SENTENCES.findall(text)
 
 
 async def _next(told: "asyncio.Queue[str | None]") -> str | None:

@@ -128,10 +128,17 @@ class Coach:
     _scope: list[Scope | None] = field(default_factory=list, compare=False, repr=False)
 
     async def __call__(
-        self, message: str, *, history: History, socratic: Socratic, deadline: float | None = None
+        self,
+        message: str,
+        *,
+        history: History,
+        socratic: Socratic,
+        deadline: float | None = None,
+        question_id: str = "",
     ) -> CoachReply:
         """The reply to a message. Of what the model writes, nothing that breaks the level's rules is returned.
 
+        Ledger rows bear the `question_id`, without one the number of the turn.
         One call, and one more at most where a draft breaks a rule. Raises a `ModelError` or a `BudgetError` where
         not even a first draft came.
         """
@@ -147,7 +154,7 @@ class Coach:
         packed = pack(found, self.model.evidence_tokens())
         layers = system_layers(heard.level, history, packed.text, emergency, settings.prompts_dir)
         task = _Task(heard=heard, emergency=emergency, messages=coach_messages(layers, history, message))
-        session = self.model.session(f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
+        session = self.model.session(question_id or f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
         attempts, fault = await self._attempts(task, session)
         text, outcome = self._shown(task, attempts)
         trace = CoachTrace(

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from ...conversation.socratic.coach import CoachReply
 from ...llm.exchange import Reply
 from ...llm.ledger import total
 from ...retrieval.passage import Found
@@ -54,17 +55,26 @@ def from_journal(row: Row) -> dict[str, Any]:
 def _answer(inquiry: Inquiry) -> dict[str, Any]:
     """What was answered; all columns, empty where nothing was."""
     result = inquiry.result
+    nothing: dict[str, Any] = {
+        "passages": [],
+        "answer": None,
+        "short_answer": None,
+        "refused": None,
+        "stop_reason": None,
+        "rounds": 0,
+        "confidence": None,
+        "level": None,
+        "citations": [],
+    }
     if result is None:
+        return nothing
+    if isinstance(result, CoachReply):
         return {
-            "passages": [],
-            "answer": None,
-            "short_answer": None,
-            "refused": None,
-            "stop_reason": None,
-            "rounds": 0,
-            "confidence": None,
-            "level": None,
-            "citations": [],
+            **nothing,
+            "passages": [_passage(found) for found in result.trace.evidence],
+            "answer": result.text,
+            "stop_reason": result.trace.outcome,
+            "rounds": len(result.trace.attempts),
         }
     sure = result.confidence
     return {

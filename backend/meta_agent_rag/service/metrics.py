@@ -1,0 +1,61 @@
+"""Figures for Prometheus, of one process: how much was asked, how long it took, what models were paid for.
+
+Labels name addresses of the service, stages and tiers alone: no client, no question, no path that a client made up.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from ..llm.exchange import Reply
+from .inquiry import Inquiry, ModelCall
+
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 30.0, 60.0, 120.0)
+_CLIENT_WENT = 499
+
+
+@dataclass(kw_only=True)
+class Metrics:
+    """What is counted while the service is open, in a registry of its own."""
+
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        own = self.registry
+        self.requests = Counter("marag_requests", "Responses.", ["endpoint", "status"], registry=own)
+        self.seconds = Histogram(
+            "marag_request_seconds", "From request to end of response.", ["endpoint"], buckets=_SECONDS, registry=own
+        )
+        self.in_flight = Gauge("marag_requests_in_flight", "Requests that are being served.", registry=own)
+        staged = ["stage", "tier"]
+        self.calls = Counter("marag_model_calls", "Calls of a model.", [*staged, "outcome"], registry=own)
+        self.tokens = Counter("marag_model_tokens", "Tokens of model calls.", [*staged, "kind"], registry=own)
+        self.cost = Counter("marag_model_cost_usd", "Known cost of model calls.", staged, registry=own)
+        self.degraded = Counter("marag_degraded", "Questions that survived a fault.", ["what"], registry=own)
+        self.documents = Counter("marag_documents", "Uploaded documents by their end.", ["state"], registry=own)
+        self.waiting = Gauge("marag_audit_waiting", "Records that the database has not taken.", registry=own)
+
+    def served(self, inquiry: Inquiry, endpoint: str, status: int) -> None:
+        """Count a request at its end."""
+        self.requests.labels(endpoint, str(status or _CLIENT_WENT)).inc()
+        self.seconds.labels(endpoint).observe(time.monotonic() - inquiry.arrived)
+        for what in inquiry.degraded:
+            self.degraded.labels(what).inc()
+        for call in inquiry.calls:
+            self._called(call)
+
+    def _called(self, call: ModelCall) -> None:
+        row = call.row
+        staged = (row.stage, row.tier)
+        outcome = "cached" if row.cached else "answered" if isinstance(call.outcome, Reply) else "failed"
+        self.calls.labels(*staged, outcome).inc()
+        counts = {"prompt": row.prompt_tokens, "cache_hit": row.cache_hit_tokens, "completion": row.completion_tokens}
+        for kind, count in counts.items():
+            self.tokens.labels(*staged, kind).inc(count)
+        self.cost.labels(*staged).inc(float(row.paid_usd or 0))
+
+    def text(self, *, audit_waiting: int) -> bytes:
+        """Everything, as Prometheus reads it."""
+        self.waiting.set(audit_waiting)
+        return generate_latest(self.registry)

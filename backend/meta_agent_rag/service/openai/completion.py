@@ -1,0 +1,104 @@
+"""A chat completion is a question of /v1/ask: its last message, understood by those before it."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from ...conversation.history import History
+from ...errors import RequestError
+from ...llm.ledger import total
+from ..ask import ask
+from ..gate import Visit
+from ..parts import Service
+from ..schemas import QUESTION_CHARACTERS, AskRequest, AskResponse
+from ..stream import sentences
+from .wire import (
+    AnswerMessage,
+    CachedTokens,
+    ChatCompletion,
+    ChatMessage,
+    ChatRequest,
+    Choice,
+    Grounding,
+    Model,
+    Models,
+    Usage,
+)
+
+_STARTED = int(time.time())
+
+
+def models(service: Service) -> Models:
+    """Each served corpus as a model."""
+    return Models(data=[Model(id=name, created=_STARTED) for name in service.retrievers])
+
+
+async def complete(chat: ChatRequest, visit: Visit) -> ChatCompletion:
+    """Answer the last message. Raises what `ask` does, and `RequestError` for what cannot be asked."""
+    if chat.stream_options is not None and not chat.stream:
+        raise _refused("stream_options", "The field 'stream_options' is read with stream alone; set it, or leave it.")
+    question = chat.messages[-1].text().strip()
+    if not 0 < len(question) <= QUESTION_CHARACTERS:
+        words = f"The last message has {len(question)} characters; ask in 1 to {QUESTION_CHARACTERS}."
+        raise _refused("messages", words)
+    asked = AskRequest(question=question, corpus=chat.model)
+    response = await ask(visit.service, asked, visit.inquiry, history=history_of(chat.messages[:-1]))
+    return _completion(chat.model, response, visit)
+
+
+def history_of(messages: list[ChatMessage]) -> History:
+    """What was asked and answered before; of what nobody answered, nothing."""
+    history, question = History(), ""
+    for message in messages:
+        text = message.text().strip()
+        if message.role == "user":
+            question = text
+        elif message.role == "assistant" and question and text:
+            history = history.with_exchange(question=question, answer=text, standalone=question)
+            question = ""
+    return history
+
+
+def _completion(model: str, response: AskResponse, visit: Visit) -> ChatCompletion:
+    spent = total(call.row for call in visit.inquiry.calls)
+    return ChatCompletion(
+        id=f"chatcmpl-{response.query_id}",
+        created=int(visit.inquiry.at.timestamp()),
+        model=model,
+        choices=[Choice(message=AnswerMessage(content=response.answer))],
+        usage=Usage(
+            prompt_tokens=spent.prompt_tokens,
+            completion_tokens=spent.completion_tokens,
+            total_tokens=spent.prompt_tokens + spent.completion_tokens,
+            prompt_tokens_details=CachedTokens(cached_tokens=spent.cache_hit_tokens),
+        ),
+        grounding=Grounding.of(response),
+    )
+
+
+async def chunks(done: ChatCompletion, *, with_usage: bool) -> AsyncIterator[str]:
+    """A completion as a stream. It begins when the text is verified, so that failures have their status."""
+    for chunk in _chunks(done, with_usage):
+        yield f"data: {json.dumps(chunk)}\n\n"
+    yield "data: [DONE]\n\n"
+
+
+def _chunks(done: ChatCompletion, with_usage: bool) -> Iterator[dict[str, Any]]:
+    base = {"id": done.id, "object": "chat.completion.chunk", "created": done.created, "model": done.model}
+    usage = {"usage": None} if with_usage else {}
+    deltas = [{"content": sentence} for sentence in sentences(done.choices[0].message.content)]
+    for delta in [{"role": "assistant", "content": ""}, *deltas]:
+        yield {**base, "choices": [_choice(delta, None)], **usage}
+    grounding = done.grounding.model_dump(mode="json") if done.grounding is not None else None
+    yield {**base, "choices": [_choice({}, "stop")], **usage, "grounding": grounding}
+    if with_usage:
+        yield {**base, "choices": [], "usage": done.usage.model_dump(mode="json")}
+
+
+def _choice(delta: dict[str, Any], finish_reason: str | None) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+
+
+def _refused(param: str, words: str) -> RequestError:
+    return RequestError(422, "invalid_request", words, param=param)

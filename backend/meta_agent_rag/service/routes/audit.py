@@ -1,0 +1,27 @@
+"""The record of a question."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from sqlalchemy.exc import SQLAlchemyError
+
+from ...errors import RequestError
+from ..audit.reading import as_json
+from ..schemas import QueryRecord
+from .visiting import KEYED, READ, Visiting, refusals, the_client
+
+_HEAD = ("query_id", "answer_id", "request_id", "at", "endpoint", "status", "success", "error")
+router = APIRouter(tags=["audit"], dependencies=KEYED)
+
+
+@router.get("/v1/queries/{query_id}", response_model=QueryRecord, responses=refusals(*READ, 404, 422))
+async def get_query(query_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], visit: Visiting) -> QueryRecord:
+    """The record of one of this key's own questions."""
+    try:
+        row = await visit.service.audit.read(query_id, the_client(visit).id)
+    except (SQLAlchemyError, OSError):
+        raise RequestError(503, "unavailable", "Records cannot be read at the moment; try again later.") from None
+    if row is None:
+        raise RequestError(404, "not_found", f"This key has no record {query_id!r}; check the id.")
+    told = as_json(row)
+    return QueryRecord(**{name: told.pop(name) for name in _HEAD}, record=told)

@@ -1,0 +1,104 @@
+"""Corpora, and documents for them."""
+
+import asyncio
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+
+from ...errors import RequestError
+from ...retrieval.hybrid import HybridRetriever, Retriever
+from ...retrieval.sample import SAMPLE
+from ..schemas import Corpora, CorpusOut, DocumentOut, DocumentsOut
+from ..uploads.receiving import FIELD, received
+from ..uploads.records import Upload
+from .visiting import KEYED, READ, Ingesting, Visiting, refusals, the_client
+
+router = APIRouter(tags=["documents"], dependencies=KEYED)
+_KINDS = (
+    "text/plain, text/markdown, text/html, application/pdf, application/x-ndjson, "
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+)
+_FILES: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "encoding": {FIELD: {"contentType": _KINDS}},
+                "schema": {
+                    "type": "object",
+                    "required": [FIELD],
+                    "additionalProperties": False,
+                    "properties": {
+                        FIELD: {
+                            "type": "array",
+                            "minItems": 1,
+                            "maxItems": 20,
+                            "items": {"type": "string", "format": "binary"},
+                        }
+                    },
+                },
+            }
+        },
+    }
+}
+
+
+@router.get("/v1/corpora", response_model=Corpora, responses=refusals(*READ))
+async def get_corpora(visit: Visiting) -> Corpora:
+    """What questions can be asked of."""
+    found = [await asyncio.to_thread(_corpus, *item) for item in visit.service.retrievers.items()]
+    return Corpora(corpora=found)
+
+
+@router.post(
+    "/v1/documents",
+    status_code=202,
+    response_model=DocumentsOut,
+    responses=refusals(401, 403, 404, 408, 409, 413, 415, 422, 429, 503),
+    openapi_extra=_FILES,
+)
+async def post_documents(
+    request: Request,
+    visit: Ingesting,
+    corpus: Annotated[
+        str | None, Query(min_length=1, max_length=64, description="Default: the first that is served.")
+    ] = None,
+) -> DocumentsOut:
+    """Take files into a corpus: they are read in the background, one after the other; ask for each how it stands.
+
+    A file of a name that the corpus has from an earlier upload replaces it.
+    """
+    intake = visit.service.intake
+    wanted = intake.corpus(corpus)
+    with intake.places.one():
+        async with received(request.headers, request.receive, intake.folder, intake.limits, intake.suffixes) as files:
+            uploads = intake.accept(files, the_client(visit), wanted, time.time())
+    return DocumentsOut(documents=[_document(upload) for upload in uploads])
+
+
+@router.get("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 422))
+async def get_document(document_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], visit: Ingesting) -> DocumentOut:
+    """How a document stands that this key sent."""
+    upload = await asyncio.to_thread(visit.service.intake.status, document_id, the_client(visit).id)
+    if upload is None:
+        raise RequestError(404, "not_found", f"This key sent no document {document_id!r}; check the id.")
+    return _document(upload)
+
+
+def _corpus(name: str, retriever: Retriever) -> CorpusOut:
+    if not isinstance(retriever, HybridRetriever):
+        return CorpusOut(name=name, documents=None, passages=None, takes_documents=False)
+    documents, passages = retriever.corpus.catalogue.counts()
+    return CorpusOut(name=name, documents=documents, passages=passages, takes_documents=name != SAMPLE)
+
+
+def _document(upload: Upload) -> DocumentOut:
+    return DocumentOut(
+        id=upload.id,
+        name=upload.name,
+        corpus=upload.corpus,
+        state=upload.state,
+        message=upload.message,
+        passages=upload.passages,
+    )

@@ -1,0 +1,48 @@
+"""For those who run the service."""
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from ..keys import require_scope
+from ..schemas import Health, Readiness
+from .visiting import KEYED, READ, Visiting, refusals, the_client
+
+router = APIRouter(tags=["operation"])
+
+
+@router.get("/healthz", response_model=Health)
+async def healthz() -> Health:
+    """The process answers."""
+    return Health()
+
+
+@router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
+async def readyz(visit: Visiting, response: Response) -> Readiness:
+    """Whether questions are answered, and what is degraded."""
+    service = visit.service
+    degraded = service.degraded()
+    down = {"dense", "lexical"} <= set(degraded)
+    response.status_code = 503 if down else 200
+    return Readiness(
+        status="degraded" if degraded else "ready",
+        corpora=list(service.retrievers),
+        degraded=degraded,
+        audit_waiting=len(service.audit.pending),
+    )
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus's text format."},
+        **refusals(*READ, 403),
+    },
+    dependencies=KEYED,
+)
+async def get_metrics(visit: Visiting) -> Response:
+    """Figures of this process, for a key of the scope `admin`, or with SERVICE_OPEN_METRICS for anybody."""
+    service = visit.service
+    if not service.settings.service_open_metrics:
+        require_scope(the_client(visit), "admin")
+    return Response(service.metrics.text(audit_waiting=len(service.audit.pending)), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,67 @@
+"""What the addresses share: who visits, what a key must allow, how refusals are described."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+
+from ..gate import Visit
+from ..inquiry import Client
+from ..keys import require_scope
+from ..schemas import ErrorEnvelope
+
+Responses = dict[int | str, dict[str, Any]]
+KEYED: list[Any] = [Depends(HTTPBearer(auto_error=False, description="A key from `marag keys create`."))]
+_SAID: Mapping[int, str] = {
+    400: "The body cannot be read.",
+    401: "No key, or one that is not valid.",
+    403: "The key lacks the scope.",
+    404: "There is nothing of this name.",
+    408: "The body came too slowly.",
+    409: "The corpus takes no documents.",
+    413: "The body, or a part of it, is too large.",
+    415: "This is no kind of file that is read.",
+    422: "The request is wrong; the message says what to change.",
+    429: "Too many requests in a minute, too many wrong keys, or the key's day is spent.",
+    503: "Too much under way, or something that is needed is down.",
+    504: "The deadline passed; nothing half-verified is returned.",
+}
+ASKED = (400, 401, 403, 404, 413, 422, 429, 503, 504)
+READ = (401, 413, 429, 503, 504)
+
+
+def refusals(*codes: int) -> Responses:
+    """How these refusals are described in the OpenAPI document."""
+    return {code: {"model": ErrorEnvelope, "description": _SAID[code]} for code in codes}
+
+
+def the_visit(request: Request) -> Visit:
+    """The request as the gate knows it."""
+    visit: Visit = request.state.visit
+    return visit
+
+
+async def asking(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
+    """A request whose key may ask, and has not spent its day."""
+    client = the_client(visit)
+    require_scope(client, "ask")
+    await visit.service.require_affordable(client)
+    return visit
+
+
+def ingesting(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
+    """A request whose key may bring documents."""
+    require_scope(the_client(visit), "ingest")
+    return visit
+
+
+def the_client(visit: Visit) -> Client:
+    """Who visits an address that wants a key."""
+    assert visit.inquiry.client is not None
+    return visit.inquiry.client
+
+
+Visiting = Annotated[Visit, Depends(the_visit)]
+Asking = Annotated[Visit, Depends(asking)]
+Ingesting = Annotated[Visit, Depends(ingesting)]

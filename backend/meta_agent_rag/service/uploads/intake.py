@@ -1,0 +1,191 @@
+"""Takes uploaded documents into their corpora, some at a time, while questions are answered."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ...errors import CorpusError, RequestError
+from ...ingestion.chunkers import prepared
+from ...ingestion.parsers import discover_parsers
+from ...ingestion.pipeline import chunking_options, take_in
+from ...ingestion.report import FileOutcome
+from ...ingestion.sources import FoundFile, source_name
+from ...retrieval.hybrid import HybridRetriever, Retriever
+from ...retrieval.live import edit_live
+from ...retrieval.sample import SAMPLE
+from ...settings import Settings
+from ..failures import refusal
+from ..inquiry import Client
+from ..limits import Places
+from ..metrics import Metrics
+from .receiving import UploadLimits
+from .records import UNFINISHED, Upload, UploadFolder
+
+_LOG = logging.getLogger(__name__)
+_FOLDER = "uploads"
+_AT_ONCE = 8
+_MOST_WAITING = 200
+_TOGETHER = 16
+"""Documents of one corpus that are read by one process and published at once."""
+_NOT_TAKEN = "The corpus cannot take documents at the moment; tell the operator this id."
+_KNOWN_ALREADY = "The corpus has this content already, under another name."
+
+
+@dataclass(kw_only=True)
+class Intake:
+    """The documents on their way, the oldest first; `places` are for uploads that are coming in."""
+
+    settings: Settings
+    retrievers: Mapping[str, Retriever]
+    metrics: Metrics
+    folder: UploadFolder
+    limits: UploadLimits
+    suffixes: tuple[str, ...]
+    places: Places = field(default_factory=lambda: Places(limit=_AT_ONCE))
+    _waiting: list[Upload] = field(default_factory=list, repr=False)
+    _parsing: dict[str, Upload] = field(default_factory=dict, repr=False)
+    _new: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+
+    def corpus(self, name: str | None) -> str:
+        """The corpus that is meant, one that takes documents. Raises `RequestError`."""
+        wanted = name or next(iter(self.retrievers), "")
+        retriever = self.retrievers.get(wanted)
+        if retriever is None:
+            known = ", ".join(self.retrievers)
+            raise RequestError(404, "unknown_corpus", f"The corpus {wanted!r} is not served; there are: {known}.")
+        if wanted == SAMPLE or not isinstance(retriever, HybridRetriever):
+            raise RequestError(409, "read_only", f"The corpus {wanted!r} takes no documents; name another one.")
+        if len(self._waiting) >= _MOST_WAITING:
+            words = "Too many documents wait to be read; send more later."
+            raise RequestError(503, "overloaded", words, retry_after=30)
+        return wanted
+
+    def accept(self, files: Sequence[Path], client: Client, corpus: str, at: float) -> list[Upload]:
+        """Have files that have come wait for their turn."""
+        uploads = [
+            Upload(id=file.parent.name, client_id=client.id, corpus=corpus, name=file.name, at=at) for file in files
+        ]
+        for upload, file in zip(uploads, files, strict=True):
+            self.folder.accept(file.parent, upload)
+            self._wait_for_turn(upload)
+        return uploads
+
+    def status(self, id_: str, client_id: str) -> Upload | None:
+        """What became of a document of this client."""
+        upload = self._parsing.get(id_) or self.folder.read(id_)
+        return upload if upload is not None and upload.client_id == client_id else None
+
+    def resume(self) -> None:
+        """Go on with what an earlier process left."""
+        self.folder.clear(older_than_seconds=self.limits.seconds)
+        for upload in self.folder.waiting():
+            if upload.state in UNFINISHED:
+                self._wait_for_turn(upload)
+            else:
+                self.folder.settle(upload)
+
+    async def keep_taking(self) -> None:
+        """Take in what waits, until cancelled; a document that fails holds up no other."""
+        while True:
+            await self._new.wait()
+            if not self._waiting:
+                self._new.clear()
+                continue
+            group = self._next()
+            self._parsing = {upload.id: replace(upload, state="parsing") for upload in group}
+            try:
+                ended = await self._taken(list(self._parsing.values()))
+            except Exception as error:  # noqa: BLE001  # whatever it was, the next ones have their turn
+                _LOG.error("The uploads %s failed: %s: %s", list(self._parsing), type(error).__name__, error)
+                words = _NOT_TAKEN if isinstance(error, CorpusError) else str(refusal(error))
+                ended = [replace(upload, state="failed", message=words) for upload in group]
+            for upload in ended:
+                await self._settled(upload)
+            self._parsing = {}
+
+    def _wait_for_turn(self, upload: Upload) -> None:
+        self._waiting.append(upload)
+        self._new.set()
+
+    def _next(self) -> list[Upload]:
+        """The oldest, and those behind it for the same corpus; of two files of one name the earlier one."""
+        group: dict[str, Upload] = {}
+        for upload in self._waiting:
+            if len(group) < _TOGETHER and upload.corpus == self._waiting[0].corpus:
+                group.setdefault(upload.name, upload)
+        taken = {upload.id for upload in group.values()}
+        self._waiting = [upload for upload in self._waiting if upload.id not in taken]
+        return list(group.values())
+
+    async def _settled(self, done: Upload) -> None:
+        known = await asyncio.to_thread(self.folder.read, done.id)
+        if known is not None and known.state not in UNFINISHED:
+            return  # another process was faster
+        try:
+            await asyncio.to_thread(self.folder.settle, done)
+        except OSError as error:
+            _LOG.error("The record of the upload %s cannot be kept (%s); it is read again at a start.", done.id, error)
+        self.metrics.documents.labels(done.state).inc()
+
+    async def _taken(self, group: Sequence[Upload]) -> list[Upload]:
+        """What became of uploads for one corpus."""
+        fresh = [upload for upload in group if await asyncio.to_thread(self._begun, upload)]
+        retriever = self.retrievers.get(group[0].corpus)
+        if not fresh:
+            return []
+        if not isinstance(retriever, HybridRetriever):
+            raise CorpusError(f"The corpus {group[0].corpus!r} is not served any more.")
+        options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
+        chunker = prepared(options).name
+        files = {source_name(self.folder.original(upload).resolve()): upload for upload in fresh}
+        found = [
+            FoundFile(path=self.folder.file(upload), source=source, named=True) for source, upload in files.items()
+        ]
+        edit = edit_live(self.settings, retriever.corpus, retriever.encoder, chunker=chunker)
+        return [
+            _ended(files[outcome.source], outcome)
+            for outcome in await take_in(self.settings, found, options, edit)
+            if outcome.source in files
+        ]
+
+    def _begun(self, upload: Upload) -> bool:
+        """Note that an upload is being read, unless it was already."""
+        known = self.folder.read(upload.id)
+        if known is None or known.state in UNFINISHED:
+            self.folder.keep(upload)
+            return True
+        return False
+
+
+def _ended(upload: Upload, outcome: FileOutcome) -> Upload:
+    if outcome.status != "skipped":
+        reason = outcome.reason and f"{outcome.reason[0].upper()}{outcome.reason[1:].rstrip('.')}."
+        return replace(upload, state="indexed", message=reason, passages=outcome.passages)
+    if not outcome.broken and outcome.refusal is None:
+        return replace(upload, state="indexed", message=_KNOWN_ALREADY)
+    return replace(upload, state="failed", message=f"{upload.name!r} was not taken: {outcome.reason}.")
+
+
+@asynccontextmanager
+async def open_intake(
+    settings: Settings, retrievers: Mapping[str, Retriever], metrics: Metrics
+) -> AsyncIterator[Intake]:
+    """The intake, at work while it is open; what it is at when it is closed goes on at the next start."""
+    intake = Intake(
+        settings=settings,
+        retrievers=retrievers,
+        metrics=metrics,
+        folder=UploadFolder(path=settings.marag_data_dir / _FOLDER),
+        limits=UploadLimits.of(settings),
+        suffixes=tuple(sorted({suffix for parser in discover_parsers() for suffix in parser.suffixes})),
+    )
+    await asyncio.to_thread(intake.resume)
+    taking = asyncio.create_task(intake.keep_taking())
+    try:
+        yield intake
+    finally:
+        taking.cancel()
+        await asyncio.wait({taking})

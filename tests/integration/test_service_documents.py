@@ -1,0 +1,175 @@
+"""Uploads: into a corpus that is being asked, through restarts, and what is refused on the way."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.ingestion.chunkers import prepared
+from meta_agent_rag.ingestion.pipeline import chunking_options
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.editing import edit_corpus
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.service.uploads.names import safe_name
+from tests.loop import BIRTH, FILM, settings_in
+from tests.service import Running, bearer, code_of, running
+
+TUNNEL = b"# The Ridge Tunnel\n\nThe Ridge Tunnel was dug in 1871 by Ines Karstad and forty men.\n"
+KEPT = ("../../etc/passwd.txt", "passwd.txt"), ("/abs/plan.md", "plan.md"), ("C:\\a\\b.md", "b.md")
+
+
+@asynccontextmanager
+async def serving(folder: Path, *assignments: str) -> AsyncIterator[tuple[Running, dict[str, str]]]:
+    """A service over a corpus of two documents, and the header of a key that may bring more."""
+    assignments = ("SERVICE_RATE_A_MINUTE=10000", *assignments)
+    settings, encoder = settings_in(folder, *assignments), AsyncEncoder(HashEncoder())
+    if not (settings.marag_data_dir / "corpora" / "films").exists():
+        chunker = prepared(chunking_options(settings, encoder.name)).name
+        async with edit_corpus(settings, "films", encoder, chunker=chunker) as editor:
+            for one in (FILM, BIRTH):
+                record = DocumentRecord(id=one.doc_id, source=one.title, title=one.title, kind="text", content_hash="0")
+                await editor.put(record, [one])
+    async with (
+        open_retriever(settings, "films", encoder=encoder) as retriever,
+        running(folder, *assignments, retrievers={"films": retriever, "shelf": _Shelf()}) as service,
+    ):
+        yield service, bearer(await service.token_for("uploads", "ingest"))
+
+
+class _Shelf:
+    async def retrieve(self, queries: Any, *, k: int, exclude: Any = frozenset()) -> Any:
+        raise NotImplementedError
+
+
+async def settled(service: Running, key: dict[str, str], id_: str) -> dict[str, Any]:
+    """How a document stands in the end."""
+    async with asyncio.timeout(120):
+        while True:
+            told = (await service.client.get(f"/v1/documents/{id_}", headers=key)).json()
+            if told["state"] in {"indexed", "failed"}:
+                return dict(told)
+            await asyncio.sleep(0.05)
+
+
+async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (service, key):
+        post = service.client.post
+        files = [
+            ("files", ("../../tunnel.md", TUNNEL)),
+            ("files", ("broken.pdf", b"%PDF-1.7 no more")),
+            ("files", ("copy.md", TUNNEL)),
+        ]
+        accepted = await post("/v1/documents?corpus=films", files=files, headers=key)
+        assert accepted.status_code == 202, accepted.text
+        documents = accepted.json()["documents"]
+        assert [one["name"] for one in documents] == ["tunnel.md", "broken.pdf", "copy.md"]
+        tunnel, broken, copy = [await settled(service, key, one["id"]) for one in documents]
+        assert (tunnel["state"], tunnel["passages"], tunnel["message"]) == ("indexed", 1, None), tunnel
+        assert (broken["state"], broken["passages"]) == ("failed", 0)
+        assert broken["message"].startswith("'broken.pdf' was not taken: ")
+        assert (copy["state"], "another name" in copy["message"]) == ("indexed", True), copy
+        retriever = service.service.retrievers["films"]
+        found = await retriever.retrieve(["Who dug the Ridge Tunnel?"], k=1)
+        assert "Ines Karstad" in found.found[0].passage.text
+        corpora = (await service.client.get("/v1/corpora")).json()["corpora"]
+        assert [(one["name"], one["documents"], one["takes_documents"]) for one in corpora] == [
+            ("films", 3, True),
+            ("shelf", None, False),
+        ]
+        changed = [("files", ("tunnel.md", TUNNEL.replace(b"1871", b"1872")))]
+        (again,) = (await post("/v1/documents", files=changed, headers=key)).json()["documents"]
+        assert (await settled(service, key, again["id"]))["state"] == "indexed"
+        assert (await service.client.get("/v1/corpora")).json()["corpora"][0]["documents"] == 3, "it is replaced"
+        stranger = bearer(await service.token_for("others", "ingest"))
+        other = await service.client.get(f"/v1/documents/{tunnel['id']}", headers=stranger)
+        assert (other.status_code, code_of(other)) == (404, "not_found")
+        data = service.service.settings.marag_data_dir / "uploads"
+        assert (data / "films" / "tunnel.md").read_bytes() == changed[0][1][1]
+        assert not [*(data / ".waiting").iterdir()]
+        assert not [*(data / ".incoming").iterdir()]
+        # a process that was killed while it read
+        record = json.loads((data / ".records" / f"{again['id']}.json").read_text())
+        late = {**record, "id": "f" * 32, "name": "late.txt", "state": "parsing"}
+        (data / ".records" / f"{'f' * 32}.json").write_text(json.dumps(late))
+        (data / ".waiting" / ("f" * 32)).mkdir()
+        (data / ".waiting" / ("f" * 32) / "late.txt").write_text("The Ferry Inn stands at Lund.")
+        metrics = service.service.metrics.text(audit_waiting=0).decode()
+        assert 'marag_documents_total{state="indexed"} 3.0' in metrics
+    async with serving(tmp_path) as (service, _):
+        assert await _until_found(service, "Where does the Ferry Inn stand?", "Lund")
+
+
+async def test_the_coach_keeps_to_what_the_corpus_is_about(tmp_path: Path) -> None:
+    async with serving(tmp_path, "SCOPE_THRESHOLD=0.99") as (service, _):
+        asked = {"question": "How is a sourdough bread baked in a wood-fired oven?", "corpus": "films", "mode": "coach"}
+        told = (await service.client.post("/v1/ask", json=asked)).json()
+        assert (told["refused"], told["stop_reason"], told["rounds"]) == ("out_of_scope", "out_of_scope", 0)
+        assert service.model.requests == []
+
+
+async def _until_found(service: Running, question: str, word: str) -> bool:
+    async with asyncio.timeout(120):
+        while True:
+            found = await service.service.retrievers["films"].retrieve([question], k=1)
+            if word in found.found[0].passage.text:
+                return True
+            await asyncio.sleep(0.05)
+
+
+async def test_uploads_that_are_refused_leave_nothing_behind(tmp_path: Path) -> None:
+    async with serving(tmp_path, "SERVICE_UPLOAD_MB=0.01") as (service, key):
+        small = {"files": ("a.txt", b"A text.")}
+
+        async def refused(path: str = "/v1/documents", **sent: Any) -> tuple[int, str]:
+            response = await service.client.post(path, headers={**key, **sent.pop("headers", {})}, **sent)
+            return response.status_code, code_of(response)
+
+        assert await refused(files={"files": ("a.txt", b"x" * 20_000)}) == (413, "too_large")
+        unannounced = {"content-type": "multipart/form-data; boundary=b"}
+        assert await refused(content=_endless(), headers=unannounced) == (413, "too_large")
+        assert await refused(files={"files": ("a.exe", b"MZ")}) == (415, "unsupported_type")
+        assert await refused(json={"files": "a"}) == (415, "unsupported_type")
+        assert await refused(files={"other": ("a.txt", b"A text.")}) == (422, "invalid_request")
+        assert await refused(files=small, data={"corpus": "films"}) == (422, "invalid_request")
+        assert await refused(content=b"--b--\r\n", headers=unannounced) == (422, "invalid_request")
+        assert await refused(content=b"no such thing", headers=unannounced) == (422, "invalid_request")
+        cut = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nA te'
+        assert await refused(content=cut, headers=unannounced) == (422, "invalid_request")
+        assert await refused(files=[("files", ("a.txt", b"A"))] * 21) == (413, "too_large")
+        assert await refused("/v1/documents?corpus=../secrets", files=small) == (404, "unknown_corpus")
+        assert await refused("/v1/documents?corpus=shelf", files=small) == (409, "read_only")
+        assert await refused(files=small, headers=bearer(service.token)) == (403, "forbidden")
+        intake = service.service.intake
+        intake.limits = replace(intake.limits, grace=0.2)
+        assert await refused(content=_endless(0.3), headers=unannounced) == (408, "upload_too_slow")
+        uploads = service.service.settings.marag_data_dir / "uploads"
+        assert not [path for path in uploads.rglob("*") if path.is_file()]
+
+
+async def _endless(pause: float = 0.0) -> AsyncIterator[bytes]:
+    yield b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
+    while True:
+        await asyncio.sleep(pause)
+        yield b"x" * 100
+
+
+@pytest.mark.parametrize(("given", "kept"), KEPT)
+def test_only_the_name_of_a_path_is_kept(given: str, kept: str) -> None:
+    assert safe_name(given) == kept
+
+
+def test_names_are_harmless_whatever_was_given() -> None:
+    for given in ("", ".", "..", "a/..", "\x00", "x" * 500 + ".md", "é" * 300 + ".pdf", "a\r\nb.txt", "\u202etxt.exe"):
+        name = safe_name(given)
+        assert name not in {"", ".", ".."}
+        assert not set(name) & set("/\\\x00\r\n\u202e")
+        assert len(name.encode()) <= 120
+        assert Path(name).name == name
+    assert safe_name("x" * 500 + ".md").endswith(".md")

@@ -1,0 +1,52 @@
+"""`mode` of `POST /v1/ask`: the teacher explains what was checked, the coach asks back, both within the deadline."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from meta_agent_rag.testing import ScriptedModel
+from tests.coach import ASKED as COUNTER_QUESTION
+from tests.coach import EXPLAINED, reply
+from tests.integration.test_service_deadline import TIMED_OUT
+from tests.loop import QUESTION
+from tests.service import CONTEXT, SCRIPT, code_of, running
+
+
+async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path) -> None:
+    model = ScriptedModel({**SCRIPT, "coach": [reply(COUNTER_QUESTION), reply(EXPLAINED)]})
+    async with running(tmp_path, model=model) as service:
+        taught = (await service.ask(mode="teacher", session="one")).json()
+        assert (taught["mode"], taught["short_answer"]) == ("teacher", "Oslo")
+        assert "learner" in str(model.asked("write")[-1].messages)
+        asked = (await service.ask(mode="coach", session="one", options={"level": 2})).json()
+        assert (asked["mode"], asked["answer"], asked["stop_reason"]) == ("coach", COUNTER_QUESTION, "accepted")
+        assert (asked["citations"], asked["confidence"], asked["short_answer"]) == ([], None, "")
+        assert asked["cost_usd"] > 0
+        assert "Oslo" in str(model.asked("coach")[-1].messages), "what the teacher said is known"
+        again = (await service.ask(question="The Sun turns.", mode="coach", session="one")).json()
+        assert again["answer"].endswith("?")
+        assert again["answer"] not in EXPLAINED
+        assert again["rounds"] == 2, "a draft that breaks the rules is written anew once"
+        assert COUNTER_QUESTION in str(model.asked("coach")[-1].messages), "and so is what the coach asked"
+        record = (await service.client.get(f"/v1/queries/{asked['query_id']}")).json()["record"]
+        assert (record["answer"], [call["stage"] for call in record["model_calls"]]) == (COUNTER_QUESTION, ["coach"])
+        assert record["passages"]
+        plain = (await service.ask(mode="teacher", question=QUESTION, session="two")).json()
+        assert plain["rounds"] == 1
+        for fields in ({"options": {"level": 1}}, {"mode": "coach", "options": {"level": 4}}, {"mode": "tutor"}):
+            assert (await service.ask(**fields)).status_code == 422, fields
+        supplied = await service.client.post("/v1/ask", json={**CONTEXT, "mode": "coach"})
+        assert (supplied.status_code, code_of(supplied)) == (422, "invalid_request")
+        assert (await service.client.post("/v1/ask", json={**CONTEXT, "mode": "teacher"})).status_code == 200
+
+
+class _Hanging(ScriptedModel):
+    async def complete(self, request: Any) -> Any:
+        await asyncio.sleep(30)
+
+
+async def test_a_late_coach_is_refused_as_a_late_answer_is(tmp_path: Path) -> None:
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.5", model=_Hanging()) as service:
+        late = await service.ask(mode="coach")
+        assert (late.status_code, json.loads(late.text)["error"]["message"]) == (504, TIMED_OUT)

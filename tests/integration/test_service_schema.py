@@ -1,0 +1,13 @@
+"""The service keeps to its OpenAPI document; `python -m benchmarks.schema` asks thousands of times, this test few."""
+
+from pathlib import Path
+
+from benchmarks.schema import LIMITLESS, SEED, examine, serving
+from tests.loop import settings_in
+
+
+async def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
+    async with serving(settings_in(tmp_path, *LIMITLESS)) as (url, token):
+        found = await examine(url, token, tmp_path, each=2, seed=SEED, phases="examples,fuzzing")
+    assert found.failures == 0, found.said
+    assert found.cases >= 20

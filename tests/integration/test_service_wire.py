@@ -1,0 +1,156 @@
+"""What a real server does with clients that are slow, malformed or guessing; over raw sockets."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from meta_agent_rag.errors import RequestError
+from meta_agent_rag.service.guesses import Guesses, _bound
+from meta_agent_rag.service.punctual import PunctualProtocol
+from meta_agent_rag.service.running import server_config
+from tests.service import ASKED, Running, bearer, code_of, running
+
+
+@asynccontextmanager
+async def listening(service: Running) -> AsyncIterator[int]:
+    """The port of a server before the application."""
+    from uvicorn import Server
+
+    class Impatient(PunctualProtocol):
+        head_seconds = 0.4
+
+    config = server_config(service.app)
+    config.lifespan, config.http, config.port = "off", Impatient, 0
+    server = Server(config)
+    serving = asyncio.create_task(server.serve())
+    try:
+        while not server.started:  # noqa: ASYNC110  # it starts without telling
+            await asyncio.sleep(0.01)
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        await serving
+
+
+async def said(port: int, *parts: bytes, pause: float = 0.0) -> tuple[str, float]:
+    """What the server says to these bytes until it closes the connection, and after how many seconds."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    began = time.monotonic()
+    answer = asyncio.create_task(_read(reader))
+    for part in parts:
+        writer.write(part)
+        await asyncio.sleep(pause)
+        if answer.done():
+            break
+    text = (await asyncio.wait_for(answer, 20)).decode("latin-1")
+    writer.close()
+    return text, time.monotonic() - began
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    text = b""
+    with suppress(ConnectionResetError):  # what was sent after the end is not read by anybody
+        while part := await reader.read(4096):
+            text += part
+    return text
+
+
+def head(service: Running, *lines: str, path: str = "/v1/ask", method: str = "POST") -> bytes:
+    own = [f"{method} {path} HTTP/1.1", "Host: a", f"Authorization: Bearer {service.token}", "Connection: close"]
+    return "\r\n".join([*own, *lines, "", ""]).encode("latin-1")
+
+
+async def test_slow_and_malformed_clients_are_sent_away(tmp_path: Path) -> None:
+    json = "Content-Type: application/json"
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.8") as service, listening(service) as port:
+        nothing, seconds = await said(port, b"")
+        assert (nothing, seconds < 3) == ("", True), "who says nothing is cut off"
+        dripped, seconds = await said(port, b"GET /healthz HTTP/1.1\r\n", *[b"A: b\r\n"] * 40, pause=0.1)
+        assert (dripped, seconds < 3) == ("", True), "and who takes long over the head"
+        slow, seconds = await said(port, head(service, json, "Content-Length: 900"), *[b" "] * 40, pause=0.1)
+        assert slow.startswith("HTTP/1.1 504"), slow
+        assert 0.7 < seconds < 3, "the body has the deadline"
+        large, _ = await said(port, head(service, json, "Content-Length: 99000000"))
+        assert large.startswith("HTTP/1.1 413"), "as soon as it is announced"
+        chunked = head(service, json, "Transfer-Encoding: chunked")
+        counted, _ = await said(port, chunked, *[b"40000\r\n" + b" " * 0x40000 + b"\r\n"] * 3)
+        assert counted.startswith("HTTP/1.1 413"), "or counted"
+        for bad in (
+            head(service, "X-Request-Id: a\rSet-Cookie: b"),
+            head(service, "X-Evil: a\x00b"),
+            head(service, " folded: a"),
+            head(service, "Content-Length: 1", "Content-Length: 2"),
+            head(service, path="/v1/ask HTTP/1.1\r\nX: y"),
+        ):
+            refused, _ = await said(port, bad)
+            assert refused.startswith("HTTP/1.1 4"), refused
+            assert "set-cookie" not in refused.lower()
+        for path in ("//v1/queries/a", "/v1/../v1/ask", "/v1/%2e%2e/healthz", "/v1/queries/..%2f..%2fetc", "/v1/ask/"):
+            lost, _ = await said(port, head(service, path=path, method="GET"))
+            assert lost.startswith(("HTTP/1.1 404", "HTTP/1.1 422")), (path, lost)
+            assert "location:" not in lost.lower()
+        split, _ = await said(port, head(service, path="/%0d%0aSet-Cookie:%20a=b", method="GET"))
+        assert split.startswith("HTTP/1.1 404")
+        assert "set-cookie:" not in split.lower()
+        multipart = "Content-Type: multipart/form-data; boundary=b"
+        owner = head(service, multipart, "Content-Length: 999999999", path="/v1/documents").replace(
+            service.token.encode(), (await service.token_for("up", "ingest")).encode()
+        )
+        upload, _ = await said(port, owner)
+        assert upload.startswith("HTTP/1.1 409"), "a corpus in memory takes none, and nothing of the body is awaited"
+        fine, _ = await said(port, head(service, path="/healthz", method="GET"))
+        assert fine.startswith("HTTP/1.1 200")
+
+
+async def test_keys_cannot_be_guessed_fast(tmp_path: Path) -> None:
+    wrong = [bearer(f"marag_{number:012x}_{'x' * 43}") for number in range(8)]
+    async with running(tmp_path, "SERVICE_WRONG_KEYS_A_MINUTE=5") as service:
+        assert (await service.ask()).status_code == 200
+        newcomer = bearer(await service.token_for("newcomer"))
+        outcomes = [await service.client.post("/v1/ask", json=ASKED, headers=key) for key in wrong]
+        assert [response.status_code for response in outcomes] == [401] * 5 + [429] * 3
+        assert code_of(outcomes[-1]) == "too_many_wrong_keys"
+        assert 1 <= int(outcomes[-1].headers["retry-after"]) <= 60
+        assert (await service.client.get("/v1/corpora", headers=newcomer)).status_code == 429, "a right guess as well"
+        assert (await service.ask()).status_code == 200, "who proved right before is served"
+        text = (await service.client.get("/metrics")).text
+        assert "forbidden" in text, "its key is no admin's"
+        admin = await service.token_for("admin", "admin")
+        service.service.guesses._wrong.clear()
+        metrics = (await service.client.get("/metrics", headers=bearer(admin))).text
+        lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
+        assert lines['marag_requests_total{endpoint="/v1/ask",status="200"}'] == "2.0"
+        assert lines['marag_requests_total{endpoint="/v1/ask",status="401"}'] == "5.0"
+        written = [float(count) for name, count in lines.items() if "model_calls_total" in name and '"write"' in name]
+        assert sum(written) == 2
+        assert lines["marag_requests_in_flight"] == "1.0"
+        assert lines['marag_request_seconds_count{endpoint="/v1/ask"}'] == "10.0"
+        assert "tests" not in metrics, "no client's name"
+
+
+async def test_wrong_keys_are_forgotten_and_never_fill_the_memory(tmp_path: Path) -> None:
+    now = [0.0]
+    guesses = Guesses(a_minute=2, clock=lambda: now[0])
+    async with running(tmp_path, "SERVICE_OPEN_METRICS=true") as service:
+
+        async def outcome(peer: str, token: str = "wrong") -> int:
+            try:
+                await guesses.client(service.service.keys, token, peer)
+            except RequestError as error:
+                return error.status
+            return 200
+
+        assert [await outcome("10.0.0.1") for _ in range(3)] == [401, 401, 429]
+        assert await outcome("10.0.0.2") == 401, "another address"
+        assert [await outcome(f"2001:db8::{number:x}") for number in range(1, 4)] == [401, 401, 429], "one network"
+        now[0] = 31.0
+        assert [await outcome("10.0.0.1") for _ in range(2)] == [401, 429], "two a minute"
+        assert await outcome("10.0.0.1", service.token) == 429
+        now[0] = 62.0
+        assert await outcome("10.0.0.1", service.token) == 200
+        for number in range(10_010):
+            _bound(guesses._wrong, guesses._noted(str(number)))
+        assert len(guesses._wrong) == 10_000
+        assert (await service.client.get("/metrics", headers={"authorization": ""})).status_code == 200
