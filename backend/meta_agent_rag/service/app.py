@@ -12,6 +12,7 @@ from ..errors import MetaRagError
 from .gate import Gate, as_response
 from .parts import Service
 from .routes import router
+from .tracing import Traced
 
 _LOG = logging.getLogger(__name__)
 Opening = Callable[[], AbstractAsyncContextManager[Service]]
@@ -44,6 +45,7 @@ def create_app(opening: Opening) -> FastAPI:
     )
     app.include_router(router)
     app.add_middleware(Gate)
+    app.add_middleware(Traced)
     for kind in (MetaRagError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _refused)
     return app

@@ -13,6 +13,7 @@ from ..settings import Settings
 from .app import Opening, create_app
 from .logs import logging_to_stderr
 from .parts import Service, open_service
+from .tracing import exporting
 
 _LOG = logging.getLogger(__name__)
 DRAIN_SECONDS = 7
@@ -21,12 +22,13 @@ DRAIN_SECONDS = 7
 
 def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int) -> None:
     """Serve corpora until SIGTERM or SIGINT. Raises a `MetaRagError` that says what keeps it from serving."""
-    serve_opened(lambda: open_service(settings, corpora), host=host, port=port)
+    with exporting(settings):
+        serve_opened(lambda: open_service(settings, corpora), host=host, port=port)
 
 
 def serve_opened(opening: Opening, *, host: str, port: int) -> None:
     """Serve what `opening` gives, and close it at the end; what is under way is finished first."""
-    with logging_to_stderr(), _bound(host, port) as listener:
+    with logging_to_stderr(), bound(host, port) as listener:
         asyncio.run(_served(opening, listener))
 
 
@@ -65,7 +67,7 @@ async def _hint_at_keys(service: Service) -> None:
         _LOG.warning("There is no valid key yet; make one with `marag keys create NAME`.")
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
     """A socket at an address. Raises `InputError` where it cannot be had."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
