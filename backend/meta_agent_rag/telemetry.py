@@ -35,9 +35,6 @@ INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
 QUERY = "gen_ai.retrieval.query.text"
 ERROR_TYPE = "error.type"
-METHOD = "http.request.method"
-ROUTE = "http.route"
-STATUS = "http.response.status_code"
 
 NODE = "marag.node"
 STAGE = "marag.stage"
@@ -80,28 +77,6 @@ def span(name: str, attributes: Mapping[str, Value], *, kind: Kind = "internal")
             opened.set_attribute(ERROR_TYPE, type(error).__name__)
             opened.set_status(StatusCode.ERROR)
             raise
-
-
-def failed(opened: "Span", error_type: str) -> None:
-    """Mark a span's work as failed where nothing was raised."""
-    from opentelemetry.trace import StatusCode
-
-    opened.set_attribute(ERROR_TYPE, error_type)
-    opened.set_status(StatusCode.ERROR)
-
-
-@contextmanager
-def request(method: str, headers: Mapping[str, str]) -> Iterator["Span"]:
-    """A span around an HTTP request that is served, below the client's own where `headers` name one."""
-    from opentelemetry.context import attach, detach
-    from opentelemetry.propagate import extract
-
-    token = attach(extract(headers))
-    try:
-        with span(method, {METHOD: method}, kind="server") as opened:
-            yield opened
-    finally:
-        detach(token)
 
 
 @contextmanager

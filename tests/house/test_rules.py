@@ -58,6 +58,7 @@ HEAVY = (
     "langchain_core",
     "langchain_openai",
     "openai",
+    "opentelemetry",
     "pydantic",
     "numpy",
 )

@@ -39,8 +39,8 @@ def build_graph(
     """The compiled graph: `retrieve -> write -> diagnose -> [remediate -> write]* -> END`.
 
     Every deficit is a node of its own name that runs `remediate`, so that a drawing and a trace show
-    which one was repaired; each runs within a span. Options (checkpointer, interrupts) go to LangGraph's `compile`. Run it with
-    a `Context`; `max_metacognitive_rounds` bounds the loop.
+    which one was repaired; each runs within a span. Options (checkpointer, interrupts) go to LangGraph's `compile`.
+    Run it with a `Context`, or what `face` asks for; `max_metacognitive_rounds` bounds the loop.
     """
     deficits = deficits or discover_deficits()
     face = face or Face(context_schema=Context, input_schema=State, wrap=lambda node: node)

@@ -12,7 +12,6 @@ from ..errors import MetaRagError
 from .gate import Gate, as_response
 from .parts import Service
 from .routes import router
-from .tracing import Traced
 
 _LOG = logging.getLogger(__name__)
 Opening = Callable[[], AbstractAsyncContextManager[Service]]
@@ -42,10 +41,11 @@ def create_app(opening: Opening) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
+        # spans for requests, and nothing that repeats their words: its logs tell what a body held
+        telemetry={"metrics": False, "logs": False, "operation_spans": False, "auto_configure": False},
     )
     app.include_router(router)
     app.add_middleware(Gate)
-    app.add_middleware(Traced)
     for kind in (MetaRagError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _refused)
     return app

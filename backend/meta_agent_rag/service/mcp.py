@@ -25,9 +25,6 @@ from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found
 from ..retrieval.sample import SAMPLE
 from ..settings import Settings
-from .database import open_database
-from .keys import Keys, open_keys, require_scope
-from .running import bound
 from .schemas import QUESTION_CHARACTERS, CitationOut
 from .tracing import exporting
 
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
     from ..agent.engine import Engine
+    from .keys import Keys
 
 _METHOD = "mcp"
 _DRAIN_SECONDS = 7
@@ -193,6 +191,10 @@ async def serve_http(settings: Settings, *, host: str, port: int) -> None:
     """Serve clients over HTTP below `/mcp`, until SIGTERM or SIGINT; beyond this machine, those with a key alone."""
     from uvicorn import Config, Server
 
+    from .database import open_database
+    from .keys import open_keys
+    from .running import bound
+
     async with AsyncExitStack() as stack:
         stack.enter_context(exporting(settings))
         app: ASGIApp = create_server(await stack.enter_async_context(open_library(settings))).streamable_http_app(
@@ -211,11 +213,13 @@ async def serve_http(settings: Settings, *, host: str, port: int) -> None:
 class KeyHolders:
     """An ASGI middleware: only who holds a key with the scope `ask` passes."""
 
-    def __init__(self, app: ASGIApp, keys: Keys) -> None:
+    def __init__(self, app: ASGIApp, keys: "Keys") -> None:
         self.app, self.keys = app, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
+        from .keys import require_scope
+
         if scope["type"] == "http":
             kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
             try:

@@ -1,4 +1,4 @@
-"""A span around every request, and where spans go."""
+"""Where spans go. Those of requests are FastAPI's own; see `app`."""
 
 import logging
 from collections.abc import Iterator
@@ -6,51 +6,13 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from .. import telemetry
 from ..settings import Settings
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.trace import Span
 
 _LOG = logging.getLogger(__name__)
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_TRACED = "/v1/"
 _FLUSH_SECONDS = 2.0
-
-
-class Traced:
-    """An ASGI middleware: a span for each request below `/v1/`, named by its route and never by what it holds."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request within its span."""
-        if scope["type"] != "http" or not scope["path"].startswith(_TRACED):
-            await self.app(scope, receive, send)
-            return
-        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        with telemetry.request(method, headers) as span:
-
-            async def told(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    _tell(span, method, scope, message["status"])
-                await send(message)
-
-            await self.app(scope, receive, told)
-
-
-def _tell(span: "Span", method: str, scope: Scope, status: int) -> None:
-    span.set_attribute(telemetry.STATUS, status)
-    if route := getattr(scope.get("route"), "path", None):
-        span.set_attribute(telemetry.ROUTE, route)
-        span.update_name(f"{method} {route}")
-    if status >= 500:
-        telemetry.failed(span, str(status))
 
 
 @contextmanager
