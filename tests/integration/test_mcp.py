@@ -39,9 +39,12 @@ async def client(
 ) -> AsyncIterator[tuple[Client, ScriptedModel]]:
     model = model or ScriptedModel(SCRIPT)
     settings = settings_in(folder, "ENCODER=hash-64", *assignments)
-    async with open_library(
-        settings, transport=model, retrievers=finding(), monitor_encoder=AsyncEncoder(HashEncoder())
-    ) as library, Client(create_server(library)) as connected:
+    async with (
+        open_library(
+            settings, transport=model, retrievers=finding(), monitor_encoder=AsyncEncoder(HashEncoder())
+        ) as library,
+        Client(create_server(library)) as connected,
+    ):
         yield connected, model
 
 
