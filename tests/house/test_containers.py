@@ -12,7 +12,7 @@ from meta_agent_rag.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 SERVERS = {"qdrant", "elasticsearch", "postgres", "redis"}
-SECRET = re.compile(r"(KEY|PASSWORD|TOKEN|PEPPER|SECRET)[A-Z_]*\s*[=:]\s*[^\s$]", re.IGNORECASE)
+SECRET = re.compile(r"(KEY|PASSWORD|TOKEN|PEPPER|SECRET)[A-Z_]*\s*[=:]\s*[^\s$-]", re.IGNORECASE)
 
 
 def stages() -> list[list[tuple[str, str]]]:
