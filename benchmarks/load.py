@@ -5,18 +5,17 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 
 from benchmarks.datasets import Question
 from meta_agent_rag.settings import Settings
 
-_START_SECONDS = 300.0
+_START_SECONDS = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,7 @@ class RunningService:
 
 
 @contextmanager
-def _process(folder: Path, assignments: Sequence[str]) -> "Any":
+def _process(folder: Path, assignments: Sequence[str]) -> "Iterator[tuple[subprocess.Popen[bytes], Path]]":
     words = [sys.executable, "-m", "meta_agent_rag.cli.main", "serve", "--port", "0"]
     log = folder / "service.log"
     with log.open("w") as errors:
@@ -84,6 +83,7 @@ async def service(folder: Path, model_url: str, *assignments: str) -> AsyncItera
         "SERVICE_RATE_A_MINUTE=1000000",
         *assignments,
     ]
+    (folder / "encoders").symlink_to(Settings.load().marag_data_dir / "encoders")  # exported once, for minutes
     settings = Settings.load(said)
     async with open_database(settings) as database:
         token, _ = await open_keys(database, settings).create("measurement")
