@@ -276,6 +276,16 @@ class Settings(BaseSettings):
         None, description="Redis for rate limits over several workers, as redis://HOST:6379; default: in memory."
     )
 
+    # -- telemetry
+    otel_exporter_otlp_endpoint: Url | None = Field(
+        None,
+        description="Where `marag serve` and `marag mcp` send spans (OTLP over HTTP), as http://127.0.0.1:4318; needs "
+        "the extra `telemetry`.",
+    )
+    telemetry_content: bool = Field(
+        False, description="Write questions, queries, prompts and replies into spans as well."
+    )
+
     # -- places
     marag_data_dir: Path = Field(
         default_factory=lambda: user_data_path("marag", appauthor=False),

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from benchmarks.bare import fresh_questions
 from benchmarks.config import Conduct, RunConfig
 from benchmarks.datasets import load_questions
 from benchmarks.display import Silent
@@ -19,8 +20,6 @@ from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.faults import Misbehaving, request_hash
 from meta_agent_rag.testing.scripted import universal_reply
 from meta_agent_rag.testing.server import Behaviour, ServerReply, loopback_server
-
-from .orchestration import numbered_questions
 
 _NUMBER = re.compile(r"\((\d+)\)")
 
@@ -104,7 +103,7 @@ async def _answers(behaviour: Behaviour, n: int, concurrency: int, seconds: floa
             config,
             Conduct(),
             load_questions("sample"),
-            questions=numbered_questions(n),
+            questions=fresh_questions(n),
             folder=RunFolder(Path(folder)),
             display=Silent(),
         )

@@ -7,18 +7,17 @@ turns, in one process.
 
 import asyncio
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import typer
 
+from benchmarks.bare import bare_graph, fresh_questions
 from benchmarks.config import Conduct, RunConfig
 from benchmarks.datasets import Question, load_questions
 from benchmarks.display import Silent
@@ -26,6 +25,7 @@ from benchmarks.run import execute
 from benchmarks.run_folder import RunFolder
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing.server import model_server
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +42,7 @@ def orchestration(
     json_: Json = False,
 ) -> None:
     """Wall time of a run beside the ideal and beside a bare LangGraph graph with the same calls."""
-    with _server(seconds) as address, tempfile.TemporaryDirectory() as folder:
+    with model_server(seconds) as address, tempfile.TemporaryDirectory() as folder:
         load = _Load(address=address, n=n, concurrency=concurrency, seconds=seconds)
         result = asyncio.run(_measure(load, Path(folder), repeats))
     if json_:
@@ -53,17 +53,6 @@ def orchestration(
     say(f"(medians of {repeats} runs of each side, in turns)")
     say(f"ours / ideal {result['ours_over_ideal']:.3f}; ours / bare {result['ours_over_bare']:.3f}")
     say(f"CPU per call: ours {result['ours_cpu_ms_per_call']:.2f} ms, bare {result['bare_cpu_ms_per_call']:.2f} ms")
-
-
-@contextmanager
-def _server(seconds: float) -> Iterator[str]:
-    command = [sys.executable, "-m", "meta_agent_rag.testing.server", str(seconds)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        try:
-            assert child.stdout is not None
-            yield child.stdout.readline().strip()
-        finally:
-            child.kill()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +68,7 @@ class _Load:
 async def _measure(load: _Load, folder: Path, repeats: int) -> dict[str, Any]:
     ours: list[tuple[float, float]] = []
     bare: list[tuple[float, float]] = []
-    questions = numbered_questions(load.n)
+    questions = fresh_questions(load.n)
     calls = await _ours(load, questions[:2], folder / "warm", [])
     per_question = calls // 2
     await _bare(load, questions[:2], per_question, [])
@@ -102,16 +91,6 @@ async def _measure(load: _Load, folder: Path, repeats: int) -> dict[str, Any]:
         "bare_cpu_ms_per_call": 1000 * bare_cpu / calls,
         "repeats": repeats,
     }
-
-
-def numbered_questions(n: int) -> list[Question]:
-    """Sample questions with their contexts, no two alike, so that no cache answers any of them."""
-    known = load_questions("sample").questions
-    drawn = [known[number % len(known)] for number in range(n)]
-    return [
-        replace(question, id=f"speed-{number}", text=f"{question.text} ({number})")
-        for number, question in enumerate(drawn)
-    ]
 
 
 async def _ours(load: _Load, questions: Sequence[Question], folder: Path, measured: list[tuple[float, float]]) -> int:
@@ -149,51 +128,17 @@ async def _ours(load: _Load, questions: Sequence[Question], folder: Path, measur
     return sum(row["llm_calls"] for row in outcome.rows)
 
 
-class _BareState(TypedDict):
-    prompts: list[list[tuple[str, str]]]
-
-
-def _bare_prompts(question: Question, calls: int) -> list[list[tuple[str, str]]]:
-    """Prompts of about the size of ours: the context, the question, and a task."""
-    shown = "\n".join(f"{paragraph.title}: {paragraph.text}" for paragraph in question.paragraphs)
-    task = "Answer the question in JSON, with the sentences that the answer rests on. " * 12
-    return [
-        [("system", "You answer questions."), ("user", f"{shown}\n{question.text}\n{task}{call}")]
-        for call in range(calls)
-    ]
-
-
 async def _bare(load: _Load, questions: Sequence[Question], calls: int, measured: list[tuple[float, float]]) -> None:
-    """A graph of one node a call, with ChatOpenAI and nothing else."""
-    import openai
-    from langchain_openai import ChatOpenAI
-    from langgraph.graph import END, START, StateGraph
-    from pydantic import SecretStr
-
-    client = openai.DefaultAsyncHttpxClient(timeout=None)
-    key = SecretStr("loopback")
-    model = ChatOpenAI(model="bare", base_url=load.address, api_key=key, max_retries=0, http_async_client=client)
-    graph = StateGraph(_BareState)
-    names = [f"call{number}" for number in range(calls)]
-    for number, name in enumerate(names):
-
-        async def node(state: _BareState, number: int = number) -> dict[str, Any]:
-            await model.ainvoke(state["prompts"][number], max_tokens=500, temperature=0.0)
-            return {}
-
-        graph.add_node(name, node)
-    for before, after in zip([START, *names], [*names, END], strict=True):
-        graph.add_edge(before, after)
-    compiled = graph.compile()
+    """The same number of calls through a graph with ChatOpenAI and nothing else."""
     gate = asyncio.Semaphore(load.concurrency)
+    async with bare_graph(load.address, calls) as bare:
 
-    async def one(question: Question) -> None:
-        async with gate:
-            await compiled.ainvoke({"prompts": _bare_prompts(question, calls)})
+        async def one(question: Question) -> None:
+            async with gate:
+                await bare.ask(question)
 
-    with _timed(measured):
-        await asyncio.gather(*(one(question) for question in questions))
-    await client.aclose()
+        with _timed(measured):
+            await asyncio.gather(*(one(question) for question in questions))
 
 
 @contextmanager

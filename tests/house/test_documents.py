@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from meta_agent_rag import discover_deficits
@@ -76,12 +75,3 @@ def test_commands_in_the_documents_exist() -> None:
     words = {match for path in documents for match in re.findall(r"marag ([a-z]+)", path.read_text(encoding="utf-8"))}
     for word in sorted(words):
         assert CliRunner().invoke(app, [word, "--help"]).exit_code == 0, word
-
-
-def test_the_compose_file_pins_images_and_binds_loopback() -> None:
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-    assert set(services) == {"qdrant", "elasticsearch"}
-    for name, service in services.items():
-        assert re.search(r":v?\d+\.\d+\.\d+$", service["image"]), name
-        assert all(port.startswith("127.0.0.1:") for port in service["ports"]), name
-        assert {"healthcheck", "volumes", "mem_limit"} <= set(service), name

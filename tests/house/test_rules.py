@@ -21,7 +21,7 @@ CODE = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
 ALL_CODE = sorted([*CODE, *(ROOT / "tests").rglob("*.py")])
 
 LAYERS = (
-    {"errors", "settings", "journal", "discovery", "env_example"},
+    {"errors", "settings", "journal", "discovery", "env_example", "telemetry"},
     {"llm", "prompts"},
     {"retrieval"},
     {"ingestion", "grounding"},
@@ -32,7 +32,7 @@ LAYERS = (
 )
 """What may import what: a layer its own and those above it in this list."""
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-TESTING_IMPORTS = {"errors", "settings", "journal", "discovery", "llm", "prompts", "retrieval", "testing"}
+TESTING_IMPORTS = {"errors", "settings", "telemetry", "journal", "discovery", "llm", "prompts", "retrieval", "testing"}
 
 PUBLIC = {
     "Answer",
@@ -58,6 +58,7 @@ HEAVY = (
     "langchain_core",
     "langchain_openai",
     "openai",
+    "opentelemetry",
     "pydantic",
     "numpy",
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .. import telemetry
 from ..errors import InputError
 from ..llm.client import LanguageModel
 from ..llm.exchange import Transport
@@ -19,6 +20,7 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
 from ..retrieval.supplied import SuppliedRetriever
 from ..settings import Settings
+from ..telemetry import Value
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
 from .graph import build_graph
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
+_RUN = "invoke_workflow"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +134,18 @@ class Engine:
             manner=manner,
             deadline=deadline,
         )
-        state = await self._run({"question": question.strip(), "rounds": ()}, context, on_step)
+        with telemetry.span(f"{_RUN} {method}", self._about(question, question_id, method)) as span:
+            state = await self._run({"question": question.strip(), "rounds": ()}, context, on_step)
+            span.set_attributes({telemetry.STOP_REASON: state["stop_reason"], telemetry.ROUNDS: len(state["rounds"])})
         return self._answer(state, tuple(session.rows))
+
+    def _about(self, question: str, question_id: str, method: str) -> dict[str, Value]:
+        about: dict[str, Value] = {telemetry.OPERATION: _RUN, telemetry.WORKFLOW: method}
+        if question_id:
+            about[telemetry.QUESTION_ID] = question_id
+        if self.settings.telemetry_content:
+            about[telemetry.INPUT_MESSAGES] = telemetry.messages([("user", question)])
+        return about
 
     async def _run(self, state: State, context: Context, on_step: OnStep | None) -> Any:
         if on_step is None:

@@ -1,5 +1,7 @@
 """The loop's wiring, and nothing else."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langgraph.graph import END, START, StateGraph
@@ -9,6 +11,7 @@ from .deficits import DeficitRegistry, discover_deficits
 from .diagnose import diagnose
 from .remediate import remediate
 from .retrieve import retrieve
+from .spans import Node, within_span
 from .state import State
 from .write import write
 
@@ -18,21 +21,34 @@ if TYPE_CHECKING:
 _STOP = "stop"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Face:
+    """How the graph is offered to a caller who cannot hand over a `Context`, a server for instance.
+
+    `context_schema` and `input_schema` are what that caller may say; `wrap` gives a node its `Context` by it.
+    """
+
+    context_schema: type
+    input_schema: type
+    wrap: Callable[[Node], Node]
+
+
 def build_graph(
-    deficits: DeficitRegistry | None = None, **compile_options: Any
+    deficits: DeficitRegistry | None = None, *, face: Face | None = None, **compile_options: Any
 ) -> "CompiledStateGraph[State, Context]":
     """The compiled graph: `retrieve -> write -> diagnose -> [remediate -> write]* -> END`.
 
     Every deficit is a node of its own name that runs `remediate`, so that a drawing and a trace show
-    which one was repaired. Options (checkpointer, interrupts) go to LangGraph's `compile`. Run it with
-    a `Context`; `max_metacognitive_rounds` bounds the loop.
+    which one was repaired; each runs within a span. Options (checkpointer, interrupts) go to LangGraph's `compile`.
+    Run it with a `Context`, or what `face` asks for; `max_metacognitive_rounds` bounds the loop.
     """
     deficits = deficits or discover_deficits()
-    graph = StateGraph(State, context_schema=Context)
-    for node in (retrieve, write, diagnose):
-        graph.add_node(node.__name__, node)
+    face = face or Face(context_schema=Context, input_schema=State, wrap=lambda node: node)
+    graph = StateGraph(State, context_schema=face.context_schema, input_schema=face.input_schema)
+    nodes: dict[str, Node] = {"retrieve": retrieve, "write": write, "diagnose": diagnose}
+    for name, node in (nodes | dict.fromkeys(deficits.names, remediate)).items():
+        graph.add_node(name, within_span(name, face.wrap(node)))
     for name in deficits.names:
-        graph.add_node(name, remediate)
         graph.add_edge(name, "write")
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "write")

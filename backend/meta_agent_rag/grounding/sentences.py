@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 _AT_ONCE = 5_000
 """Characters handed to pysbd, which takes time that grows faster than the text."""
@@ -13,15 +14,18 @@ def sentences(text: str) -> list[str]:
 
     A sentence does not go beyond its line. One of more than 5,000 characters may be divided.
     """
+    return [sentence for stretch in _stretches(text) for sentence in _divided(stretch)]
+
+
+@lru_cache(maxsize=256)
+def _divided(stretch: str) -> tuple[str, ...]:
+    """Remembered, since the checks of one answer divide it several times, at more than a millisecond each."""
     import pysbd
 
-    pieces: list[str] = []
-    for stretch in _stretches(text):
-        spans = pysbd.Segmenter(language="en", clean=False, char_span=True).segment(stretch)
-        starts = [span.start for span in spans] or [0]
-        starts[0] = 0
-        pieces += [stretch[start:end] for start, end in zip(starts, [*starts[1:], len(stretch)], strict=True)]
-    return pieces
+    spans = pysbd.Segmenter(language="en", clean=False, char_span=True).segment(stretch)
+    starts = [span.start for span in spans] or [0]
+    starts[0] = 0
+    return tuple(stretch[start:end] for start, end in zip(starts, [*starts[1:], len(stretch)], strict=True))
 
 
 def _stretches(text: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ from .exchange import Message, Reply, Request, Sampling, Transport
 from .ledger import Ledger, LedgerRow, usage_fields
 from .pricing import priced_model
 from .providers import EMBEDDED, Choice
+from .spans import completed
 from .structured import MalformedReplyError, parse_reply, without_thinking
 from .tariffs import highest_price, price
 from .tiers import Stage, check_stage_tiers, stage
@@ -304,8 +305,9 @@ class ModelSession:
         error: str | None = "cancelled"
         unbilled = False
         try:
-            async with asyncio.timeout(seconds):
-                outcome = await owner.transport.complete(call.request)
+            outcome = await completed(
+                owner.transport, call.row, call.request, seconds=seconds, content=owner.settings.telemetry_content
+            )
             error = None
             if owner.cache is not None:
                 # before the ledger's row: a kill between the two must not have the call paid again

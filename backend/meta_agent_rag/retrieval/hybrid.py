@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from .. import telemetry
 from ..errors import MetaRagError, SearchDownError
 from .batching import AsyncEncoder
 from .corpus import Corpus
@@ -46,7 +47,8 @@ class HybridRetriever:
     `links` the fused candidates are widened and ordered across hops; a reranker has the last word.
 
     With `on_fault` a search survives the failure of one index, or its taking longer than `side_seconds`: it is
-    answered from the other, and `on_fault` is told which (`dense`, `lexical`) failed and how.
+    answered from the other, and `on_fault` is told which (`dense`, `lexical`) failed and how. `telemetry_content`
+    puts the queries into spans.
     """
 
     corpus: Corpus
@@ -59,6 +61,7 @@ class HybridRetriever:
     reranker: Reranker | None = None
     side_seconds: float | None = None
     on_fault: Callable[[str, Exception], None] | None = None
+    telemetry_content: bool = False
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`. Blank and repeated queries count for nothing.
@@ -69,6 +72,13 @@ class HybridRetriever:
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         if not asked or k < 1:
             return Retrieval()
+        told = asked if self.telemetry_content else []
+        with telemetry.retrieval(self.corpus.manifest.name, k=k, queries=len(asked), text=told) as span:
+            retrieval = await self._retrieved(asked, k, exclude)
+            span.set_attribute(telemetry.FOUND, len(retrieval.found))
+        return retrieval
+
+    async def _retrieved(self, asked: Sequence[str], k: int, exclude: frozenset[str]) -> Retrieval:
         vectors = await self.encoder.queries(asked)
         rankings = await asyncio.gather(
             *(self.candidates(query, vector) for query, vector in zip(asked, vectors, strict=True))

@@ -52,4 +52,5 @@ async def open_retriever(
             blend_floor=settings.blend_floor,
             links=settings.links,
             reranker=await asyncio.to_thread(load_reranker, settings),
+            telemetry_content=settings.telemetry_content,
         )

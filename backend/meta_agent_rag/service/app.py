@@ -42,6 +42,8 @@ def create_app(opening: Opening) -> FastAPI:
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,  # a redirect would repeat the client's own Host
+        # spans for requests, and nothing that repeats their words: its logs tell what a body held
+        telemetry={"metrics": False, "logs": False, "operation_spans": False, "auto_configure": False},
     )
     app.include_router(router)
     app.add_middleware(Gate, endpoint_of=endpoint_of)

@@ -16,6 +16,7 @@ from ..settings import Settings
 from .app import Opening, create_app
 from .logs import logging_to_stderr
 from .parts import Service, open_service
+from .tracing import exporting
 from .workers import require_servers, supervise
 
 if TYPE_CHECKING:
@@ -30,12 +31,19 @@ def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int, w
     """Serve corpora until SIGTERM or SIGINT. Raises a `MetaRagError` that says what keeps it from serving."""
     if workers > 1:
         require_servers(settings)
-    serve_opened(lambda: open_service(settings, corpora), host=host, port=port, workers=workers)
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[Service]:
+        with exporting(settings):  # in the process that serves: what sends spans does not survive a fork
+            async with open_service(settings, corpora) as service:
+                yield service
+
+    serve_opened(opening, host=host, port=port, workers=workers)
 
 
 def serve_opened(opening: Opening, *, host: str, port: int, workers: int = 1) -> None:
     """Serve what `opening` gives, and close it at the end; what is under way is finished first."""
-    with logging_to_stderr(), _bound(host, port) as listener:
+    with logging_to_stderr(), bound(host, port) as listener:
         if workers == 1:
             asyncio.run(_served(opening, listener, lambda: None))
         else:
@@ -87,7 +95,7 @@ async def _hint_at_keys(service: Service) -> None:
         _LOG.warning("There is no valid key yet; make one with `marag keys create NAME`.")
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
     """A socket at an address. Raises `InputError` where it cannot be had."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:

@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import random
+import re
+import subprocess
 import sys
 import threading
+import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from starlette.applications import Starlette
@@ -63,6 +67,25 @@ def disagreeing(seconds: float = 0.0) -> Behaviour:
     return behaviour
 
 
+def quoting(seconds: float = 0.0) -> Behaviour:
+    """Answers with the first sentence of the first passage of the prompt, so that draft and reference agree."""
+
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        passage = re.search(r'<passage n="1"[^>]*>(.*?)</passage>', body["messages"][-1]["content"], re.DOTALL)
+        sentence = passage[1].strip().partition(". ")[0] if passage else "Nothing"
+        short = " ".join(sentence.split()[:3])
+        reply = universal_reply(short, quotes=[sentence], answer=f"{sentence.rstrip('.')} [1].", confidence=0.9)
+        return ServerReply(text=json.dumps(reply), seconds=seconds)
+
+    return behaviour
+
+
+def hanging(behaviour: Behaviour, share: float, *, seed: int = 42) -> Behaviour:
+    """The same, but this share of the calls is answered after ten minutes."""
+    chance = random.Random(seed)
+    return lambda body: replace(behaviour(body), seconds=600.0) if chance.random() < share else behaviour(body)
+
+
 _ACCOUNT = {
     "is_available": True,
     "balance_infos": [
@@ -73,13 +96,17 @@ _ACCOUNT = {
 
 @dataclass
 class LoopbackServer:
-    """The server's side of a test: its address, the bodies of the calls it received, and the account that it tells."""
+    """The server's side of a test: its address, the bodies of the calls it received, and the account that it tells.
+
+    `left` are calls whose client went before the answer: the last message, and when (`time.monotonic`).
+    """
 
     behaviour: Behaviour
     base_url: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     billed: list[ServerReply] = field(default_factory=list)
     account: ServerReply = field(default_factory=lambda: ServerReply(body=_ACCOUNT))
+    left: list[tuple[str, float]] = field(default_factory=list)
 
     async def chat(self, request: Request) -> Response:
         """Answer `POST /v1/chat/completions`."""
@@ -87,7 +114,8 @@ class LoopbackServer:
         self.bodies.append(body)
         reply = self.behaviour(body)
         self.billed.append(reply)
-        await asyncio.sleep(reply.seconds)
+        if reply.seconds:
+            await self._wait(reply.seconds, request, body)
         if reply.status != 200 or reply.body is not None:
             return _as_scripted(reply)
         message = {"role": "assistant", "content": reply.text}
@@ -103,6 +131,18 @@ class LoopbackServer:
         )
         return whole if reply.wire is None else _broken(bytes(whole.body), reply.wire, request)
 
+    async def _wait(self, seconds: float, request: Request, body: dict[str, Any]) -> None:
+        """Let time pass, or the client go."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass
+                self.left.append((body["messages"][-1]["content"], time.monotonic()))
+
+    async def seen(self, request: Request) -> Response:
+        """Answer `GET /seen`, for a measurement in another process."""
+        return JSONResponse({"calls": len(self.bodies), "left": self.left})
+
     async def balance(self, request: Request) -> Response:
         """Answer DeepSeek's `GET /user/balance`."""
         return _as_scripted(self.account)
@@ -110,6 +150,7 @@ class LoopbackServer:
     def app(self) -> Starlette:
         """The application."""
         routes = [Route(f"{prefix}/chat/completions", self.chat, methods=["POST"]) for prefix in ("/v1", "")]
+        routes.append(Route("/seen", self.seen))
         return Starlette(routes=[*routes, *(Route(f"{prefix}/user/balance", self.balance) for prefix in ("/v1", ""))])
 
 
@@ -169,13 +210,32 @@ def _address(server: Server) -> str:
     return f"http://127.0.0.1:{port}/v1"
 
 
-def serve_disagreeing(seconds: float) -> None:
-    """Serve until standard input closes, printing the address first: a benchmark's other side, in its own process."""
-    with loopback_server(disagreeing(seconds)) as server:
+KINDS: Mapping[str, Callable[[float], Behaviour]] = {"disagreeing": disagreeing, "quoting": quoting}
+
+
+@contextmanager
+def model_server(seconds: float, *, kind: str = "disagreeing", hangs: float = 0.0) -> Iterator[str]:
+    """The address of a server in a process of its own: a measurement's other side.
+
+    Its model behaves as one of KINDS, takes so many seconds a call, and hangs in a share of them.
+    """
+    command = [sys.executable, "-m", "meta_agent_rag.testing.server", str(seconds), kind, str(hangs)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            yield child.stdout.readline().strip()
+        finally:
+            child.kill()
+
+
+def main(seconds: float, kind: str, hangs: float) -> None:
+    """Serve until standard input closes, printing the address first."""
+    behaviour = KINDS[kind](seconds)
+    with loopback_server(hanging(behaviour, hangs) if hangs else behaviour) as server:
         sys.stdout.write(server.base_url + "\n")
         sys.stdout.flush()
         sys.stdin.buffer.read()
 
 
 if __name__ == "__main__":
-    serve_disagreeing(float(sys.argv[1]))
+    main(float(sys.argv[1]), sys.argv[2], float(sys.argv[3]))

@@ -1,0 +1,85 @@
+"""The graph as LangGraph's own server and Studio load it: `langgraph.json` names `served_graph`.
+
+A run there brings a question and a few plain values; what a `Context` needs besides is opened for the run with its
+first node, as the settings say, and closed with it. Reading the graph or its schemas opens nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict  # the schemas that Studio shows ask for this one
+
+from ..errors import InputError
+from ..retrieval.opening import open_retriever
+from ..retrieval.sample import SAMPLE
+from ..settings import Settings
+from .context import Context
+from .deficits import DeficitRegistry, discover_deficits
+from .engine import open_engine
+from .graph import Face, build_graph
+from .spans import Node
+from .state import State, Update
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a run may say beside its question: the corpus to search, and whether it alone may be answered from."""
+
+    corpus: str = SAMPLE
+    grounded: bool = True
+
+
+class Asked(TypedDict):
+    """What a run brings."""
+
+    question: str
+
+
+@asynccontextmanager
+async def served_graph(config: RunnableConfig) -> AsyncIterator["CompiledStateGraph[State, Context]"]:
+    """The graph for one run; `config` is the server's, and nothing of it is needed."""
+    settings = Settings.load()
+    async with AsyncExitStack() as stack:
+        run = _Run(settings=settings, deficits=discover_deficits(settings.deficits_dir), stack=stack)
+        yield build_graph(run.deficits, face=Face(context_schema=Wish, input_schema=Asked, wrap=run.wrapped))
+
+
+@dataclass(kw_only=True)
+class _Run:
+    settings: Settings
+    deficits: DeficitRegistry
+    stack: AsyncExitStack
+    context: Context | None = None
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def wrapped(self, node: Node) -> Node:
+        async def supplied(state: State, runtime: Runtime[Context]) -> Update:
+            if not state.get("question", "").strip():
+                raise InputError("The question is empty; write one.")
+            said: object = runtime.context
+            context = await self.opened(said if isinstance(said, Wish) else Wish())
+            return await node(state, runtime.override(context=context))
+
+        return supplied
+
+    async def opened(self, wish: Wish) -> Context:
+        async with self.opening:
+            if self.context is None:
+                engine = await self.stack.enter_async_context(open_engine(self.settings))
+                self.context = Context(
+                    settings=engine.settings,
+                    model=engine.model.session(method="langgraph"),
+                    monitor_encoder=engine.monitor_encoder,
+                    deficits=self.deficits,
+                    retriever=await self.stack.enter_async_context(open_retriever(self.settings, wish.corpus)),
+                    grounded=wish.grounded,
+                )
+            return self.context

@@ -1,0 +1,53 @@
+"""What the span of a model call says: who was asked for what, and what came back in which measure."""
+
+import asyncio
+
+from .. import telemetry
+from ..telemetry import Value
+from .exchange import Reply, Request, Transport
+from .ledger import LedgerRow
+
+
+async def completed(transport: Transport, row: LedgerRow, request: Request, *, seconds: float, content: bool) -> Reply:
+    """What the transport replies, within a span; `content` puts prompt and reply into it.
+
+    Raises what the transport raises, and `TimeoutError` after so many seconds.
+    """
+    with telemetry.span(f"chat {request.model}", _asked(row, request, content=content), kind="client") as opened:
+        async with asyncio.timeout(seconds):
+            reply = await transport.complete(request)
+        if opened.is_recording():
+            opened.set_attributes(_replied(reply, content=content))
+        return reply
+
+
+def _asked(row: LedgerRow, request: Request, *, content: bool) -> dict[str, Value]:
+    about: dict[str, Value] = {
+        telemetry.OPERATION: "chat",
+        telemetry.PROVIDER: telemetry.provider(row.provider),
+        telemetry.MODEL: request.model,
+        telemetry.MAX_TOKENS: request.max_tokens,
+        telemetry.OUTPUT_TYPE: "text" if request.json_schema is None else "json",
+        telemetry.STAGE: row.stage,
+        telemetry.TIER: row.tier,
+        telemetry.ROUND: row.round,
+    }
+    if request.temperature is not None:
+        about[telemetry.TEMPERATURE] = request.temperature
+    if content:
+        about[telemetry.INPUT_MESSAGES] = telemetry.messages([(one.role, one.content) for one in request.messages])
+    return about
+
+
+def _replied(reply: Reply, *, content: bool) -> dict[str, Value]:
+    told: dict[str, Value] = {}
+    if reply.finish_reason is not None:
+        told[telemetry.FINISH_REASONS] = [reply.finish_reason]
+    if reply.usage is not None:
+        told[telemetry.INPUT_TOKENS] = reply.usage.prompt
+        told[telemetry.CACHED_TOKENS] = reply.usage.cache_hit
+        told[telemetry.OUTPUT_TOKENS] = reply.usage.completion
+        told[telemetry.REASONING_TOKENS] = reply.usage.reasoning
+    if content:
+        told[telemetry.OUTPUT_MESSAGES] = telemetry.messages([("assistant", reply.text)])
+    return told

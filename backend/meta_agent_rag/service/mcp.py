@@ -1,0 +1,261 @@
+"""The tools `ask` and `search` for clients that speak the Model Context Protocol, over stdio or HTTP.
+
+A question is answered from a corpus as `marag ask --grounded` answers it. Model, encoder and corpora are opened when
+they are first needed, so that a client that only lists the tools waits for nothing, and stay open until the end.
+"""
+
+import asyncio
+import ipaddress
+import signal
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, Field
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..errors import InputError, MetaRagError, RequestError
+from ..llm.exchange import Transport
+from ..retrieval.batching import AsyncEncoder
+from ..retrieval.hybrid import Retriever
+from ..retrieval.opening import open_encoder, open_retriever
+from ..retrieval.passage import Found
+from ..retrieval.sample import SAMPLE
+from ..settings import Settings
+from .schemas import QUESTION_CHARACTERS, CitationOut
+from .tracing import exporting
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+    from ..agent.engine import Engine
+    from .keys import Keys
+
+_METHOD = "mcp"
+_DRAIN_SECONDS = 7
+Corpus = Annotated[str, Field(description="The corpus to look in, as `marag corpora list` names it.")]
+
+
+class ToolAnswer(BaseModel):
+    """A checked answer with where its citations lead, or a text that says what to try, with `refused` naming why."""
+
+    answer: str
+    short_answer: str
+    refused: str | None
+    citations: list[CitationOut]
+    confidence: float | None = Field(description="0..1; orders answers, and is no probability of being right.")
+    level: str | None
+    rounds: int
+    stop_reason: str
+    cost_usd: float | None = Field(description="`null` where the model has no known price.")
+    corpus: str
+
+
+class ToolPassage(CitationOut):
+    """A passage that was found: `snippet` is its whole text, `score` orders the result."""
+
+    score: float
+
+
+class ToolPassages(BaseModel):
+    """The passages that were found, best first."""
+
+    corpus: str
+    passages: list[ToolPassage]
+
+
+@dataclass(kw_only=True)
+class Library:
+    """What the tools work with, opened when it is first needed and closed with `stack`."""
+
+    settings: Settings
+    stack: AsyncExitStack
+    transport: Transport | None = None
+    retrievers: dict[str, Retriever] = field(default_factory=dict)
+    encoder: AsyncEncoder | None = None
+    monitor_encoder: AsyncEncoder | None = None
+    _engine: "Engine | None" = None
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def ask(self, question: str, corpus: str) -> ToolAnswer:
+        """Answer from a corpus. Raises `MetaRagError`."""
+        from ..agent.grounded import Checks, checked
+
+        wanted = _words("question", question)
+        checks = Checks.of(self.settings, corpus)
+        retriever, engine = await self._retriever(corpus), await self._opened_engine()
+        drafted = await engine.answer(wanted, retriever=retriever, grounded=True, method=_METHOD)
+        result = await checked(engine, drafted, checks)
+        sure, cost = result.confidence, result.totals.cost_usd
+        return ToolAnswer(
+            answer=result.text,
+            short_answer=result.short_answer,
+            refused=result.refused,
+            citations=[CitationOut.model_validate(asdict(citation)) for citation in result.citations],
+            confidence=None if sure is None else sure.score,
+            level=None if sure is None else sure.level,
+            rounds=len(result.answer.rounds),
+            stop_reason=result.answer.stop_reason,
+            cost_usd=None if cost is None else float(cost),
+            corpus=corpus,
+        )
+
+    async def search(self, query: str, corpus: str, k: int) -> ToolPassages:
+        """Find passages; asks no model. Raises `MetaRagError`."""
+        wanted = _words("query", query)
+        found = (await (await self._retriever(corpus)).retrieve([wanted], k=k)).found
+        return ToolPassages(corpus=corpus, passages=[_passage(one) for one in found])
+
+    async def _retriever(self, corpus: str) -> Retriever:
+        async with self._opening:
+            if corpus not in self.retrievers:
+                self.encoder = self.encoder or await asyncio.to_thread(open_encoder, self.settings)
+                opened = open_retriever(self.settings, corpus, encoder=self.encoder)
+                self.retrievers[corpus] = await self.stack.enter_async_context(opened)
+            return self.retrievers[corpus]
+
+    async def _opened_engine(self) -> "Engine":
+        async with self._opening:
+            if self._engine is None:
+                from ..agent.engine import open_engine
+
+                self._engine = await self.stack.enter_async_context(
+                    open_engine(self.settings, transport=self.transport, monitor_encoder=self.monitor_encoder)
+                )
+            return self._engine
+
+
+@asynccontextmanager
+async def open_library(
+    settings: Settings,
+    *,
+    transport: Transport | None = None,
+    retrievers: Mapping[str, Retriever] | None = None,
+    monitor_encoder: AsyncEncoder | None = None,
+) -> AsyncIterator[Library]:
+    """A library as settings describe it, closed at the end; what is passed in is used instead."""
+    async with AsyncExitStack() as stack:
+        yield Library(
+            settings=settings,
+            stack=stack,
+            transport=transport,
+            retrievers=dict(retrievers or {}),
+            monitor_encoder=monitor_encoder,
+        )
+
+
+def create_server(library: Library) -> "MCPServer":
+    """The server with its tools. Raises `InputError` where the extra is not installed."""
+    try:
+        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ImportError:
+        raise InputError("`marag mcp` needs the package `mcp`; install meta-agent-rag[mcp].") from None
+    from importlib.metadata import version
+
+    server = MCPServer("meta-agent-rag", version=version("meta-agent-rag"), log_level="WARNING")
+
+    @contextmanager
+    def told() -> Iterator[None]:
+        try:
+            yield
+        except MetaRagError as error:
+            raise ToolError(str(error)) from None
+
+    @server.tool()
+    async def ask(question: str, corpus: Corpus = SAMPLE) -> ToolAnswer:
+        """Answer a question from a corpus of documents: checked and cited, or refused with what to try instead."""
+        with told():
+            return await library.ask(question, corpus)
+
+    @server.tool()
+    async def search(query: str, corpus: Corpus = SAMPLE, k: Annotated[int, Field(ge=1, le=50)] = 5) -> ToolPassages:
+        """Find the k passages of a corpus that bear most on a query, with the place of each in its document."""
+        with told():
+            return await library.search(query, corpus, k)
+
+    return server
+
+
+async def serve_stdio(settings: Settings) -> None:
+    """Serve one client over standard input and output, until it closes them."""
+    with exporting(settings):
+        async with open_library(settings) as library:
+            await create_server(library).run_stdio_async()
+
+
+async def serve_http(settings: Settings, *, host: str, port: int) -> None:
+    """Serve clients over HTTP below `/mcp`, until SIGTERM or SIGINT; beyond this machine, those with a key alone."""
+    from uvicorn import Config, Server
+
+    from .database import open_database
+    from .keys import open_keys
+    from .running import bound
+
+    async with AsyncExitStack() as stack:
+        stack.enter_context(exporting(settings))
+        app: ASGIApp = create_server(await stack.enter_async_context(open_library(settings))).streamable_http_app(
+            host=host, json_response=True, stateless_http=True
+        )
+        if not _is_this_machine(host):
+            database = await stack.enter_async_context(open_database(settings))
+            app = KeyHolders(app, open_keys(database, settings))
+        listener = stack.enter_context(bound(host, port))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)  # uvicorn stops at it, and raises it again: see `running`
+        config = Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_DRAIN_SECONDS)
+        await Server(config).serve(sockets=[listener])
+
+
+class KeyHolders:
+    """An ASGI middleware: only who holds a key with the scope `ask` passes."""
+
+    def __init__(self, app: ASGIApp, keys: "Keys") -> None:
+        self.app, self.keys = app, keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        from .keys import require_scope
+
+        if scope["type"] == "http":
+            kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+            try:
+                require_scope(await self.keys.client(token.strip() if kind.lower() == "bearer" else ""), "ask")
+            except RequestError as refused:
+                headers = {"www-authenticate": "Bearer"} if refused.status == 401 else {}
+                body = {"error": {"code": refused.code, "message": str(refused)}}
+                await JSONResponse(body, status_code=refused.status, headers=headers)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+
+def _words(kind: str, text: str) -> str:
+    trimmed = text.strip()
+    if not trimmed or "\x00" in trimmed or len(trimmed) > QUESTION_CHARACTERS:
+        raise InputError(f"The {kind} has {len(trimmed)} characters; send 1 to {QUESTION_CHARACTERS}, no null bytes.")
+    return trimmed
+
+
+def _passage(found: Found) -> ToolPassage:
+    one = found.passage
+    return ToolPassage(
+        doc_id=one.doc_id,
+        passage_id=one.id,
+        title=one.title,
+        section=one.section,
+        page=one.start_page,
+        last_page=one.end_page,
+        span=one.span,
+        snippet=one.text,
+        score=found.score,
+    )
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,45 @@
+"""Records spans with OpenTelemetry's own SDK: what the tests of telemetry share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+EXPORTER = InMemorySpanExporter()
+
+
+@contextmanager
+def recorded() -> Iterator[InMemorySpanExporter]:
+    """Everything that ends meanwhile. A process has one tracer provider, hence one exporter."""
+    if not isinstance(trace.get_tracer_provider(), TracerProvider):
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(EXPORTER))
+        trace.set_tracer_provider(provider)
+    EXPORTER.clear()
+    yield EXPORTER
+    EXPORTER.clear()
+
+
+def paths(exporter: InMemorySpanExporter) -> list[str]:
+    """Each span with those above it, `a > b > c`, in the order in which they began."""
+    spans = sorted(exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+    by_id = {span.context.span_id: span for span in spans if span.context}
+
+    def path(span: ReadableSpan) -> str:
+        above = by_id.get(span.parent.span_id) if span.parent else None
+        return span.name if above is None else f"{path(above)} > {span.name}"
+
+    return [path(span) for span in spans]
+
+
+def named(exporter: InMemorySpanExporter, name: str) -> list[ReadableSpan]:
+    """The spans of a name, or whose name begins with it and a blank."""
+    return [span for span in exporter.get_finished_spans() if span.name == name or span.name.startswith(f"{name} ")]
+
+
+def everything_told(exporter: InMemorySpanExporter) -> str:
+    """All that spans say, in one text."""
+    return "\n".join(span.to_json() for span in exporter.get_finished_spans())
