@@ -56,24 +56,35 @@ def forked(
     module: str, words: Sequence[str], env: Mapping[str, str], folder: Path, *, terminal: str | None = None
 ) -> Forked:
     """Start what `python -m MODULE WORDS` would in a folder, at a terminal if one is named."""
-    return _started(_command, (module, list(words), dict(env)), folder, terminal)
+    return _started(_command, (module, list(words)), env, folder, terminal)
 
 
 def forked_call(work: Callable[..., None], *args: object, folder: Path) -> Forked:
     """Start a function of a module in a folder."""
-    return _started(work, args, folder, None)
+    return _started(work, args, os.environ, folder, None)
 
 
-def _started(work: Callable[..., None], args: Sequence[object], folder: Path, terminal: str | None) -> Forked:
+def _started(
+    work: Callable[..., None], args: Sequence[object], env: Mapping[str, str], folder: Path, terminal: str | None
+) -> Forked:
     out, err = folder / "forked.out", folder / "forked.err"
+    out.unlink(missing_ok=True)
     places = (terminal, terminal, terminal) if terminal else (os.devnull, str(out), str(err))
-    process = _CONTEXT.Process(target=_work, args=(str(folder), places, work, args))
+    process = _CONTEXT.Process(target=_work, args=(dict(env), str(folder), places, work, args))
     process.start()
     return Forked(process=process, out=out, err=err)
 
 
-def _work(folder: str, places: tuple[str, str, str], work: Callable[..., None], args: Sequence[object]) -> None:
+def _work(
+    env: Mapping[str, str],
+    folder: str,
+    places: tuple[str, str, str],
+    work: Callable[..., None],
+    args: Sequence[object],
+) -> None:
     os.setsid()  # a terminal that is opened next becomes its own, so that Ctrl+C becomes a signal
+    os.environ.clear()
+    os.environ.update(env)
     os.chdir(folder)
     for number, place in enumerate(places):
         os.dup2(os.open(place, os.O_RDWR | os.O_CREAT | (os.O_TRUNC if number else 0)), number)
@@ -81,8 +92,6 @@ def _work(folder: str, places: tuple[str, str, str], work: Callable[..., None], 
     work(*args)
 
 
-def _command(module: str, words: list[str], env: dict[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(env)
+def _command(module: str, words: list[str]) -> None:
     sys.argv = [module, *words]
     import_module(module).app()

@@ -45,8 +45,8 @@ def environment(base_url: str, data_dir: Path) -> dict[str, str]:
 
 
 def command(*words: str) -> list[str]:
-    """What the runner is given."""
-    return ["--dataset", "sample", "--display", "none", *words]
+    """What the runner is given; plots, which take longest, are drawn for `test_recorded_run`."""
+    return ["--dataset", "sample", "--display", "none", "--no-plots", *words]
 
 
 def run(words: list[str], env: Mapping[str, str], cwd: Path) -> "subprocess.CompletedProcess[str]":
@@ -91,6 +91,8 @@ def test_a_run_leaves_a_complete_folder(server: LoopbackServer, tmp_path: Path, 
     folder = only_run(tmp_path)
     names = {"config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md", "predictions.json"}
     assert names <= {path.name for path in folder.iterdir()}
+    assert not (folder / "plots").exists(), "--no-plots"
+    assert "![" not in (folder / "report.md").read_text()
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["dataset"], summary["mode"], summary["n"], summary["seed"]) == ("sample", mode, 4, 42)
     ours, baseline = summary["methods"]["metarag"], summary["methods"]["standard_rag"]
@@ -203,7 +205,7 @@ def test_wrong_input_gets_one_sentence_and_code_2(tmp_path: Path, words: list[st
 
 def in_process(words: list[str], env: Mapping[str, str]) -> Result:
     """Run the command without a process of its own, which is faster."""
-    return CliRunner().invoke(app, ["--dataset", "sample", "--display", "none", *words], env=dict(env))
+    return CliRunner().invoke(app, command(*words), env=dict(env))
 
 
 def test_a_malformed_row_is_named_by_row_and_field(tmp_path: Path) -> None:
