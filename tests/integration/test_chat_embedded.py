@@ -22,7 +22,16 @@ def answered(screen: Terminal, question: str) -> None:
 @pytest.mark.timeout(900)
 def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
     # short prompts and no repairs: what is tested is the session
-    few_rounds = {"MAX_METACOGNITIVE_ROUNDS": "0", "RETRIEVAL_TOP_K": "2", "ENCODER": "all-MiniLM-L6-v2"}
+    prompts = tmp_path / "prompts"
+    prompts.mkdir()
+    for name in ("answerer", "reference"):
+        (prompts / f"{name}.yaml").write_text("instruction: Answer the question from the passage in few words.\n")
+    few_rounds = {
+        "MAX_METACOGNITIVE_ROUNDS": "0",
+        "RETRIEVAL_TOP_K": "1",
+        "ENCODER": "all-MiniLM-L6-v2",
+        "PROMPTS_DIR": str(prompts),
+    }
     with at_terminal(["chat"], few_rounds) as screen:
         screen.until_prompt(PATIENCE)
         assert "Corpus sample, session default-sample, nothing remembered yet." in screen.text
