@@ -78,7 +78,7 @@ async def test_an_acknowledged_update_outlives_a_kill_and_no_half_of_another_doe
 def _run_and_kill(folder: Path, number: int, pause: float) -> int:
     """Have a child do updates from `number` on, kill it, and return the last one that it acknowledged."""
     child = forked_call(updating, str(folder), number, folder=folder.parent)
-    while child.running and not (child.out.exists() and child.out.read_bytes()):
+    while child.running and not (child.out.exists() and child.out.read_bytes().count(b"\n") > 1):
         time.sleep(0.01)
     time.sleep(pause)
     assert child.killed(), child.err.read_text()
