@@ -70,7 +70,7 @@ def _started(
     out, err = folder / "forked.out", folder / "forked.err"
     out.unlink(missing_ok=True)
     places = (terminal, terminal, terminal) if terminal else (os.devnull, str(out), str(err))
-    process = _CONTEXT.Process(target=_work, args=(dict(env), str(folder), places, work, args))
+    process = _CONTEXT.Process(target=_work, args=(dict(env), str(folder), places, work, args), daemon=True)
     process.start()
     return Forked(process=process, out=out, err=err)
 
