@@ -115,7 +115,7 @@ def benchmark(
         conduct.recorder.begin(recorded_run(about, pooled=plan.pooled, model_words=config.model_words), plan.questions)
     try:
         outcome = _carried_out(plan, conduct, folder, display(display_name))
-        summary = _write(plan, folder, outcome)
+        summary = _write(plan, conduct, folder, outcome)
         _say(plan, folder, summary, display_name)
         _complain(plan, folder, outcome)
         _close_record(conduct, folder, display_name)
@@ -186,7 +186,7 @@ def _questions(config: RunConfig, loaded: LoadedQuestions) -> tuple[Question, ..
     return draw(loaded.questions, DEFAULT_N if config.n is None else config.n, config.seed)
 
 
-def _write(plan: Plan, folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
+def _write(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
     """Write what there is."""
     config = plan.config
     names = [arm.name for arm in config.arms]
@@ -206,7 +206,8 @@ def _write(plan: Plan, folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
         rows = [row for row in outcome.rows if row["method"] == name]
         file = "predictions.json" if number == 0 else f"predictions-{_file_name(name, number)}.json"
         folder.write_json(file, official_predictions(rows))
-    write_report(folder, config, summary, outcome.rows, arms=config.arms, ours=_protocol(plan))
+    ours = _protocol(plan)
+    write_report(folder, config, summary, outcome.rows, arms=config.arms, ours=ours, plots=conduct.plots)
     return summary
 
 

@@ -63,10 +63,11 @@ class Conduct:
     """How a run is carried out, which changes nothing in its answers.
 
     `retry_failed` asks questions again that failed before; `fail_on_error` stops at the first failure;
-    a recorder keeps the run, a player takes its calls from a record.
+    a recorder keeps the run, a player takes its calls from a record; without `plots` the report has none.
     """
 
     retry_failed: bool = False
     fail_on_error: bool = False
     recorder: Recorder | None = None
     player: Player | None = None
+    plots: bool = True

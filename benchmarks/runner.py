@@ -136,6 +136,7 @@ def main(
     display_: Annotated[
         Literal["rich", "plain", "json", "none"], _option(_LOOK, "--display", help="How the run shows itself.")
     ] = "rich",
+    plots: Annotated[bool, _option(_LOOK, "--plots/--no-plots", help="Draw the report's plots.")] = True,
     set_: Annotated[
         list[str] | None,
         _option(_LOOK, "--set", metavar="NAME=VALUE", help="Any setting of `marag config show`."),
@@ -183,6 +184,7 @@ def main(
         fail_on_error=fail_on_error,
         recorder=None if record is None else Recorder(path=_record_path(record)),
         player=None if replay is None else Player.read(replay),
+        plots=plots,
     )
     folder, plan = _plan(config, conduct, resume, output_dir, given)
     if protocol is not None:

@@ -10,6 +10,7 @@ import pytest
 
 from meta_agent_rag.settings import Settings
 from tests.postgres import either_database, new_postgresql, postgresql
+from tests.schedule import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from tests.servers import elasticsearch_url, redis_url
 
 if TYPE_CHECKING:
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from tests.loopback import Serve
     from tests.service import Nursery
 
-__all__ = ["either_database", "elasticsearch_url", "new_postgresql", "postgresql", "redis_url"]
+__all__ = [
+    "either_database",
+    "elasticsearch_url",
+    "new_postgresql",
+    "postgresql",
+    "pytest_collection_modifyitems",
+    "pytest_xdist_make_scheduler",
+    "redis_url",
+]
 
 
 hypothesis.settings.register_profile("patient", deadline=None)  # other work may hold the processor
@@ -26,8 +35,11 @@ hypothesis.settings.load_profile("patient")
 
 @pytest.fixture(scope="session")
 def exported_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Encoders exported once for all tests, as they are once for all runs of a user."""
-    return tmp_path_factory.mktemp("encoders")
+    """Encoders exported once for all tests and workers, as they are once for all runs of a user."""
+    ours = tmp_path_factory.getbasetemp()
+    folder = (ours.parent if "PYTEST_XDIST_WORKER" in os.environ else ours) / "shared" / "encoders"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -1,24 +1,22 @@
 """A program at a real pseudo-terminal, and a model server that quotes its passages, for the tests of the shell."""
 
-import fcntl
 import json
 import os
 import re
 import select
-import subprocess
-import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from meta_agent_rag.testing.scripted import universal_reply
 from meta_agent_rag.testing.server import Behaviour, ServerReply
+from tests.forked import MARAG, Forked, forked
 
 CTRL_C, CTRL_D = b"\x03", b"\x04"
-CHAT = (sys.executable, "-m", "meta_agent_rag.cli.main", "chat")
 _AT_PROMPT = b"\x1b[?2004h"  # prompt_toolkit asks for bracketed paste when it begins to read a line
 _ESCAPES = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[@-Z\\-_]")
 _PASSAGE = re.compile(r'<passage n="(\d+)"[^>]*>(.*?)</passage>', re.DOTALL)
@@ -28,7 +26,7 @@ _PASSAGE = re.compile(r'<passage n="(\d+)"[^>]*>(.*?)</passage>', re.DOTALL)
 class Terminal:
     """A child process at a pseudo-terminal of 100 columns."""
 
-    process: "subprocess.Popen[bytes]"
+    process: Forked
     master: int
     raw: bytes = b""
     mark: int = 0
@@ -61,16 +59,16 @@ class Terminal:
 
     def until_end(self, seconds: float = 30.0) -> int:
         """Wait until the process has ended: its exit code."""
-        self._until(lambda: self.process.poll() is not None, "the end", seconds)
+        self._until(lambda: not self.process.running, "the end", seconds)
         while self._read(0.2):
             pass
-        return self.process.wait()
+        return self.process.ended()
 
     def _until(self, holds: Any, what: str, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while not holds():
             assert time.monotonic() < deadline, f"waited {seconds} s for {what}: {self.text[-2000:]}"
-            if not self._read(0.1) and self.process.poll() is not None:
+            if not self._read(0.1) and not self.process.running:
                 assert holds(), f"ended before {what}: {self.text[-2000:]}"
 
     def _read(self, seconds: float) -> bool:
@@ -84,31 +82,18 @@ class Terminal:
 
 
 @contextmanager
-def at_terminal(command: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[Terminal]:
-    """Run a command as the leader of its own pseudo-terminal, until the end of the block."""
+def at_terminal(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[Terminal]:
+    """Run `marag WORDS` as the leader of its own pseudo-terminal, until the end of the block."""
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (40, 100))
-    process = subprocess.Popen(
-        command,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env={**os.environ, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **environment},
-        start_new_session=True,
-        preexec_fn=_take_terminal,  # noqa: PLW1509
-    )
-    os.close(slave)
+    env = {**os.environ, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **environment}
+    process = forked(MARAG, words, env, Path.cwd(), terminal=os.ttyname(slave))
     try:
         yield Terminal(process, master)
     finally:
-        process.kill()
-        process.wait(10)
+        process.killed()
+        os.close(slave)
         os.close(master)
-
-
-def _take_terminal() -> None:
-    """Make standard input the controlling terminal, so that Ctrl+C becomes a signal."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

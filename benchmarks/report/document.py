@@ -28,16 +28,18 @@ def write_report(
     *,
     arms: Sequence[Arm],
     ours: Protocol,
+    plots: bool = True,
 ) -> None:
     """Write `report.md`, `plots/*.png`, `tables/*.csv` and `tables/*.tex` into a run's folder.
 
     A plot that cannot be drawn is named in the report with the reason; nothing else is lost.
     """
     parts = sections(summary, rows, arms=arms, ours=ours)
+    to_draw = [plot for section in parts for plot in section.plots] if plots else []
     for table in (table for section in parts for table in section.tables):
         _write(folder.path / TABLES / f"{table.name}.csv", as_csv(table))
         _write(folder.path / TABLES / f"{table.name}.tex", as_latex(table) + "\n")
-    drawn = {plot.name: _drawn(plot, folder.path / PLOTS) for section in parts for plot in section.plots}
+    drawn = {plot.name: _drawn(plot, folder.path / PLOTS) for plot in to_draw}
     folder.write_text(REPORT, document(config, summary, parts, ours, drawn))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal import CHAT, CTRL_C, CTRL_D, Terminal, at_terminal
+from tests.terminal import CTRL_C, CTRL_D, Terminal, at_terminal
 
 pytest.importorskip("xllamacpp")
 
@@ -22,8 +22,17 @@ def answered(screen: Terminal, question: str) -> None:
 @pytest.mark.timeout(900)
 def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
     # short prompts and no repairs: what is tested is the session
-    few_rounds = {"MAX_METACOGNITIVE_ROUNDS": "0", "RETRIEVAL_TOP_K": "2", "ENCODER": "all-MiniLM-L6-v2"}
-    with at_terminal(CHAT, few_rounds) as screen:
+    prompts = tmp_path / "prompts"
+    prompts.mkdir()
+    for name in ("answerer", "reference"):
+        (prompts / f"{name}.yaml").write_text("instruction: Answer the question from the passage in few words.\n")
+    few_rounds = {
+        "MAX_METACOGNITIVE_ROUNDS": "0",
+        "RETRIEVAL_TOP_K": "1",
+        "ENCODER": "all-MiniLM-L6-v2",
+        "PROMPTS_DIR": str(prompts),
+    }
+    with at_terminal(["chat"], few_rounds) as screen:
         screen.until_prompt(PATIENCE)
         assert "Corpus sample, session default-sample, nothing remembered yet." in screen.text
         assert "SmolLM2" in screen.text
@@ -52,7 +61,7 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         screen.press(b"/quit\r")
         assert screen.until_end() == 0
         assert "Go on with: marag chat --session default-sample" in screen.text
-    with at_terminal((*CHAT, "--session", "default-sample"), few_rounds) as screen:
+    with at_terminal(["chat", "--session", "default-sample"], few_rounds) as screen:
         screen.until_prompt(PATIENCE)
         assert "3 questions remembered" in screen.text
         screen.say("/history", "3. Who built Stag Skerry Light?")  # 18

@@ -3,12 +3,16 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from meta_agent_rag.cli.main import app
 from meta_agent_rag.testing.server import loopback_server
-from tests.terminal import CHAT, CTRL_C, CTRL_D, Known, at_terminal, quoting
+from tests.forked import MARAG
+from tests.terminal import CTRL_C, CTRL_D, Known, at_terminal, quoting
 
 PENNANT = (
     "Ivo Merrigold designed it in 1926 for quarrymen who until then had waded across the Little Tolley twice a day."
@@ -57,7 +61,7 @@ def environment(base_url: str) -> dict[str, str]:
 @pytest.mark.timeout(120)
 def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
     with loopback_server(SERVER) as server:
-        with at_terminal((*CHAT, "--session", "evening"), environment(server.base_url)) as screen:
+        with at_terminal(["chat", "--session", "evening"], environment(server.base_url)) as screen:
             screen.until_prompt(60)
             assert "session evening, nothing remembered yet" in screen.text
             assert "/help lists the commands" in screen.text
@@ -88,7 +92,7 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
             assert screen.until_end() == 0
             assert "Go on with: marag chat --session evening" in screen.text
 
-        with at_terminal((*CHAT, "--session", "evening"), environment(server.base_url)) as screen:
+        with at_terminal(["chat", "--session", "evening"], environment(server.base_url)) as screen:
             screen.until_prompt(60)
             assert "session evening, 4 questions remembered" in screen.text
             screen.say("/history", "3. Who built Stag Skerry Light?", "4. Who won the regatta")
@@ -111,7 +115,7 @@ def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
     ]
     with loopback_server(SERVER) as server:
         done = subprocess.run(
-            CHAT,
+            [sys.executable, "-m", MARAG, "chat"],
             input="\n".join(lines),
             env={**os.environ, **environment(server.base_url), "FORCE_COLOR": "1"},
             capture_output=True,
@@ -135,16 +139,13 @@ def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 def test_an_error_ends_the_turn_and_not_the_session() -> None:
-    done = subprocess.run(
-        CHAT,
+    done = CliRunner().invoke(
+        app,
+        ["chat"],
         input="Who designed the Pennant Bridge?\n/model embedded\nThanks!\n/model\n",
-        env={**os.environ, **environment("http://127.0.0.1:9/v1"), "EMBEDDED_MODEL_PATH": "/nowhere.gguf"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=50,
+        env={**environment("http://127.0.0.1:9/v1"), "EMBEDDED_MODEL_PATH": "/nowhere.gguf"},
     )
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     assert "127.0.0.1:9" in done.stderr
     assert "Traceback" not in done.stderr
     assert "/nowhere.gguf" in done.stderr
@@ -156,7 +157,7 @@ def test_an_error_ends_the_turn_and_not_the_session() -> None:
 @pytest.mark.timeout(60)
 def test_a_terminal_without_colour_or_cursor_gets_neither() -> None:
     plain = {**environment("http://127.0.0.1:9/v1"), "TERM": "dumb", "NO_COLOR": "1"}
-    with at_terminal(CHAT, plain) as screen:
+    with at_terminal(["chat"], plain) as screen:
         screen.until("/help lists the commands. >", 50)
         screen.press(b"half a line" + CTRL_C)
         screen.until("^C >")

@@ -1,9 +1,8 @@
 """`marag ingest` and `marag corpora`, as a user meets them."""
 
 import json
+import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from meta_agent_rag.cli.main import app
 from tests.files import pdf, rows
+from tests.forked import MARAG, forked
 
 
 def marag(*words: str, input: str | None = None) -> Result:
@@ -139,22 +139,20 @@ def test_copy_knows_its_places_and_needs_addresses(docs: Path) -> None:
 
 def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
     (docs / "long.jsonl").write_bytes(
-        rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(10_000)))
+        rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(4_000)))
     )
-    command = [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", str(docs), "--corpus", "notes"]
-    command += ["--set", "ENCODER=hash-64"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    words = ["ingest", str(docs), "--corpus", "notes", "--set", "ENCODER=hash-64"]
+    ingesting = forked(MARAG, words, os.environ, docs.parent)
     catalogue = docs.parent / "data" / "corpora" / "notes"
-    while not catalogue.exists() and running.poll() is None:
+    while not catalogue.exists() and ingesting.running:
         time.sleep(0.05)
     time.sleep(0.3)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 130, said
-    assert said == "Stopped. What was finished is kept; the same command goes on from there.\n"
+    ingesting.send(signal.SIGINT)
+    assert ingesting.ended() == 130
+    assert ingesting.err.read_text() == "Stopped. What was finished is kept; the same command goes on from there.\n"
     again = marag("ingest", str(docs), "--corpus", "notes", "--json")
     assert again.exit_code == 0, again.output
-    assert json.loads(marag("corpora", "list", "--json").stdout)[0]["passages"] == 10_003
+    assert json.loads(marag("corpora", "list", "--json").stdout)[0]["passages"] == 4_003
 
 
 def test_an_empty_path_is_not_this_folder(docs: Path) -> None:

@@ -2,13 +2,12 @@
 
 import json
 import random
-import signal
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
 
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
+from tests.forked import RUNNER, forked
 from tests.integration.test_runner import command, environment, lines, only_run, run, summary_of
 
 KILLS = 10
@@ -18,15 +17,12 @@ WORDS = ("--n", "12", "--concurrency", "2", "--method", "metarag,standard_rag")
 def killed(words: list[str], env: dict[str, str], folder: Path, server: LoopbackServer, chance: random.Random) -> bool:
     """Start a run and kill it a random number of calls and a random moment later; was it still at work?"""
     until = len(server.bodies) + chance.randint(0, 3)
-    child = subprocess.Popen(words, env=env, cwd=folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    child = forked(RUNNER, words, env, folder)
     started = time.monotonic()
-    while child.poll() is None and len(server.bodies) <= until and time.monotonic() - started < 60:
+    while child.running and len(server.bodies) <= until and time.monotonic() - started < 60:
         time.sleep(0.002)
     time.sleep(chance.random() * 0.06)
-    alive = child.poll() is None
-    child.send_signal(signal.SIGKILL)
-    child.wait()
-    return alive
+    return child.killed()
 
 
 def test_kills_change_nothing_and_cost_nothing(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ def replay(kept: Path, folder: Path, *words: str) -> Any:
 
     from benchmarks.runner import app
 
-    return CliRunner().invoke(app, ["--replay", str(kept), "--output-dir", str(folder / "AGAIN"), *words], env=env)
+    return CliRunner().invoke(
+        app, ["--replay", str(kept), "--no-plots", "--output-dir", str(folder / "AGAIN"), *words], env=env
+    )
 
 
 @pytest.mark.parametrize("mode", ["gold", "open_domain"])

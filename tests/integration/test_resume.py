@@ -1,7 +1,8 @@
 """A run is taken up only as what it began as, by one process, within its budget."""
 
 import json
-import subprocess
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from meta_agent_rag.errors import InputError, StorageError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import read_ledger
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
+from tests.forked import RUNNER, forked
 from tests.integration.test_runner import command, environment, in_process, only_run
 
 
@@ -78,13 +80,13 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.3)) as server:
         env = environment(server.base_url, tmp_path / "data")
         words = command("--n", "8", "--concurrency", "1", "--cost-limit", "1")
-        child = subprocess.Popen(words, env=env, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        child = forked(RUNNER, words, env, tmp_path)
         while len(server.bodies) < 2:
-            assert child.poll() is None
-        child.terminate()
-        _, said = child.communicate(timeout=10)
-    assert child.returncode == 130
-    assert "Go on with: --resume" in said
+            assert child.running
+            time.sleep(0.01)
+        child.send(signal.SIGTERM)
+        assert child.ended(10) == 130
+    assert "Go on with: --resume" in child.err.read_text()
     rows = read_ledger(only_run(tmp_path) / "calls.jsonl")
     cut = [row for row in rows if row.error == "cancelled"]
     assert cut, "a call under way leaves its row"

@@ -2,9 +2,7 @@
 
 import json
 import os
-import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.runner import app
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, disagreeing, helpful, loopback_server
+from tests.forked import RUNNER, forked
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = ROOT / "benchmarks" / "sample" / "questions.json"
@@ -46,14 +45,14 @@ def environment(base_url: str, data_dir: Path) -> dict[str, str]:
 
 
 def command(*words: str) -> list[str]:
-    """The runner's command line."""
-    return [sys.executable, "-m", "benchmarks.runner", "--dataset", "sample", "--display", "none", *words]
+    """What the runner is given; plots, which take longest, are drawn for `test_recorded_run`."""
+    return ["--dataset", "sample", "--display", "none", "--no-plots", *words]
 
 
 def run(words: list[str], env: Mapping[str, str], cwd: Path) -> "subprocess.CompletedProcess[str]":
     """Run the command of `command()` to its end, without a process of its own, which is faster."""
     assert Path.cwd() == cwd
-    done = CliRunner().invoke(app, words[3:], env=dict(env))
+    done = CliRunner().invoke(app, words, env=dict(env))
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
@@ -92,6 +91,8 @@ def test_a_run_leaves_a_complete_folder(server: LoopbackServer, tmp_path: Path, 
     folder = only_run(tmp_path)
     names = {"config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md", "predictions.json"}
     assert names <= {path.name for path in folder.iterdir()}
+    assert not (folder / "plots").exists(), "--no-plots"
+    assert "![" not in (folder / "report.md").read_text()
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["dataset"], summary["mode"], summary["n"], summary["seed"]) == ("sample", mode, 4, 42)
     ours, baseline = summary["methods"]["metarag"], summary["methods"]["standard_rag"]
@@ -135,10 +136,9 @@ def test_a_killed_run_resumes_without_asking_again(tmp_path: Path, finished: int
     with loopback_server(disagreeing(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")
         words = command("--n", "8", "--concurrency", "2")
-        child = subprocess.Popen(words, env=env, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        child = forked(RUNNER, words, env, tmp_path)
         samples = _wait_for_rows(tmp_path, finished)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+        assert child.killed()
         folder = only_run(tmp_path)
         before = {row["id"] for row in lines(samples)}
         with samples.open("ab") as file:  # what a kill in the middle of a write leaves
@@ -205,7 +205,7 @@ def test_wrong_input_gets_one_sentence_and_code_2(tmp_path: Path, words: list[st
 
 def in_process(words: list[str], env: Mapping[str, str]) -> Result:
     """Run the command without a process of its own, which is faster."""
-    return CliRunner().invoke(app, ["--dataset", "sample", "--display", "none", *words], env=dict(env))
+    return CliRunner().invoke(app, command(*words), env=dict(env))
 
 
 def test_a_malformed_row_is_named_by_row_and_field(tmp_path: Path) -> None:

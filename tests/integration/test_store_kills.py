@@ -1,37 +1,22 @@
 """`kill -9` in the midst of updates: the embedded dense store keeps what it said it has, and no halves."""
 
+import asyncio
 import random
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
+
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.stores import StorePlace, discover_stores
+from tests.forked import forked_call
 
 DIMENSION = 32
 BATCH = 600
 """Passages of an update, more than the store sends to the engine at once."""
 KEPT = 3
 """Updates whose passages stay; each removes those of the one before the last of them."""
-
-CHILD = """
-import asyncio, sys
-import numpy as np
-from meta_agent_rag.retrieval.stores import discover_stores
-from tests.integration.test_store_kills import DIMENSION, batch, outdated, place
-
-async def main(folder, number):
-    vectors = np.random.default_rng(number).normal(size=(len(batch(0)), DIMENSION)).astype("float32")
-    async with discover_stores().dense["qdrant-edge"].open(place(folder), DIMENSION) as store:
-        while True:
-            await store.update(batch(number), vectors, removed=outdated(number))
-            print(number, flush=True)
-            number += 1
-
-asyncio.run(main(sys.argv[1], int(sys.argv[2])))
-"""
 
 
 def place(folder: str) -> StorePlace:
@@ -60,6 +45,21 @@ def state_after(number: int) -> dict[str, str]:
     return state
 
 
+async def update(folder: str, number: int) -> None:
+    """Do updates from `number` on, and say of each that it is done."""
+    vectors = np.random.default_rng(number).normal(size=(BATCH, DIMENSION)).astype("float32")
+    async with discover_stores().dense["qdrant-edge"].open(place(folder), DIMENSION) as store:
+        while True:
+            await store.update(batch(number), vectors, removed=outdated(number))
+            sys.stdout.write(f"{number}\n")
+            number += 1
+
+
+def updating(folder: str, number: int) -> None:
+    """What the child does."""
+    asyncio.run(update(folder, number))
+
+
 async def test_an_acknowledged_update_outlives_a_kill_and_no_half_of_another_does(tmp_path: Path) -> None:
     folder, pauses = tmp_path / "dense", random.Random(7)
     done, killed_within = -1, 0
@@ -77,14 +77,11 @@ async def test_an_acknowledged_update_outlives_a_kill_and_no_half_of_another_doe
 
 def _run_and_kill(folder: Path, number: int, pause: float) -> int:
     """Have a child do updates from `number` on, kill it, and return the last one that it acknowledged."""
-    child = subprocess.Popen([sys.executable, "-c", CHILD, folder, str(number)], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    with child.stdout as output:
-        lines = [output.readline()]
-        time.sleep(pause)
-        child.send_signal(signal.SIGKILL)
-        lines += output.readlines()
-    child.wait()
-    complete = [int(line) for line in lines if line.endswith(b"\n")]
+    child = forked_call(updating, str(folder), number, folder=folder.parent)
+    while child.running and not (child.out.exists() and child.out.read_bytes().count(b"\n") > 1):
+        time.sleep(0.01)
+    time.sleep(pause)
+    assert child.killed(), child.err.read_text()
+    complete = [int(line) for line in child.out.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
     assert complete, "the child failed before its first update"
     return complete[-1]

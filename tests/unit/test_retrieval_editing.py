@@ -1,8 +1,7 @@
 """Edits: each document whole or not at all, nothing encoded twice, whatever interrupts."""
 
 import asyncio
-import subprocess
-import sys
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 from meta_agent_rag.errors import CorpusError, InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus import list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.editing import edit_corpus
 from meta_agent_rag.retrieval.encoder import Encoder
@@ -19,6 +18,7 @@ from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
+from tests.forked import forked_call
 
 
 class Counting(HashEncoder):
@@ -148,38 +148,24 @@ async def test_another_encoder_or_chunker_needs_a_rebuild(tmp_path: Path) -> Non
     assert list_corpora(tmp_path)[0].chunker == "y"
 
 
-KILLED = """
-import asyncio, os, sys
-from pathlib import Path
-from meta_agent_rag.retrieval import catalogue
-from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.editing import edit_corpus
-from meta_agent_rag.retrieval.encoder import Encoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
-from meta_agent_rag.retrieval.passage import Passage
-from meta_agent_rag.settings import Settings
+def killed_at(step: str, folder: Path) -> None:
+    """Edit two documents, and die where a step begins; `a` is staged before."""
+    original = getattr(Catalogue, step)
 
-die_at = sys.argv[2]
-for name in ("stage", "add_vectors", "publishing", "published", "forget_stale"):
-    original = getattr(catalogue.Catalogue, name)
-    def make(name=name, original=original):
-        def wrapped(self, *args, **kwargs):
-            if name == die_at and not (name == "stage" and args[0].id == "a"):
-                os._exit(9)
-            return original(self, *args, **kwargs)
-        return wrapped
-    setattr(catalogue.Catalogue, name, make())
+    def dying(self: Catalogue, *args: Any, **options: Any) -> Any:
+        if step != "stage" or args[0].id != "a":
+            os._exit(9)
+        return original(self, *args, **options)
 
-async def main():
-    settings = Settings.load(marag_data_dir=Path(sys.argv[1]))
-    async with edit_corpus(settings, "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
+    setattr(Catalogue, step, dying)
+    asyncio.run(edit_two(folder))
+
+
+async def edit_two(folder: Path) -> None:
+    async with edit_corpus(at(folder), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         for id_ in ("a", "b"):
-            passages = [Passage(id=f"{id_}-{t}", doc_id=id_, title=id_, text=f"{t} of {id_}") for t in ("two", "new")]
-            record = DocumentRecord(id=id_, source=f"/{id_}", title=id_, kind="text", content_hash="2")
-            await editor.put(record, passages)
-asyncio.run(main())
-"""
+            await editor.put(document(id_, "2"), pages(id_, "two", "new"))
+
 
 OLD = {"one of a", "two of a"}
 NEW = {"two of a", "new of a", "two of b", "new of b"}
@@ -192,9 +178,8 @@ NEW = {"two of a", "new of a", "two of b", "new of b"}
 async def test_a_kill_leaves_each_document_whole(die_at: str, left: set[str], tmp_path: Path) -> None:
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         await editor.put(document("a"), pages("a", "one", "two"))
-    command = [sys.executable, "-c", KILLED, str(tmp_path), die_at]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
-    assert done.returncode == 9, done.stderr
+    child = forked_call(killed_at, die_at, tmp_path, folder=tmp_path)
+    assert await asyncio.to_thread(child.ended) == 9, child.err.read_text()
     assert await texts(tmp_path, "one two new") == left
     (manifest,) = list_corpora(tmp_path)
     assert manifest.passages == len(left)

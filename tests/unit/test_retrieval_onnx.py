@@ -68,13 +68,13 @@ def reference_and_place(folder: Path, data_dir: Path) -> tuple[SentenceEncoder, 
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(exported_encoders: Path) -> Path:
     """A data folder with an export of the packaged encoder."""
     assert FOLDER is not None
-    data_dir = tmp_path_factory.mktemp("data")
-    place = export_place(PACKAGED, FOLDER, data_dir)
-    assert export_model(encoders._model(FOLDER), SentenceEncoder(name=PACKAGED, folder=FOLDER), place) is None
-    return data_dir
+    place = export_place(PACKAGED, FOLDER, exported_encoders.parent)
+    if not place.ready:
+        assert export_model(encoders._model(FOLDER), SentenceEncoder(name=PACKAGED, folder=FOLDER), place) is None
+    return exported_encoders.parent
 
 
 TEXTS = [

@@ -2,14 +2,15 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+from typer.testing import CliRunner, Result
 
-def measured(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "benchmarks.speed", "encoding", "--encoder", "hash-64", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+from benchmarks.speed.__main__ import app
+
+
+def measured(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["encoding", "--encoder", "hash-64", *arguments])
 
 
 def test_it_measures_both_runtimes_on_a_corpus(tmp_path: Path) -> None:
@@ -17,7 +18,7 @@ def test_it_measures_both_runtimes_on_a_corpus(tmp_path: Path) -> None:
         for number in range(70):
             lines.write(json.dumps({"id": str(number), "title": f"T{number}", "text": "words " * number}) + "\n")
     done = measured("--corpus-dir", str(tmp_path), "--n", "66", "--queries", "4", "--starts", "1", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     figures = json.loads(done.stdout)
     assert (figures["encoder"], figures["passages"], figures["queries"], figures["starts"]) == ("hash-64", 66, 4, 1)
     for runtime in ("torch", "onnx"):
@@ -31,11 +32,11 @@ def test_it_measures_both_runtimes_on_a_corpus(tmp_path: Path) -> None:
 
 def test_people_read_it_line_by_line_on_the_sample() -> None:
     done = measured("--n", "8", "--queries", "2", "--starts", "1")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert "imports no torch" in done.stdout
 
 
 def test_a_folder_without_a_corpus_is_named(tmp_path: Path) -> None:
     done = measured("--corpus-dir", str(tmp_path))
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "holds neither corpus.jsonl" in done.stderr

@@ -35,11 +35,11 @@ class PlainLines:
     async def next(self) -> str:
         """The next line, without its end. The event loop stands still meanwhile: nothing else is going on."""
         typed = sys.stdin.isatty()
-        if typed and sys.stdout.isatty():
-            sys.stdout.write(PROMPT)
-            sys.stdout.flush()
         try:
-            with raising():
+            with raising():  # before the prompt, which asks for keys, Ctrl+C among them
+                if typed and sys.stdout.isatty():
+                    sys.stdout.write(PROMPT)
+                    sys.stdout.flush()
                 line = sys.stdin.readline()
         except KeyboardInterrupt:
             if not typed:

@@ -1,0 +1,97 @@
+"""Work in processes of its own, forked from one that has imported what commands need, which takes seconds."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+MARAG, RUNNER = "meta_agent_rag.cli.main", "benchmarks.runner"
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    [
+        *(MARAG, RUNNER),
+        *("meta_agent_rag.cli.shell.loop", "meta_agent_rag.conversation.study", "meta_agent_rag.ingestion.pipeline"),
+        *("langgraph.checkpoint.sqlite.aio", "openai.resources.chat", "qdrant_edge", "tantivy"),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forked:
+    """A process under way, or ended; what it says goes to the files `out` and `err`, if not to a terminal."""
+
+    process: ForkServerProcess
+    out: Path
+    err: Path
+
+    @property
+    def running(self) -> bool:
+        return self.process.is_alive()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def ended(self, seconds: float = 120) -> int:
+        """Wait for its end: the exit code, which is -N after a signal N."""
+        self.process.join(seconds)
+        assert self.process.exitcode is not None, "it still runs"
+        return self.process.exitcode
+
+    def killed(self) -> bool:
+        """Kill it; was it still at work?"""
+        alive = self.running
+        self.process.kill()
+        self.process.join()
+        return alive
+
+
+def forked(
+    module: str, words: Sequence[str], env: Mapping[str, str], folder: Path, *, terminal: str | None = None
+) -> Forked:
+    """Start what `python -m MODULE WORDS` would in a folder, at a terminal if one is named."""
+    return _started(_command, (module, list(words)), env, folder, terminal)
+
+
+def forked_call(work: Callable[..., None], *args: object, folder: Path) -> Forked:
+    """Start a function of a module in a folder."""
+    return _started(work, args, os.environ, folder, None)
+
+
+def _started(
+    work: Callable[..., None], args: Sequence[object], env: Mapping[str, str], folder: Path, terminal: str | None
+) -> Forked:
+    out, err = folder / "forked.out", folder / "forked.err"
+    out.unlink(missing_ok=True)
+    places = (terminal, terminal, terminal) if terminal else (os.devnull, str(out), str(err))
+    process = _CONTEXT.Process(target=_work, args=(dict(env), str(folder), places, work, args), daemon=True)
+    process.start()
+    return Forked(process=process, out=out, err=err)
+
+
+def _work(
+    env: Mapping[str, str],
+    folder: str,
+    places: tuple[str, str, str],
+    work: Callable[..., None],
+    args: Sequence[object],
+) -> None:
+    os.setsid()  # a terminal that is opened next becomes its own, so that Ctrl+C becomes a signal
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(folder)
+    for number, place in enumerate(places):
+        os.dup2(os.open(place, os.O_RDWR | os.O_CREAT | (os.O_TRUNC if number else 0)), number)
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w", 1), os.fdopen(2, "w", 1)
+    work(*args)
+
+
+def _command(module: str, words: list[str]) -> None:
+    sys.argv = [module, *words]
+    import_module(module).app()
