@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from ..errors import CorpusError
 from .passage import Passage, passage_id
@@ -35,8 +36,14 @@ def sample_passages() -> tuple[Passage, ...]:
     return tuple(unique.values())
 
 
+def sample_rows() -> list[dict[str, Any]]:
+    """The sample questions, rows in HotpotQA's schema. Raises `CorpusError` where the file is not installed."""
+    rows: list[dict[str, Any]] = json.loads(shipped("questions.json").read_text(encoding="utf-8"))
+    return rows
+
+
 def _passages() -> Iterator[Passage]:
-    for row in json.loads(shipped("questions.json").read_text(encoding="utf-8")):
+    for row in sample_rows():
         for title, sentences in row["context"]:
             text = "".join(sentences)
             identity = passage_id(title, text)

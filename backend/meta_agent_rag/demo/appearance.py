@@ -1,0 +1,29 @@
+"""How the demo looks: a theme of system fonts, and the style sheet beside this file."""
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradio.themes import Base
+
+SANS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
+MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
+
+
+def theme() -> "Base":
+    """Gradio's plain theme in calm colours; nothing of it is fetched from elsewhere."""
+    import gradio as gr
+
+    return gr.themes.Base(
+        primary_hue="indigo",
+        secondary_hue="teal",
+        neutral_hue="slate",
+        radius_size="md",
+        font=list(SANS),
+        font_mono=list(MONO),
+    )
+
+
+def style_sheet() -> str:
+    """The demo's own rules, for light and dark."""
+    return files(__package__).joinpath("appearance.css").read_text(encoding="utf-8")

@@ -1,0 +1,10 @@
+"""The tab Coach."""
+
+from ..workbench import Workbench
+
+
+def build(workbench: Workbench) -> None:
+    """Lay the tab out."""
+    import gradio as gr
+
+    gr.Markdown("Coach: nothing here yet.")
