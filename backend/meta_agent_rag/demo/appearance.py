@@ -1,6 +1,7 @@
-"""How the demo looks: a theme of system fonts, and the style sheet beside this file."""
+"""How the demo looks: a theme of system fonts, and the style sheets beside this file."""
 
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,5 +26,10 @@ def theme() -> "Base":
 
 
 def style_sheet() -> str:
-    """The demo's own rules, for light and dark."""
-    return files(__package__).joinpath("appearance.css").read_text(encoding="utf-8")
+    """The demo's own rules, for light and dark: every style sheet of this folder, by name."""
+    sheets = sorted((sheet for sheet in files(__package__).iterdir() if sheet.name.endswith(".css")), key=_name)
+    return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+
+
+def _name(sheet: Traversable) -> str:
+    return sheet.name

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from html import escape
+from urllib.parse import urlencode
 
 from ..agent.state import NO_DEFICIT, Diagnosis, Plan, Round, Signals
 from .run_files import Row, rounds_of
@@ -50,7 +51,12 @@ def stages(row: Row, titles: Mapping[str, str], threshold: float | None) -> tupl
     return (*found, _outcome(row))
 
 
-def shown(row: Row, taken: Sequence[Stage], of: int) -> str:
+def link_to(run: str, row: Row) -> str:
+    """The address of an answer, within the app."""
+    return f"?{urlencode({'run': run, 'question': row['id'], 'method': row['method']})}"
+
+
+def shown(row: Row, taken: Sequence[Stage], of: int, link: str) -> str:
     """The question and the steps taken so far, as an ordered list; `of` is how many there are."""
     steps = "".join(
         f'<li class="marag-step marag-{stage.part}"><h4><span class="marag-part">{stage.part}</span> '
@@ -58,9 +64,10 @@ def shown(row: Row, taken: Sequence[Stage], of: int) -> str:
         for stage in taken
     )
     heading = f"<h3>{escape(str(row.get('question', '')))}</h3>"
-    about = f"{escape(str(row['id']))} by {escape(row['method'])}; step {len(taken)} of {of}"
+    about = f"{escape(str(row['id']))} by {escape(row['method'])}; step {len(taken)} of {of}. "
+    here = f'<a href="{escape(link)}">Link to this answer</a>'
     return (
-        f'<section class="marag-replay" aria-label="Replay">{heading}<p class="marag-quiet">{about}</p>'
+        f'<section class="marag-replay" aria-label="Replay">{heading}<p class="marag-quiet">{about}{here}</p>'
         f'<ol class="marag-steps">{steps}</ol></section>'
     )
 
@@ -95,9 +102,7 @@ def gauge(value: float | None, threshold: float | None) -> str:
     )
 
 
-def _of_round(
-    round_: Round, before: Round | None, titles: Mapping[str, str], threshold: float | None
-) -> list[Stage]:
+def _of_round(round_: Round, before: Round | None, titles: Mapping[str, str], threshold: float | None) -> list[Stage]:
     found: list[Stage] = []
     if round_.plan is not None:
         found.append(Stage(part="planning", title=_words(round_.plan.deficit), body=_plan(round_.plan)))
@@ -124,7 +129,7 @@ def _draft(round_: Round, before: Round | None, titles: Mapping[str, str]) -> st
         [
             f'<p class="marag-draft">{text or "<em>(empty)</em>"}</p>',
             _line("Short answer", draft.short_answer),
-            f'<details><summary>{len(set(draft.quotes))} quotes</summary>{quotes}</details>' if quotes else "",
+            f"<details><summary>{len(set(draft.quotes))} quotes</summary>{quotes}</details>" if quotes else "",
             _titled("Evidence" if before is None else "New evidence", new, titles),
         ]
     )

@@ -32,7 +32,7 @@ Place: TypeAlias = Path | zipfile.Path
 """A folder, or one within a zip."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
     """A run: `rows` has an entry for each answer, in the order in which they were given.
 

@@ -8,59 +8,10 @@ from typing import Any
 from .run_files import Run
 
 
-def overview(run: Run) -> str:
-    """What was run, and its scores as bars; the sentence of an unfinished run where there are none yet."""
-    return f'<section class="marag-overview">{_about(run)}{quality(run)}</section>'
-
-
-def quality(run: Run) -> str:
-    """EM and F1 of each method as bars with 95 % intervals, the best F1 first; the figures stand beside the bars."""
-    scored = {
-        name: figures
-        for name, figures in (run.summary.get("methods") or {}).items()
-        if isinstance(figures, dict) and {"em", "f1", "em_ci95", "f1_ci95"} <= set(figures)
-    }
-    if not scored:
-        return '<p class="marag-quiet">This run has no summary yet: it was stopped, or is still under way.</p>'
-    ordered = sorted(scored.items(), key=lambda item: -float(item[1]["f1"]))
-    lines = "".join(_scores(name, figures) for name, figures in ordered)
-    return (
-        '<table class="marag-quality"><caption>Scores in percent with 95 % intervals</caption><thead><tr>'
-        '<th scope="col">method</th><th scope="col">F1</th><th scope="col">EM</th><th scope="col">repaired</th>'
-        f'<th scope="col">fixed</th><th scope="col">broken</th></tr></thead><tbody>{lines}</tbody></table>'
-    )
-
-
-def table(rows: Sequence[Sequence[str]], caption: str) -> str:
-    """A table of the report; the first row is its head."""
-    if not rows:
-        return '<p class="marag-quiet">This table is empty.</p>'
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1:])
-    return (
-        f'<div class="marag-scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def plots(run: Run) -> str:
-    """The plots of the report as images within the page."""
-    if not run.plots:
-        return '<p class="marag-quiet">This run has no plots; `benchmarks.runner` draws them at its end.</p>'
-    images = "".join(
-        f'<figure><img alt="Plot: {escape(_words(name))}" src="data:image/png;base64,{b64encode(raw).decode()}">'
-        f"<figcaption>{escape(_words(name))}</figcaption></figure>"
-        for name, raw in run.plots.items()
-    )
-    return f'<div class="marag-plots">{images}</div>'
-
-
-def problem(message: object) -> str:
-    """What went wrong, where a viewer looks."""
-    return f'<div class="marag-problem" role="alert">{escape(str(message))}</div>'
-
-
-def _about(run: Run) -> str:
+def about(run: Run) -> str:
+    """What was run, in a sentence; nothing of a run without answers."""
+    if not run.rows:
+        return ""
     experiment = _part(run.config, "experiment")
     told = {name: run.summary.get(name, experiment.get(name)) for name in ("dataset", "mode", "n", "seed")}
     questions = told["n"] or len({row["id"] for row in run.rows})
@@ -75,10 +26,56 @@ def _about(run: Run) -> str:
     ]
     small = provider.get("name") == "embedded"
     note = (
-        '<p class="marag-quiet">The embedded model is a very small one: read this run for how the loop works, not for '
-        "how good its answers can be.</p>"
+        "The embedded model is a very small one: read this run for how the loop works, not for how well it can answer."
     )
-    return f"<p>{escape(', '.join(part for part in parts if part))}.</p>{note if small else ''}"
+    return f"<p>{escape(', '.join(part for part in parts if part))}.</p>{quiet(note) if small else ''}"
+
+
+def quality(run: Run) -> str:
+    """EM and F1 of each method as bars with 95 % intervals, the best F1 first; the figures stand beside the bars."""
+    scored = {
+        name: figures
+        for name, figures in (run.summary.get("methods") or {}).items()
+        if isinstance(figures, dict) and {"em", "f1", "em_ci95", "f1_ci95"} <= set(figures)
+    }
+    if not scored:
+        return quiet("This run has no summary yet: it was stopped, or is still under way.")
+    ordered = sorted(scored.items(), key=lambda item: -float(item[1]["f1"]))
+    lines = "".join(_scores(name, figures) for name, figures in ordered)
+    return (
+        '<table class="marag-quality"><caption>Scores in percent with 95 % intervals</caption><thead><tr>'
+        '<th scope="col">method</th><th scope="col">F1</th><th scope="col">EM</th><th scope="col">repaired</th>'
+        f'<th scope="col">fixed</th><th scope="col">broken</th></tr></thead><tbody>{lines}</tbody></table>'
+    )
+
+
+def table(rows: Sequence[Sequence[str]], caption: str) -> str:
+    """A table of the report; the first row is its head."""
+    if not rows:
+        return quiet("There is no such table.")
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1:])
+    return (
+        f'<div class="marag-scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def plots(run: Run) -> str:
+    """The plots of the report as images within the page."""
+    if not run.plots:
+        return quiet("This run has no plots; a run draws them at its end.")
+    images = "".join(
+        f'<figure><img alt="Plot: {escape(_words(name))}" src="data:image/png;base64,{b64encode(raw).decode()}">'
+        f"<figcaption>{escape(_words(name))}</figcaption></figure>"
+        for name, raw in run.plots.items()
+    )
+    return f'<div class="marag-plots">{images}</div>'
+
+
+def problem(message: object) -> str:
+    """What went wrong, where a viewer looks."""
+    return f'<div class="marag-problem" role="alert">{escape(str(message))}</div>'
 
 
 def _scores(name: str, figures: Mapping[str, Any]) -> str:
@@ -99,6 +96,11 @@ def _bar(value: float, interval: Sequence[float]) -> str:
         f'<span class="marag-interval" style="left:{low:.1f}%;width:{high - low:.1f}%"></span></span>'
         f"<span>{value:.1f} <small>[{low:.0f}, {high:.0f}]</small></span>"
     )
+
+
+def quiet(text: str) -> str:
+    """A line of less weight: a hint, or that there is nothing yet."""
+    return f'<p class="marag-quiet">{escape(text)}</p>'
 
 
 def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:

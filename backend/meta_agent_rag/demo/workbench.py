@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
@@ -90,8 +91,8 @@ class Workbench:
         Raises a `MetaRagError` that says what keeps the model from being opened.
         """
         name = provider or self.choice.provider.name
-        model: LanguageModel = await self._once(("model", name), lambda: self._language_model(name))
-        engine: Engine = await self._once(
+        model: LanguageModel = await self.once(("model", name), lambda: self._language_model(name))
+        engine: Engine = await self.once(
             ("engine", name),
             lambda: open_engine(model.settings, model=model, monitor_encoder=self.monitor_encoder),
         )
@@ -102,10 +103,20 @@ class Workbench:
         name = corpus or self.corpus
         if name in self.retrievers:
             return self.retrievers[name]
-        encoder = await self._once("encoder", self._encoder)
-        opened: Retriever = await self._once(
+        encoder = await self.encoder()
+        opened: Retriever = await self.once(
             ("corpus", name), lambda: open_retriever(self.settings, name, encoder=encoder)
         )
+        return opened
+
+    async def encoder(self) -> AsyncEncoder:
+        """The encoder of passages."""
+        opened: AsyncEncoder = await self.once("encoder", self._encoder)
+        return opened
+
+    async def folder(self) -> Path:
+        """A folder for what visitors bring along; it goes with the workbench."""
+        opened: Path = await self.once("folder", self._folder)
         return opened
 
     def is_capped(self, provider: str | None = None) -> bool:
@@ -137,8 +148,13 @@ class Workbench:
     async def _encoder(self) -> AsyncIterator[AsyncEncoder]:
         yield await asyncio.to_thread(open_encoder, self.settings)
 
-    async def _once(self, key: Hashable, opening: Callable[[], AbstractAsyncContextManager[Opened]]) -> Opened:
-        """What `opening` gives, opened by the first who asks; others wait for it."""
+    @asynccontextmanager
+    async def _folder(self) -> AsyncIterator[Path]:
+        with TemporaryDirectory(prefix="marag-demo-") as name:
+            yield Path(name)
+
+    async def once(self, key: Hashable, opening: Callable[[], AbstractAsyncContextManager[Opened]]) -> Opened:
+        """What `opening` gives, opened by the first who asks for this key, and closed with the workbench."""
         async with self._opening.setdefault(key, asyncio.Lock()):
             if key not in self._open:
                 self._open[key] = await self._stack.enter_async_context(opening())
