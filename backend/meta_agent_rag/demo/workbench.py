@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
-from ..errors import SettingsError
+from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
 from ..llm.exchange import Transport
-from ..llm.opening import open_language_model
+from ..llm.opening import described, open_language_model
 from ..llm.pricing import unpriced_models
 from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
 from ..retrieval.batching import AsyncEncoder
@@ -47,9 +47,9 @@ class Workbench:
 
     settings: Settings
     corpus: str = SAMPLE
-    question_sets: tuple[QuestionSet, ...] = ()
+    question_sets: tuple[QuestionSet, ...] = field(default=(), repr=False)
     runs_dir: Path = Path("RESULTS")
-    transport: Transport | None = None
+    transport: Transport | None = field(default=None, repr=False)
     monitor_encoder: AsyncEncoder | None = None
     retrievers: dict[str, Retriever] = field(default_factory=dict)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
@@ -63,15 +63,18 @@ class Workbench:
         return choose_provider(self.settings)
 
     def provider_names(self) -> list[str]:
-        """The providers that are configured: a key or an address is there; the chosen one first."""
-        names = [self.choice.provider.name]
-        for name in providers():
-            try:
-                choose_provider(self._settings_for(name))
-            except SettingsError:
-                continue
-            names.append(name)
-        return list(dict.fromkeys(names))
+        """The providers that are configured, the chosen one first: a key, an address or a model is there."""
+        configured = [name for name in ("", *providers()) if self._is_configured(name)]
+        chosen = [self.choice.provider.name] if "" in configured else []
+        return list(dict.fromkeys([*chosen, *filter(None, configured)]))
+
+    def _is_configured(self, provider: str) -> bool:
+        try:
+            choice = choose_provider(self._settings_for(provider) if provider else self.settings)
+            described(choice, self.settings)  # which looks for the embedded model
+        except (SettingsError, UnknownNameError):
+            return False
+        return True
 
     def corpora(self) -> list[str]:
         """The corpora that can be searched; the demo's own first."""
@@ -125,6 +128,17 @@ class Workbench:
         if choice.provider.name == EMBEDDED:
             return False
         return not unpriced_models(self.settings, choice, at=utc_now())
+
+    def seconds_a_call(self, provider: str) -> float | None:
+        """What a call to this provider took on average since the start, `None` before the first."""
+        model: LanguageModel | None = self._open.get(("model", provider))
+        rows = [] if model is None else [row.latency_s for row in model.ledger.rows if not (row.cached or row.error)]
+        return sum(rows) / len(rows) if rows else None
+
+    def forget(self, visitor: str) -> None:
+        """Drop what was kept for a visitor who has gone."""
+        for key in [key for key in self._budgets if key[0] == visitor]:
+            del self._budgets[key]
 
     def _budget(self, visitor: str, model: LanguageModel) -> Budget:
         if not self.is_capped(model.choice.provider.name):
