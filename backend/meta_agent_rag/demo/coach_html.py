@@ -54,7 +54,7 @@ def beside(turn: Turn | None, level: int) -> str:
 def measured(text: str, limit: int) -> str:
     """A text's length as a reader counts it, against what is allowed."""
     characters = length(text)
-    kind = "" if characters <= limit else "marag-full"
+    kind = "" if characters <= limit else "m-over"
     return meter(f"{characters} of {limit} characters", characters / limit, kind)
 
 
@@ -68,8 +68,8 @@ def celebration(turn: Turn | None) -> str:
         for piece in range(_PIECES)
     )
     # a new id, so that the same confetti falls again
-    confetti = f'<div class="marag-confetti" id="confetti-{uuid4().hex}" aria-hidden="true">{pieces}</div>'
-    return f'<p class="marag-right" role="status">{escape(said("right_answer"))}</p>{confetti}'
+    confetti = f'<div class="m-confetti" id="confetti-{uuid4().hex}" aria-hidden="true">{pieces}</div>'
+    return f'<p class="m-found" role="status">{escape(said("right_answer"))}</p>{confetti}'
 
 
 def _details(reply: CoachReply) -> str:
@@ -87,6 +87,6 @@ def _details(reply: CoachReply) -> str:
     fault = f"<dt>Second call</dt><dd>{escape(trace.fault)}</dd>" if trace.fault else ""
     shown = f"<dt>Shown</dt><dd>{escape(reply.text)}</dd>"
     return (
-        f'<details class="marag-trace"><summary>Draft, reason and corrected reply</summary>'
+        f'<details class="m-trace"><summary>Draft, reason and corrected reply</summary>'
         f"<p>{OUTCOMES[trace.outcome]}</p><dl>{drafts}{fault}{shown}{rulings}</dl></details>"
     )

@@ -43,7 +43,7 @@ def quality(run: Run) -> str:
     ordered = sorted(scored.items(), key=lambda item: -float(item[1]["f1"]))
     lines = "".join(_scores(name, figures) for name, figures in ordered)
     return (
-        '<table class="marag-quality"><caption>Scores in percent with 95 % intervals</caption><thead><tr>'
+        '<table class="m-quality"><caption>Scores in percent with 95 % intervals</caption><thead><tr>'
         '<th scope="col">method</th><th scope="col">F1</th><th scope="col">EM</th><th scope="col">repaired</th>'
         f'<th scope="col">fixed</th><th scope="col">broken</th></tr></thead><tbody>{lines}</tbody></table>'
     )
@@ -56,7 +56,7 @@ def table(rows: Sequence[Sequence[str]], caption: str) -> str:
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1:])
     return (
-        f'<div class="marag-scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f'<div class="m-scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
         f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -70,12 +70,7 @@ def plots(run: Run) -> str:
         f"<figcaption>{escape(_words(name))}</figcaption></figure>"
         for name, raw in run.plots.items()
     )
-    return f'<div class="marag-plots">{images}</div>'
-
-
-def problem(message: object) -> str:
-    """What went wrong, where a viewer looks."""
-    return f'<div class="marag-problem" role="alert">{escape(str(message))}</div>'
+    return f'<div class="m-plots">{images}</div>'
 
 
 def _scores(name: str, figures: Mapping[str, Any]) -> str:
@@ -92,15 +87,15 @@ def _scores(name: str, figures: Mapping[str, Any]) -> str:
 def _bar(value: float, interval: Sequence[float]) -> str:
     low, high = (min(100.0, max(0.0, float(end))) for end in interval)
     return (
-        f'<span class="marag-score"><span class="marag-bar" style="width:{min(100.0, max(0.0, value)):.1f}%"></span>'
-        f'<span class="marag-interval" style="left:{low:.1f}%;width:{high - low:.1f}%"></span></span>'
+        f'<span class="m-score"><span class="m-bar" style="width:{min(100.0, max(0.0, value)):.1f}%"></span>'
+        f'<span class="m-interval" style="left:{low:.1f}%;width:{high - low:.1f}%"></span></span>'
         f"<span>{value:.1f} <small>[{low:.0f}, {high:.0f}]</small></span>"
     )
 
 
 def quiet(text: str) -> str:
     """A line of less weight: a hint, or that there is nothing yet."""
-    return f'<p class="marag-quiet">{escape(text)}</p>'
+    return f'<p class="m-note">{escape(text)}</p>'
 
 
 def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import PurePath
 
-from ..cli.rounds import counted
 from ..cli.shell.transcript import source_lines
 from ..conversation.companion import GroundedReply
 from ..conversation.study import plain_citation
 from ..conversation.turn import Turn
 from ..ingestion.report import FileOutcome, IngestProgress, IngestReport
 from .run_html import quiet
+from .words import counted
 
 _TAKEN: Mapping[str, str] = {"added": "added", "replaced": "replaced", "moved": "moved", "unchanged": "known already"}
 
@@ -28,14 +28,14 @@ def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
     if answer.confidence is not None:
         said = f"Confidence {answer.confidence.level}, {answer.confidence.score:.2f} of 1"
         sure = meter(said, answer.confidence.score)
-    return f'{sure}<ol class="marag-sources">{items}</ol>{told}'
+    return f'{sure}<ol class="m-sources">{items}</ol>{told}'
 
 
 def meter(label: str, share: float, kind: str = "") -> str:
     """A bar with its words; `share` is 0..1."""
     width = 100 * min(1.0, max(0.0, share))
     return (
-        f'<div class="marag-meter {kind}"><span>{escape(label)}</span>'
+        f'<div class="m-meter {kind}"><span>{escape(label)}</span>'
         f'<div role="img" aria-label="{escape(label)}"><span style="width:{width:.0f}%"></span></div></div>'
     )
 
@@ -50,14 +50,14 @@ def reading(progress: IngestProgress) -> str:
 def taken(report: IngestReport) -> str:
     """What became of each file of an upload."""
     lines = "".join(f"<li>{_fate(outcome)}</li>" for outcome in report.outcomes)
-    return f'<ul class="marag-files" role="status">{lines}</ul>'
+    return f'<ul class="m-files" role="status">{lines}</ul>'
 
 
 def _fate(outcome: FileOutcome) -> str:
     name = f"<strong>{escape(PurePath(outcome.source).name)}</strong>"
     reason = _by_name(outcome.reason or "")
     if outcome.status not in _TAKEN:
-        return f'{name}: <span class="marag-refused">not taken</span>, {escape(reason)}'
+        return f'{name}: <span class="m-refused">not taken</span>, {escape(reason)}'
     passages = f", {counted(outcome.passages, 'passage')}" if outcome.passages else ""
     return f"{name}: {_TAKEN[outcome.status]}{passages}{escape(f' ({reason})' if reason else '')}"
 

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 
 from ..agent.engine import Step
 from ..agent.state import Round
-from ..cli.rounds import counted
 from ..cli.shell.screen import stage_words
 from ..conversation.companion import GroundedReply
 from ..conversation.socratic.coach import CoachReply
 from ..conversation.turn import Turn
+from .words import counted
 
 Message: TypeAlias = dict[str, Any]
 
@@ -82,7 +82,7 @@ def rounds_of(turn: Turn) -> Sequence[Round]:
 def summary(turn: Turn) -> str:
     """How an answer came about, in a line."""
     if isinstance(turn.reply, CoachReply):
-        return "Asked back"
+        return "Turned away" if turn.reply.trace.outcome == "out_of_scope" else "Asked back"
     if not isinstance(turn.reply, GroundedReply):
         return "Answered without looking in the documents"
     answer = turn.reply.grounded

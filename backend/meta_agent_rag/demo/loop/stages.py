@@ -134,6 +134,9 @@ def _change(before: Draft, draft: Draft) -> str:
 def _quoted(draft: Draft, packing: Packing, evidence: Mapping[str, Found]) -> str:
     """The passages that the draft quotes, and the quotes that stand in none."""
     packed = [evidence[id_] for id_ in packing.packed_ids if id_ in evidence]
+    if len(packed) < len(packing.packed_ids):  # an old run, whose passages are not at hand: nothing can be looked up
+        quotes = "".join(f"<li>“{escape(quote)}”</li>" for quote in dict.fromkeys(draft.quotes))
+        return f'<h4>Quotes</h4><ul class="m-note">{quotes}</ul>' if quotes else ""
     titles = {one.passage.id: one.passage.title or one.passage.id for one in evidence.values()}
     held = [
         passage(one, number, titles, quotes=draft.quotes, shut=False)

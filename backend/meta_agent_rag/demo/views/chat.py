@@ -12,7 +12,8 @@ from ...conversation.companion import Companion
 from ...conversation.history import History
 from ...conversation.turn import Conversation
 from ...errors import MetaRagError
-from ..run_html import problem, quiet
+from ..loop.status import problem
+from ..run_html import quiet
 from ..shelf import CORPUS, MOST_FILES, Shelf, corpora
 from ..talk_html import reading, sources, taken
 from ..talking import moments
@@ -201,7 +202,7 @@ def _laid_out(workbench: Workbench) -> _Parts:
             with gr.Row():
                 send = gr.Button("Ask", variant="primary", min_width=90)
                 stop = gr.Button("Stop", interactive=False, min_width=90)
-                reset = gr.Button("Start over", min_width=90)
+                reset = gr.Button("Start over", min_width=110)
             gr.Examples([[one] for one in _EXAMPLES], message, label="Questions for the sample")
         with gr.Column(scale=2, min_width=300):
             corpus = gr.Dropdown(corpora(workbench), value=workbench.corpus, label="Documents to ask")

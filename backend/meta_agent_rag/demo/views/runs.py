@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...errors import MetaRagError
-from ...retrieval.sample import sample_passages
-from ..replay import link_to, shown, stages
+from ...retrieval.passage import Found
+from ...settings import Settings
+from ..loop.status import problem
+from ..replay import cards, link_to, settings_of, shown
 from ..run_files import RECORDED, Row, Run, open_run, open_zip, run_names
 from ..run_filter import SHOWN, Filter, choices, counted, listed, methods
-from ..run_html import about, plots, problem, quality, quiet, table
+from ..run_html import about, plots, quality, quiet, table
 from ..workbench import Workbench
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def build(workbench: Workbench) -> None:
     from gradio.context import Context
 
     parts = _laid_out()
-    tab = _Tab(parts=parts, runs_dir=workbench.runs_dir)
+    tab = _Tab(parts=parts, runs_dir=workbench.runs_dir, settings=workbench.settings, texts=_texts(workbench))
     quietly: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
     def arrived(request: gr.Request) -> Updates:
@@ -94,6 +95,8 @@ class _Tab:
 
     parts: _Parts
     runs_dir: Path
+    settings: Settings
+    texts: Mapping[str, Found]
 
     def opened(self, name: str, question: str = "", method: str = "") -> Updates:
         """A run of the list, with the answer that is asked for or the most repaired one."""
@@ -172,7 +175,7 @@ class _Tab:
             return {self.parts.step: _EVERY_STEP, self.parts.replay: quiet("There is nothing to replay.")}
         row = run.rows[int(place)]
         try:
-            every = stages(row, _titles(), run.setting("monitor_similarity_threshold"))
+            every = cards(row, self.texts, settings_of(run, self.settings))
         except MetaRagError as fault:
             return {self.parts.step: _EVERY_STEP, self.parts.replay: problem(fault)}
         step = _EVERY_STEP if step >= _EVERY_STEP else min(max(step, 1), len(every))
@@ -185,10 +188,12 @@ class _Tab:
 _NO_RUN = Run(name="", rows=())
 
 
-@cache
-def _titles() -> Mapping[str, str]:
-    """The titles of the sample's passages, by id."""
-    return {passage.id: passage.title for passage in sample_passages()}
+def _texts(workbench: Workbench) -> Mapping[str, Found]:
+    """The passages that the demo knows, by id: those of its questions."""
+    passages = (
+        passage for one in workbench.question_sets for question in one.questions for passage in question.passages
+    )
+    return {passage.id: Found(passage=passage, score=0.0) for passage in passages}
 
 
 def _words(name: str) -> str:
