@@ -79,14 +79,17 @@ def _outcome(row: Row) -> str:
     if repaired:
         first = rounds[0].get("draft") or {}
         parts.append(_scored("Without metacognition", str(first.get("short_answer", "")), rounds[0]))
-    parts.append(_scored("With metacognition" if repaired else "Answer", str(row.get("prediction") or ""), row))
+    parts.append(_scored("Answer" if not repaired else "With metacognition", str(row.get("prediction") or ""), row))
     reason = row.get("stop_reason")
     notes = [
         f"Gold answer: {row.get('gold')}.",
         stop_reason(reason) if isinstance(reason, str) else "",
         _spent(row),
     ]
-    title = f"Best supported draft: that of round {row.get('chosen')}" if repaired else "The first draft stood"
+    doubted = any(round_.get("signals") for round_ in rounds)
+    title = "The first draft stood" if doubted else "As it was first written"
+    if repaired:
+        title = f"The draft of round {row.get('chosen')} was returned"
     told = "".join(f'<p class="m-note">{escape(note)}</p>' for note in notes if note)
     return card("outcome", "Answer", title, f'<div class="m-gain">{"".join(parts)}</div>{told}')
 

@@ -51,11 +51,6 @@ class Run:
         """A setting that it was run with; `None` where it is not told."""
         return _mapping(self.config.get("settings")).get(name)
 
-    def row(self, question_id: str, method: str) -> Row | None:
-        """The answer to a question by a method, or by any where none is named."""
-        found = (row for row in self.rows if row["id"] == question_id and method in {"", row["method"]})
-        return next(found, None)
-
 
 def run_names(results: Path) -> tuple[str, ...]:
     """The runs below `results`, the newest first, after the one that ships."""

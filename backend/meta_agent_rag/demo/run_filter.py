@@ -61,6 +61,13 @@ def methods(run: Run) -> tuple[str, ...]:
     return tuple(sorted(named, key=lambda name: (name not in repairing, named.index(name))))
 
 
+def answer_to(run: Run, question_id: str, method: str) -> Row | None:
+    """The answer to a question by a method, or where none is named by the first of `methods` that has one."""
+    by_method = {row["method"]: row for row in run.rows if row["id"] == question_id}
+    wanted = (method,) if method else methods(run)
+    return next((by_method[name] for name in wanted if name in by_method), None)
+
+
 def choices(run: Run) -> Mapping[str, Sequence[tuple[str, str]]]:
     """What each part of a filter can be, as (label, value); the first takes all."""
     rows = run.rows

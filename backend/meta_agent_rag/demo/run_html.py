@@ -42,11 +42,8 @@ def quality(run: Run) -> str:
         return quiet("This run has no summary yet: it was stopped, or is still under way.")
     ordered = sorted(scored.items(), key=lambda item: -float(item[1]["f1"]))
     lines = "".join(_scores(name, figures) for name, figures in ordered)
-    return (
-        '<table class="m-quality"><caption>Scores in percent with 95 % intervals</caption><thead><tr>'
-        '<th scope="col">method</th><th scope="col">F1</th><th scope="col">EM</th><th scope="col">repaired</th>'
-        f'<th scope="col">fixed</th><th scope="col">broken</th></tr></thead><tbody>{lines}</tbody></table>'
-    )
+    names = "".join(f'<th scope="col">{name}</th>' for name in ("method", "F1", "EM", "repaired", "fixed", "broken"))
+    return _scrolling(f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>", "Scores in percent with 95 % intervals")
 
 
 def table(rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -55,10 +52,7 @@ def table(rows: Sequence[Sequence[str]], caption: str) -> str:
         return quiet("There is no such table.")
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1:])
-    return (
-        f'<div class="m-scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    return _scrolling(f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>", caption)
 
 
 def plots(run: Run) -> str:
@@ -71,6 +65,15 @@ def plots(run: Run) -> str:
         for name, raw in run.plots.items()
     )
     return f'<div class="m-plots">{images}</div>'
+
+
+def _scrolling(cells: str, caption: str) -> str:
+    """A table that scrolls within the page where it is wider."""
+    named = escape(caption)
+    return (
+        f'<div class="m-scroll" tabindex="0" role="region" aria-label="{named}"><table><caption>{named}</caption>'
+        f"{cells}</table></div>"
+    )
 
 
 def _scores(name: str, figures: Mapping[str, Any]) -> str:

@@ -14,6 +14,11 @@ STOP_REASONS = {
     "write_failed": "The model could not write the next draft; the drafts so far stand.",
     "no_evidence": "Nothing was found to answer from.",
     "not_in_evidence": "The evidence does not hold the answer.",
+    "single_pass": "This method answers once and does not doubt its answer.",
+    "majority": "The answer that most of the chains gave was taken.",
+    "concluded": "The method came to its conclusion.",
+    "no_follow_up": "The method had nothing further to ask.",
+    "no_progress": "The next step would have brought nothing new.",
 }
 ERROR_TYPES = {
     "incomplete_reasoning": "a step of the reasoning is missing",

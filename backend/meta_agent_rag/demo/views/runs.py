@@ -11,7 +11,7 @@ from ...settings import Settings
 from ..loop.status import problem
 from ..replay import cards, link_to, settings_of, shown
 from ..run_files import RECORDED, Row, Run, open_run, open_zip, run_names
-from ..run_filter import SHOWN, Filter, choices, counted, listed, methods
+from ..run_filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
 from ..run_html import about, plots, quality, quiet, table
 from ..workbench import Workbench
 
@@ -137,9 +137,8 @@ class _Tab:
     def _whole(self, run: Run, question: str, method: str) -> Updates:
         import gradio as gr
 
-        parts, found = self.parts, run.row(question, method)
-        first = method if found is not None and method else next(iter(methods(run)), "")
-        wanted = Filter(method=found["method"] if found is not None else first)
+        parts, found = self.parts, answer_to(run, question, method)
+        wanted = Filter(method=found["method"] if found is not None else next(iter(methods(run)), ""))
         values = {"method": wanted.method}
         names = list(run.tables)
         name = "quality" if "quality" in names else next(iter(names), None)
