@@ -7,7 +7,7 @@ from html import escape
 
 from ..grounding.quotes import place
 
-_WORDS = re.compile(r"\s+|[^\s]+")
+_WORDS = re.compile(r"\S+\s*")
 _CITATION = re.compile(r"\[(\d{1,3})\]")
 
 
@@ -46,6 +46,6 @@ def difference(before: str, after: str) -> str:
         if what == "equal":
             parts.append(come)
             continue
-        parts.append(f"<del>{gone}</del>" if gone.strip() else "")
-        parts.append(f"<ins>{come}</ins>" if come.strip() else come)
-    return "".join(parts)
+        parts.append(f"<del>{gone.strip()}</del> " if gone else "")
+        parts.append(f"<ins>{come.strip()}</ins> " if come else "")
+    return "".join(parts).strip()

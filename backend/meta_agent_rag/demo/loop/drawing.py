@@ -4,12 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 from ..words import spoken
-
-if TYPE_CHECKING:
-    from ...agent.engine import Engine
 
 _MAIN = (("retrieve", "evidence"), ("write", "cognition"), ("diagnose", "monitor, critic"))
 _END = "end"
@@ -32,46 +28,48 @@ class _Box:
         return self.y + self.height
 
 
-def repairs_of(engine: "Engine") -> tuple[str, ...]:
-    """The nodes of a compiled graph that repair a deficit, in their order."""
-    main = {name for name, _ in _MAIN}
-    return tuple(name for name in engine.graph.get_graph().nodes if name not in main and not name.startswith("__"))
+@dataclass(frozen=True, kw_only=True)
+class Lit:
+    """Which nodes stand out: the one at work, those that have run, and the end once the answer is there."""
+
+    active: str | None = None
+    visited: Collection[str] = ()
+    done: bool = False
+
+    def state(self, name: str) -> str:
+        """`active`, `visited` or `idle`."""
+        if name == self.active:
+            return "active"
+        return "visited" if name in self.visited or (self.done and name == _END) else "idle"
+
+    @property
+    def words(self) -> str:
+        """What a screen reader says."""
+        if self.done:
+            return "the answer is there"
+        return f"at work: {spoken(self.active)}" if self.active else "nothing is at work"
 
 
-def drawing(
-    repairs: Sequence[str], *, active: str | None = None, visited: Collection[str] = (), done: bool = False
-) -> str:
-    """The graph twice, for a wide page and a narrow one, of which the style sheet shows one.
+def drawing(repairs: Sequence[str], lit: Lit | None = None, *, compact: bool = False) -> str:
+    """The graph twice, for a wide page and for a narrow or `compact` one; the style sheet shows one of them.
 
     `repairs` are the nodes that a diagnosis leads to.
     """
-    lit = {"active": active, "visited": set(visited), "done": done}
-    at_work = "the answer is there" if done else f"at work: {spoken(active)}" if active else "nothing is at work"
-    wide = _svg(repairs, width=760.0, columns=max(len(repairs), 1), size="wide", label=at_work, **lit)
-    narrow = _svg(repairs, width=360.0, columns=2, size="narrow", label=at_work, **lit)
-    return f'<div class="m-graph">{wide}{narrow}</div>'
+    lit = lit or Lit()
+    wide = _svg(repairs, lit, width=760.0, columns=max(len(repairs), 1), size="wide")
+    narrow = _svg(repairs, lit, width=360.0, columns=2, size="narrow")
+    return f'<div class="m-graph{" m-compact" if compact else ""}">{wide}{narrow}</div>'
 
 
-def _svg(
-    repairs: Sequence[str],
-    *,
-    width: float,
-    columns: int,
-    size: str,
-    label: str,
-    active: str | None,
-    visited: set[str],
-    done: bool,
-) -> str:
+def _svg(repairs: Sequence[str], lit: Lit, *, width: float, columns: int, size: str) -> str:
     main, below = _layout(repairs, width, columns)
     boxes = {**main, **below}
-    captions = {**dict(_MAIN), _END: "the best draft", **dict.fromkeys(repairs, "repair")}
+    captions = {**dict(_MAIN), _END: "the best draft"}
     last = max(box.bottom for box in boxes.values())
-    nodes = []
-    for name, box in boxes.items():
-        state = "active" if name == active else "visited" if name in visited or (done and name == _END) else "idle"
-        title = "answer" if name == _END else spoken(name)
-        nodes.append(_node(title, captions[name], box, state, quiet=name in below))
+    nodes = [
+        _node("answer" if name == _END else spoken(name), captions.get(name), box, lit.state(name))
+        for name, box in boxes.items()
+    ]
     marker = f"m-arrow-{size}"
     defs = (
         f'<defs><marker id="{marker}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
@@ -80,7 +78,7 @@ def _svg(
     paths = "".join(f'<path d="{d}" marker-end="url(#{marker})" class="m-edge"/>' for d in _edges(main, below))
     return (
         f'<svg class="m-{size}" viewBox="0 0 {width:.0f} {last + _MARGIN + 2:.0f}" role="img" '
-        f'aria-label="The loop: retrieve, write, diagnose, repair, write again; {escape(label)}">'
+        f'aria-label="The loop: retrieve, write, diagnose, repair, write again; {escape(lit.words)}">'
         f"{defs}{_frame(list(below.values()))}{paths}{''.join(nodes)}</svg>"
     )
 
@@ -125,15 +123,15 @@ def _frame(boxes: Sequence[_Box]) -> str:
     )
 
 
-def _node(title: str, caption: str, box: _Box, state: str, *, quiet: bool) -> str:
+def _node(title: str, caption: str | None, box: _Box, state: str) -> str:
+    """A box with its title and, in the top row, a caption below it."""
     middle = box.y + box.height / 2
-    parts: list[Any] = [
-        f'<g class="m-node m-{state}"><rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
-        f'height="{box.height:.0f}" rx="9"/>'
-    ]
-    if quiet:
-        parts.append(f'<text x="{box.middle:.1f}" y="{middle + 4:.1f}" class="m-small">{escape(title)}</text>')
+    rect = f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.0f}" rx="9"/>'
+    if caption is None:
+        words = f'<text x="{box.middle:.1f}" y="{middle + 4:.1f}" class="m-small">{escape(title)}</text>'
     else:
-        parts.append(f'<text x="{box.middle:.1f}" y="{middle - 2:.1f}">{escape(title)}</text>')
-        parts.append(f'<text x="{box.middle:.1f}" y="{middle + 14:.1f}" class="m-caption">{escape(caption)}</text>')
-    return "".join((*parts, "</g>"))
+        words = (
+            f'<text x="{box.middle:.1f}" y="{middle - 2:.1f}">{escape(title)}</text>'
+            f'<text x="{box.middle:.1f}" y="{middle + 14:.1f}" class="m-caption">{escape(caption)}</text>'
+        )
+    return f'<g class="m-node m-{state}">{rect}{words}</g>'

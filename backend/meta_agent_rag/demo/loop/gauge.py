@@ -46,8 +46,11 @@ def _gauge(round_: Round, settings: Settings) -> str:
     if settings.monitor_policy == "paper":
         words = "the cosine of the two answers decides"
         return _bar("Cosine of the two answers", signals.similarity, settings.monitor_similarity_threshold, words)
-    words = "agreement decides: do the two answers share all words of the shorter one?"
-    return _bar("Words that the two answers share", signals.overlap, None, words)
+    words = "agreement decides: the two answers must be the same, or one hold the other"
+    cosine = "the cosine, by which the paper decides, is shown for comparison"
+    return _bar("Words that the two answers share", signals.overlap, None, words) + _bar(
+        "Cosine of the two answers", signals.similarity, settings.monitor_similarity_threshold, cosine
+    )
 
 
 def _bar(name: str, value: float | None, threshold: float | None, words: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from ..words import at_work, spoken
+from ..words import at_work, counted, spoken
 from .visit import Visit
 from .walk import Sight
 
@@ -73,6 +73,10 @@ def line(sight: Sight) -> str:
         "paused": f"Paused; the next step is “{node}”.",
         "stopped": f"Stopped in “{node}”; Run or Next step goes on from there." if node else "Stopped.",
         "failed": sight.fault,
-        "done": f"Done in {sight.seconds:.1f} s.",
+        "done": f"Done in {sight.seconds:.1f} s: {_repairs(len(sight.rounds) - 1)}.",
     }
     return words[sight.status]
+
+
+def _repairs(number: int) -> str:
+    return f"{counted(number, 'repair')} made" if number > 0 else "the first draft stood"

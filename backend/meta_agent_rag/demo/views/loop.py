@@ -7,7 +7,7 @@ from typing import Any
 
 from ...agent.deficits import discover_deficits
 from ..loop.choosing import OWN, PARAGRAPHS, choices, setup
-from ..loop.drawing import drawing
+from ..loop.drawing import Lit, drawing
 from ..loop.outcome import outcome, timeline
 from ..loop.stages import stages
 from ..loop.status import introduction, problem, status
@@ -18,9 +18,11 @@ from ..loop.walk import Sight
 from ..loop.what_if import WhatIf
 from ..workbench import Workbench, visitor_of
 
+_PARTS = ("graph", "answer", "stages", "spent")
+"""What a side shows, from top to bottom."""
 _SHOWN = (
     *("status", "run", "step", "stop", "wait"),
-    *(f"{part}-{side}" for side in "ab" for part in ("graph", "stages", "end")),
+    *(f"{part}-{side}" for side in "ab" for part in _PARTS),
 )
 """What an event renews, by name."""
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -98,7 +100,7 @@ class _Tab:
             for side in "ab":
                 with gr.Column(visible=side == "a", min_width=320, elem_id=f"loop-side-{side}") as column:
                     self.parts[f"column-{side}"] = column
-                    for name in ("graph", "stages", "end"):
+                    for name in _PARTS:
                         self.parts[f"{name}-{side}"] = gr.HTML(elem_id=f"loop-{name}-{side}")
         self.parts["graph-a"].value = self._drawing(None)
         self.parts["stages-a"].value = introduction()
@@ -216,18 +218,24 @@ class _Tab:
 
     def _side(self, visit: Visit, sight: Sight | None, index: int, *, both: bool) -> list[str]:
         if sight is None or visit.setup is None:
-            return [self._drawing(None), introduction() if index == 0 and visit.setup is None else "", ""]
+            return [
+                self._drawing(None, compact=both),
+                "",
+                introduction() if index == 0 and visit.setup is None else "",
+                "",
+            ]
         head = _heading(visit.setup, index, sight) if both else ""
         settings = visit.walks[index].engine.settings
         end = outcome(sight.answer, visit.setup.golds) if sight.answer is not None else ""
-        return [head + self._drawing(sight), stages(sight, settings), end + timeline(sight)]
+        return [head + self._drawing(sight, compact=both), end, stages(sight, settings), timeline(sight)]
 
-    def _drawing(self, sight: Sight | None) -> str:
+    def _drawing(self, sight: Sight | None, *, compact: bool = False) -> str:
         repairs = discover_deficits(self.workbench.settings.deficits_dir).names
         if sight is None:
-            return drawing(repairs)
-        active = sight.node if sight.status != "done" else None
-        return drawing(repairs, active=active, visited=sight.visited, done=sight.status == "done")
+            return drawing(repairs, compact=compact)
+        return drawing(
+            repairs, Lit(active=sight.node, visited=sight.visited, done=sight.status == "done"), compact=compact
+        )
 
     def _wait(self, provider: str) -> str:
         words = (expected_wait(self.workbench, provider), spending_cap(self.workbench, provider))
