@@ -134,7 +134,7 @@ class _Tab:
                 else:
                     yield {parts.files: reading(event)}
         except MetaRagError as fault:
-            yield {parts.files: problem(fault)}
+            yield {parts.files: problem(str(fault))}
         choices = gr.update(choices=self._choices(shelf), value=CORPUS) if shelf and shelf.files else gr.skip()
         yield {**self.reset(), parts.upload: None, parts.corpus: choices}
 

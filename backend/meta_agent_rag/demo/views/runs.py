@@ -23,6 +23,8 @@ Updates: TypeAlias = dict[Any, Any]
 
 _PARTS = ("method", "outcome", "deficit", "hops")
 _EVERY_STEP = 10_000
+_FOREIGN = (TypeError, ValueError, LookupError, AttributeError)
+"""What values of other types than a run's own bring about; anybody can pack a zip."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +134,12 @@ class _Tab:
             run = opening()
             return self._whole(run, question, method)
         except MetaRagError as fault:
-            return {**self._whole(_NO_RUN, "", ""), self.parts.run: None, self.parts.about: problem(fault)}
+            return self._closed(str(fault))
+        except _FOREIGN:
+            return self._closed("This is no run of this version: its files hold something else; run it anew.")
+
+    def _closed(self, words: str) -> Updates:
+        return {**self._whole(_NO_RUN, "", ""), self.parts.run: None, self.parts.about: problem(words)}
 
     def _whole(self, run: Run, question: str, method: str) -> Updates:
         import gradio as gr
@@ -176,7 +183,10 @@ class _Tab:
         try:
             every = cards(row, self.texts, settings_of(run, self.settings))
         except MetaRagError as fault:
-            return {self.parts.step: _EVERY_STEP, self.parts.replay: problem(fault)}
+            return {self.parts.step: _EVERY_STEP, self.parts.replay: problem(str(fault))}
+        except _FOREIGN:
+            words = "This answer is damaged: its row holds something else than the loop writes; run it anew."
+            return {self.parts.step: _EVERY_STEP, self.parts.replay: problem(words)}
         step = _EVERY_STEP if step >= _EVERY_STEP else min(max(step, 1), len(every))
         return {
             self.parts.step: min(step, len(every)) if step < _EVERY_STEP else step,
