@@ -1,4 +1,4 @@
-"""What the demo's conversations show: steps without a word of a draft, sources, uploads, the coach's meter and trace."""
+"""What the conversations of the demo show: steps without a word of a draft, sources, uploads, the coach's trace."""
 
 import asyncio
 from collections.abc import Callable
