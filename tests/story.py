@@ -28,7 +28,7 @@ def _rewrite(request: Request) -> Line:
     return {
         "steps": ["Berrick Haswade designed it."],
         "quotes": [DESIGNED, BORN],
-        "answer": f"Berrick Haswade designed the Candlewright Bridge [1], and he was born at {said} [3].",
+        "answer": f"Berrick Haswade designed the Candlewright Bridge [1], and he was born at {said} [2].",
         "short_answer": said,
     }
 
@@ -37,7 +37,7 @@ STORY: Mapping[str, Scripted] = {
     "write": {
         "steps": ["The bridge was designed by Berrick Haswade."],
         "quotes": [DESIGNED, "Berrick Haswade came from Kelmouth."],
-        "answer": "Berrick Haswade designed the Candlewright Bridge [1], and he came from Kelmouth [2].",
+        "answer": "Berrick Haswade designed the Candlewright Bridge [1], and he came from Kelmouth [1].",
         "short_answer": WRONG,
     },
     "reference": _reference,

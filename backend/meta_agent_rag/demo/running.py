@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
@@ -41,6 +42,8 @@ def mounted(workbench: Workbench) -> FastAPI:
 
     demo = create_demo(workbench)
     demo.queue(default_concurrency_limit=None)  # visitors do not wait for each other; the model's own gate bounds calls
+    # for a page of statistics, which is off here, Gradio would keep 10,000 events and tabulate them after each
+    demo._queue.ANALYTICS_MAX_EVENTS, demo._queue.ANAYLTICS_CACHE_FREQUENCY = 1, sys.maxsize
     return gr.mount_gradio_app(
         FastAPI(docs_url=None, redoc_url=None, openapi_url=None),
         demo,

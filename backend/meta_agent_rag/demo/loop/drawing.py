@@ -4,8 +4,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from ..words import spoken
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+    from ...agent.context import Context
+    from ...agent.state import State
 
 _MAIN = (("retrieve", "evidence"), ("write", "cognition"), ("diagnose", "monitor, critic"))
 _END = "end"
@@ -48,6 +55,12 @@ class Lit:
         if self.done:
             return "the answer is there"
         return f"at work: {spoken(self.active)}" if self.active else "nothing is at work"
+
+
+def repair_nodes(graph: "CompiledStateGraph[State, Context]") -> tuple[str, ...]:
+    """The nodes of the compiled graph that a diagnosis leads to, in their order."""
+    top = {name for name, _ in _MAIN}
+    return tuple(name for name in graph.get_graph().nodes if name not in top and not name.startswith("__"))
 
 
 def drawing(repairs: Sequence[str], lit: Lit | None = None, *, compact: bool = False) -> str:

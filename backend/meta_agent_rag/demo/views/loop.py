@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import Any
 
 from ...agent.deficits import discover_deficits
+from ...agent.graph import build_graph
 from ..loop.choosing import OWN, PARAGRAPHS, choices, setup
-from ..loop.drawing import Lit, drawing
+from ..loop.drawing import Lit, drawing, repair_nodes
 from ..loop.outcome import outcome, timeline
 from ..loop.stages import stages
 from ..loop.status import introduction, problem, status
@@ -50,6 +52,11 @@ class _Tab:
     parts: dict[str, Any] = field(default_factory=dict)
     ours: list[Any] = field(default_factory=list)
     theirs: list[Any] = field(default_factory=list)
+
+    @cached_property
+    def repairs(self) -> tuple[str, ...]:
+        """The graph's nodes that repair a deficit."""
+        return repair_nodes(build_graph(discover_deficits(self.workbench.settings.deficits_dir)))
 
     @property
     def _provider(self) -> str:
@@ -230,11 +237,10 @@ class _Tab:
         return [head + self._drawing(sight, compact=both), end, stages(sight, settings), timeline(sight)]
 
     def _drawing(self, sight: Sight | None, *, compact: bool = False) -> str:
-        repairs = discover_deficits(self.workbench.settings.deficits_dir).names
         if sight is None:
-            return drawing(repairs, compact=compact)
+            return drawing(self.repairs, compact=compact)
         return drawing(
-            repairs, Lit(active=sight.node, visited=sight.visited, done=sight.status == "done"), compact=compact
+            self.repairs, Lit(active=sight.node, visited=sight.visited, done=sight.status == "done"), compact=compact
         )
 
     def _wait(self, provider: str) -> str:
