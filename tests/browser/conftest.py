@@ -92,7 +92,8 @@ def browser() -> "Iterator[Browser]":
 @pytest.fixture(scope="session")
 def demo(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     """The demo over the story, for all tests; a first search shows one passage."""
-    with served(tmp_path_factory.mktemp("demo"), ScriptedModel(STORY), "RETRIEVAL_TOP_K=1") as started:
+    assignments = ("RETRIEVAL_TOP_K=1", "ENCODER=hash-64", "SCOPE_ENCODER=hash-64")
+    with served(tmp_path_factory.mktemp("demo"), ScriptedModel(STORY), *assignments) as started:
         yield started
 
 

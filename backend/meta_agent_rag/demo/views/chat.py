@@ -195,23 +195,33 @@ def _laid_out(workbench: Workbench) -> _Parts:
     with gr.Row():
         with gr.Column(scale=3, min_width=320):
             talk = gr.Chatbot(
-                label="Conversation", height=480, render_markdown=False, buttons=["copy"], feedback_options=None,
+                label="Conversation", elem_id="chat-talk", height=480, render_markdown=False, buttons=["copy"], feedback_options=None,
                 placeholder="Ask the documents. An answer appears once it has been checked against them.",
             )  # fmt: skip
-            message = gr.Textbox(label="Your question", placeholder="Ask the documents", max_lines=4, submit_btn=False)
+            message = gr.Textbox(
+                label="Your question",
+                elem_id="chat-message",
+                placeholder="Ask the documents",
+                max_lines=4,
+                submit_btn=False,
+            )
             with gr.Row():
-                send = gr.Button("Ask", variant="primary", min_width=90)
-                stop = gr.Button("Stop", interactive=False, min_width=90)
-                reset = gr.Button("Start over", min_width=110)
+                send = gr.Button("Ask", elem_id="chat-ask", variant="primary", min_width=90)
+                stop = gr.Button("Stop", elem_id="chat-stop", interactive=False, min_width=90)
+                reset = gr.Button("Start over", elem_id="chat-reset", min_width=110)
             gr.Examples([[one] for one in _EXAMPLES], message, label="Questions for the sample")
         with gr.Column(scale=2, min_width=300):
-            corpus = gr.Dropdown(corpora(workbench), value=workbench.corpus, label="Documents to ask")
+            corpus = gr.Dropdown(
+                corpora(workbench), value=workbench.corpus, label="Documents to ask", elem_id="chat-corpus"
+            )
             upload = gr.File(
                 label=f"Bring your own: up to {MOST_FILES} files of PDF, Word, HTML, Markdown, text",
-                file_count="multiple", file_types=_TYPES, height=170,
+                file_count="multiple", elem_id="chat-upload", file_types=_TYPES, height=170,
             )  # fmt: skip
-            files = gr.HTML(quiet("Your files are read on the demo's machine and removed after your visit."))
-            cited = gr.HTML(sources(None), elem_id="marag-sources")
+            files = gr.HTML(
+                quiet("Your files are read on the demo's machine and removed after your visit."), elem_id="chat-files"
+            )
+            cited = gr.HTML(sources(None), elem_id="chat-sources")
     return _Parts(
         history=history, shelf=shelf, corpus=corpus, upload=upload, files=files, talk=talk, message=message,
         send=send, stop=stop, reset=reset, sources=cited,

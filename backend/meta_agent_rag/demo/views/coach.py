@@ -198,26 +198,34 @@ def _laid_out(workbench: Workbench) -> _Parts:
     with gr.Row():
         with gr.Column(scale=3, min_width=320):
             talk = gr.Chatbot(
-                label="Lesson", height=440, render_markdown=False, buttons=["copy"], feedback_options=None,
+                label="Lesson", elem_id="coach-talk", height=440, render_markdown=False, buttons=["copy"], feedback_options=None,
                 placeholder="Ask about the course. The coach answers with a question, never with the answer.",
             )  # fmt: skip
-            confetti = gr.HTML()
+            confetti = gr.HTML(elem_id="coach-confetti")
             message = gr.Textbox(
-                label="Your words", placeholder="Ask, answer, or say that you do not know", max_lines=4
+                label="Your words",
+                elem_id="coach-message",
+                placeholder="Ask, answer, or say that you do not know",
+                max_lines=4,
             )
             with gr.Row():
-                send = gr.Button("Say", variant="primary", min_width=90)
-                stop = gr.Button("Stop", interactive=False, min_width=90)
-                reset = gr.Button("Start over", min_width=110)
+                send = gr.Button("Say", elem_id="coach-say", variant="primary", min_width=90)
+                stop = gr.Button("Stop", elem_id="coach-stop", interactive=False, min_width=90)
+                reset = gr.Button("Start over", elem_id="coach-reset", min_width=110)
             gr.Examples([[one] for one in _EXAMPLES], message, label="To begin with")
         with gr.Column(scale=2, min_width=300):
             corpus = gr.Dropdown([_COURSE, *corpora(workbench)], value=_COURSE[1], label="Course")
             mode = gr.Radio([("Coach: asks", "coach"), ("Teacher: explains", "teacher")], value="coach", label="Mode")
             level = gr.Slider(
-                min(levels()), max(levels()), value=1, step=1, label="Level: how little the coach gives away"
+                min(levels()),
+                max(levels()),
+                value=1,
+                step=1,
+                label="Level: how little the coach gives away",
+                elem_id="coach-level",
             )
-            told = gr.HTML(rules(first))
-            aside = gr.HTML(beside(None, 1), elem_id="marag-coach")
+            told = gr.HTML(rules(first), elem_id="coach-rules")
+            aside = gr.HTML(beside(None, 1), elem_id="coach-beside")
     return _Parts(
         history=history, corpus=corpus, mode=mode, level=level, rules=told, beside=aside, confetti=confetti,
         talk=talk, message=message, send=send, stop=stop, reset=reset,

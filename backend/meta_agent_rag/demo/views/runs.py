@@ -216,7 +216,7 @@ def _laid_out() -> _Parts:
     with gr.Row():
         name = gr.Dropdown([RECORDED], value=RECORDED, label="Run", scale=4)
         upload = gr.UploadButton("Open a packed run (.zip)", file_types=[".zip"], size="sm", scale=1, min_width=200)
-    about = gr.HTML(quiet("Opening the recorded run."), elem_id="marag-run-about")
+    about = gr.HTML(quiet("Opening the recorded run."), elem_id="runs-about")
     with gr.Tabs():
         with gr.Tab("Answers"):
             with gr.Row():
@@ -224,23 +224,25 @@ def _laid_out() -> _Parts:
                     gr.Dropdown([("any", "")], value="", label=label, min_width=140)
                     for label in ("Method", "Repair", "Deficit", "Hops")
                 ]
-            count = gr.HTML()
+            count = gr.HTML(elem_id="runs-count")
             with gr.Row():
                 with gr.Column(scale=2, min_width=300):
-                    answers = gr.Radio([], label="Answers", elem_id="marag-answers")
+                    answers = gr.Radio([], label="Answers", elem_id="runs-answers")
                 with gr.Column(scale=3, min_width=320):
                     with gr.Row():
                         back, next_, every = (
                             gr.Button(label, size="sm", min_width=90) for label in ("Back", "Next step", "All steps")
                         )
-                    replay = gr.HTML(quiet("Choose an answer to replay its rounds; no model is called."))
+                    replay = gr.HTML(
+                        quiet("Choose an answer to replay its rounds; no model is called."), elem_id="runs-replay"
+                    )
         with gr.Tab("Scores"):
-            scores = gr.HTML(quiet("No run is open."), elem_id="marag-scores")
+            scores = gr.HTML(quiet("No run is open."), elem_id="runs-scores")
         with gr.Tab("Tables"):
             chosen_table = gr.Dropdown([], label="Table of the report")
-            cells = gr.HTML()
+            cells = gr.HTML(elem_id="runs-table")
         with gr.Tab("Plots"):
-            drawn = gr.HTML(quiet("No run is open."))
+            drawn = gr.HTML(quiet("No run is open."), elem_id="runs-plots")
     return _Parts(
         run=run, step=step, name=name, upload=upload, about=about, method=filters[0], outcome=filters[1],
         deficit=filters[2], hops=filters[3], count=count, answers=answers, replay=replay, back=back, next=next_,
