@@ -195,9 +195,14 @@ def _laid_out(workbench: Workbench) -> _Parts:
     with gr.Row():
         with gr.Column(scale=3, min_width=320):
             talk = gr.Chatbot(
-                label="Conversation", elem_id="chat-talk", height=480, render_markdown=False, buttons=["copy"], feedback_options=None,
+                label="Conversation",
+                elem_id="chat-talk",
+                height=480,
+                render_markdown=False,
+                buttons=["copy"],
+                feedback_options=None,
                 placeholder="Ask the documents. An answer appears once it has been checked against them.",
-            )  # fmt: skip
+            )
             message = gr.Textbox(
                 label="Your question",
                 elem_id="chat-message",

@@ -198,9 +198,14 @@ def _laid_out(workbench: Workbench) -> _Parts:
     with gr.Row():
         with gr.Column(scale=3, min_width=320):
             talk = gr.Chatbot(
-                label="Lesson", elem_id="coach-talk", height=440, render_markdown=False, buttons=["copy"], feedback_options=None,
+                label="Lesson",
+                elem_id="coach-talk",
+                height=440,
+                render_markdown=False,
+                buttons=["copy"],
+                feedback_options=None,
                 placeholder="Ask about the course. The coach answers with a question, never with the answer.",
-            )  # fmt: skip
+            )
             confetti = gr.HTML(elem_id="coach-confetti")
             message = gr.Textbox(
                 label="Your words",
