@@ -73,7 +73,9 @@ def served(folder: Path, model: ScriptedModel, *assignments: str) -> Iterator[De
         yield Demo(url=f"http://127.0.0.1:{port}/", model=model)
     finally:
         servers[0].should_exit = servers[0].force_exit = True
-        thread.join(20)
+        thread.join(60)
+    assert not thread.is_alive()
+    assert not faults
 
 
 @pytest.fixture(scope="session")
