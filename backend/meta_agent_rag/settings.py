@@ -286,6 +286,11 @@ class Settings(BaseSettings):
         False, description="Write questions, queries, prompts and replies into spans as well."
     )
 
+    # -- the demo
+    demo_visitor_usd: PositiveFloat = Field(
+        0.25, description="What one visitor of `marag demo` may spend, in dollars, where the model has a known price."
+    )
+
     # -- places
     marag_data_dir: Path = Field(
         default_factory=lambda: user_data_path("marag", appauthor=False),

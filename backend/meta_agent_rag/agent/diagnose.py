@@ -37,6 +37,7 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
         return {"rounds": (replace(round_, cost_usd=Decimal(0)),), "stop_reason": settled}
     try:
         round_ = await _monitored(state, context, round_)
+        runtime.stream_writer(round_)  # who watches sees the monitor's verdict before the critic's
         stop_reason = _stop_reason(state, context, round_)
         if stop_reason is None:
             round_ = await _evaluated(state, context, round_)

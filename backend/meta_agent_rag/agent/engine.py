@@ -104,15 +104,47 @@ class Engine:
         oracles: Oracles = NO_ORACLES,
         on_step: OnStep | None = None,
     ) -> Answer:
-        """Answer one question over supplied `evidence` or what `retriever` finds.
+        """Answer one question over supplied `evidence` or what `retriever` finds; `begin` explains the rest.
+
+        `on_step` is told of every node as it begins. Raises `InputError` for an empty question, and a
+        `ModelError` or `BudgetError` where not even a first draft could be written.
+        """
+        state, context = self.begin(
+            question,
+            evidence=evidence,
+            retriever=retriever,
+            grounded=grounded,
+            asked=asked,
+            manner=manner,
+            question_id=question_id,
+            method=method,
+            deadline=deadline,
+            oracles=oracles,
+        )
+        with telemetry.span(f"{_RUN} {method}", self._about(question, question_id, method)) as span:
+            final = await self._run(state, context, on_step)
+            span.set_attributes({telemetry.STOP_REASON: final["stop_reason"], telemetry.ROUNDS: len(final["rounds"])})
+        return self.answered(final, context)
+
+    def begin(
+        self,
+        question: str,
+        *,
+        evidence: Sequence[Passage] | None = None,
+        retriever: Retriever | None = None,
+        grounded: bool = False,
+        asked: str = "",
+        manner: str = "",
+        question_id: str = "",
+        method: str = "metarag",
+        deadline: float | None = None,
+        oracles: Oracles = NO_ORACLES,
+    ) -> tuple[State, Context]:
+        """What the graph is started with, for whoever runs it node by node.
 
         Of more evidence than RETRIEVAL_TOP_K the best passages are shown first, and the rest is searched
         where something is missing, unless SUPPLIED_EVIDENCE is `whole`. `asked` are the user's own words,
-        where `question` was made from them; `manner` tells the writer how to write;
-        `on_step` is told of every node as it begins.
-
-        Raises `InputError` for an empty question, and a `ModelError` or `BudgetError` where not even
-        a first draft could be written.
+        where `question` was made from them; `manner` tells the writer how to write.
         """
         if not question.strip():
             raise InputError("The question is empty; write one.")
@@ -120,10 +152,9 @@ class Engine:
             raise InputError("The question is not valid Unicode; check the terminal's encoding and write it anew.")
         if evidence is not None and retriever is None and self.narrows(evidence):
             retriever, evidence = SuppliedRetriever(passages=tuple(evidence), encoder=self.monitor_encoder), None
-        session = self.model.session(question_id, method=method, deadline=deadline)
         context = Context(
             settings=self.settings,
-            model=session,
+            model=self.model.session(question_id, method=method, deadline=deadline),
             monitor_encoder=self.monitor_encoder,
             deficits=self.deficits,
             retriever=retriever,
@@ -134,10 +165,7 @@ class Engine:
             manner=manner,
             deadline=deadline,
         )
-        with telemetry.span(f"{_RUN} {method}", self._about(question, question_id, method)) as span:
-            state = await self._run({"question": question.strip(), "rounds": ()}, context, on_step)
-            span.set_attributes({telemetry.STOP_REASON: state["stop_reason"], telemetry.ROUNDS: len(state["rounds"])})
-        return self._answer(state, tuple(session.rows))
+        return State(question=question.strip(), rounds=()), context
 
     def _about(self, question: str, question_id: str, method: str) -> dict[str, Value]:
         about: dict[str, Value] = {telemetry.OPERATION: _RUN, telemetry.WORKFLOW: method}
@@ -165,8 +193,8 @@ class Engine:
         settings = self.settings
         return settings.supplied_evidence == "ranked" and len(evidence) > settings.retrieval_top_k
 
-    def _answer(self, state: dict[str, object], calls: tuple[LedgerRow, ...]) -> Answer:
-        final = State(**state)  # type: ignore[typeddict-item]  # what the graph returns is its state
+    def answered(self, final: State, context: Context) -> Answer:
+        """The answer that a finished state holds."""
         # where the critic found that the evidence does not hold it, NOT FOUND is the answer, not a rejected draft
         how = "last" if final["stop_reason"] == NOT_IN_EVIDENCE else self.settings.selection
         chosen = select(final["rounds"], how)
@@ -179,7 +207,7 @@ class Engine:
             rounds=final["rounds"],
             evidence=final.get("evidence", ()),
             dropped=final.get("dropped", ()),
-            calls=calls,
+            calls=tuple(context.model.rows),
         )
 
 

@@ -193,7 +193,7 @@ async def serve_http(settings: Settings, *, host: str, port: int) -> None:
 
     from .database import open_database
     from .keys import open_keys
-    from .running import bound
+    from .listening import bound
 
     async with AsyncExitStack() as stack:
         stack.enter_context(exporting(settings))

@@ -15,17 +15,14 @@ from ..agent.grounded import Checks
 from ..conversation.memories import Limits
 from ..errors import RequestError
 from ..grounding.claims import claims
-from ..llm.client import LanguageModel
 from ..llm.exchange import Reply, Request, Transport
 from ..llm.ledger import LedgerRow
 from ..llm.opening import open_language_model
-from ..llm.pricing import priced_model
-from ..llm.providers import EMBEDDED
-from ..llm.tariffs import million_token_prices
+from ..llm.pricing import unpriced_models
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
-from ..settings import Settings, Tier
+from ..settings import Settings
 from .audit.log import AuditLog, open_audit
 from .coaching import Coaches
 from .database import open_database
@@ -45,7 +42,6 @@ QUESTIONS = "ask"
 _MEMORY_OF_FAULTS_SECONDS = 60.0
 _BEFORE_COUNTED = timedelta(seconds=3)
 """A request is counted when its key was looked up, which can be so much later than it came."""
-_TIERS: tuple[Tier, ...] = ("flash", "pro")
 
 
 @dataclass(kw_only=True)
@@ -172,7 +168,7 @@ async def open_service(
             guesses=Guesses(a_minute=settings.service_wrong_keys_a_minute),
             intake=intake,
             metrics=metrics,
-            unpriced=_unpriced(model),
+            unpriced=unpriced_models(model.settings, model.choice, at=model.clock()),
         )
 
 
@@ -189,12 +185,3 @@ async def _recall(audit: AuditLog, limits: RateLimits) -> None:
     since = datetime.now(UTC) - timedelta(minutes=1) - _BEFORE_COUNTED
     for client_id, count in (await audit.admitted(since)).items():
         await limits.recall(client_id, QUESTIONS, count)
-
-
-def _unpriced(model: LanguageModel) -> tuple[str, ...]:
-    """Models without a known price; the embedded one costs nothing and needs none."""
-    if model.choice.provider.name == EMBEDDED:
-        return ()
-    at = model.clock()
-    priced = [priced_model(model.settings, model.choice, tier, at=at) for tier in _TIERS]
-    return tuple(name for name, prices in dict.fromkeys(priced) if million_token_prices(name, prices, at) is None)

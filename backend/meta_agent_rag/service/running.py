@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from ..errors import InputError
 from ..settings import Settings
 from .app import Opening, create_app
+from .listening import bound
 from .logs import logging_to_stderr
 from .parts import Service, open_service
 from .tracing import exporting
@@ -93,15 +93,3 @@ async def _hint_at_keys(service: Service) -> None:
     now = datetime.now(UTC)
     if not any(record.state(now) == "valid" for record in await service.keys.all()):
         _LOG.warning("There is no valid key yet; make one with `marag keys create NAME`.")
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A socket at an address. Raises `InputError` where it cannot be had."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-    except (OSError, OverflowError) as error:
-        listener.close()
-        raise InputError(f"Nobody can listen on {host!r}, port {port!r} ({error}); choose others.") from None
-    return listener

@@ -1,0 +1,37 @@
+"""`marag demo`: the loop in a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .command import Assignments, Debug, reporting
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("demo")(demo)
+
+
+@reporting
+def demo(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one, which is printed.")] = 7860,
+    corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
+    data_file: Annotated[
+        list[Path] | None,
+        typer.Option(help="An official file of HotpotQA, 2WikiMultiHopQA or MuSiQue to choose questions from."),
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to look at.")] = Path("RESULTS"),
+    set_: Assignments = None,
+    debug: Debug = False,
+) -> None:
+    """Watch an answer being doubted and repaired, in a browser on this machine."""
+    from ..demo.running import launch
+    from ..demo.workbench import open_workbench
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    launch(
+        lambda: open_workbench(settings, corpus=corpus, data_files=data_file or (), runs_dir=runs), host=host, port=port
+    )

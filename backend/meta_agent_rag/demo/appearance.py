@@ -1,0 +1,35 @@
+"""How the demo looks: a theme of system fonts, and the style sheets beside this file."""
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradio.themes import Base
+
+SANS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
+MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
+
+
+def theme() -> "Base":
+    """Gradio's plain theme in calm colours; nothing of it is fetched from elsewhere."""
+    import gradio as gr
+
+    return gr.themes.Base(
+        primary_hue="indigo",
+        secondary_hue="teal",
+        neutral_hue="slate",
+        radius_size="md",
+        font=list(SANS),
+        font_mono=list(MONO),
+    )
+
+
+def style_sheet() -> str:
+    """The demo's own rules, for light and dark: every style sheet of this folder, by name."""
+    sheets = sorted((sheet for sheet in files(__package__).iterdir() if sheet.name.endswith(".css")), key=_name)
+    return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+
+
+def _name(sheet: Traversable) -> str:
+    return sheet.name

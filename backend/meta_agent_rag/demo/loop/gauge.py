@@ -1,0 +1,102 @@
+"""The monitor's card: its verdict, the gauge against the threshold, and every signal in words."""
+
+from html import escape
+
+from ...agent.calibration import calibration_in_force
+from ...agent.state import Round, Signals
+from ...settings import Settings
+
+
+def monitoring(round_: Round, settings: Settings) -> str:
+    """What the monitor measured on a draft, and what it concluded."""
+    assert round_.signals is not None
+    verdict = "Satisfied" if round_.satisfied else "Not satisfied: the draft is doubted"
+    body = _two_routes(round_) + _gauge(round_, settings) + _signals(round_.signals)
+    kind = "satisfied" if round_.satisfied else "doubted"
+    return (
+        f'<section class="m-card m-monitoring m-{kind}" aria-label="Monitoring: {verdict}">'
+        f'<h3><span class="m-stage">Monitoring</span>{verdict}</h3>{body}</section>'
+    )
+
+
+def _two_routes(round_: Round) -> str:
+    reference = round_.reference
+    other = "there is none" if reference is None else reference.short_answer or reference.error or "there is none"
+    steps = reference.steps if reference is not None else ()
+    how = "".join(f"<li>{escape(step)}</li>" for step in steps)
+    shown = (
+        f'<details class="m-passage"><summary>How the second route went</summary><ol>{how}</ol></details>'
+        if how
+        else ""
+    )
+    return (
+        '<div class="m-routes"><div><span>The draft says</span><strong>'
+        f"{escape(round_.draft.short_answer)}</strong></div><div><span>A second route says</span><strong>"
+        f"{escape(other)}</strong></div></div>{shown}"
+    )
+
+
+def _gauge(round_: Round, settings: Settings) -> str:
+    """A bar from 0 to 1 with a mark at the threshold, and what decided in words."""
+    signals = round_.signals
+    assert signals is not None
+    if round_.chance is not None:
+        threshold = calibration_in_force(settings).threshold
+        return _bar("Chance of being right", round_.chance, threshold, "the fitted chance decides")
+    if settings.monitor_policy == "paper":
+        words = "the cosine of the two answers decides"
+        return _bar("Cosine of the two answers", signals.similarity, settings.monitor_similarity_threshold, words)
+    words = "agreement decides: the two answers must be the same, or one hold the other"
+    cosine = "the cosine, by which the paper decides, is shown for comparison"
+    return _bar("Words that the two answers share", signals.overlap, None, words) + _bar(
+        "Cosine of the two answers", signals.similarity, settings.monitor_similarity_threshold, cosine
+    )
+
+
+def _bar(name: str, value: float | None, threshold: float | None, words: str) -> str:
+    filled = 0.0 if value is None else min(max(value, 0.0), 1.0)
+    figure = "nothing to compare" if value is None else f"{value:.2f}"
+    against = f"{figure}, threshold {threshold:.2f}" if threshold is not None else figure
+    mark = ""
+    if threshold is not None:
+        mark = f'<span class="m-threshold" style="left:{min(max(threshold, 0.0), 1.0):.0%}"></span>'
+    low = " m-low" if threshold is not None and (value is None or value < threshold) else ""
+    return (
+        f'<div class="m-gauge{low}" role="img" aria-label="{escape(name)}: {escape(against)}">'
+        f'<div class="m-gauge-head"><span>{escape(name)}</span><span>{escape(against)}</span></div>'
+        f'<div class="m-track"><span class="m-fill" style="width:{filled:.0%}"></span>{mark}</div>'
+        f'<p class="m-note">Here {escape(words)}.</p></div>'
+    )
+
+
+def _signals(signals: Signals) -> str:
+    rows = (
+        ("Same short answer", _yes(signals.agreement)),
+        ("Cosine of the answers", _figure(signals.similarity)),
+        ("Shared words (F1)", _share(signals.overlap)),
+        ("Quotes found word for word", _share(signals.verbatim)),
+        ("Question covered by the quotes", _share(signals.coverage)),
+        ("Answer stands in a quote", _yes(signals.quoted)),
+        ("The draft abstains", _yes(signals.abstained)),
+        ("Passages it could read", str(signals.evidence_passages)),
+        ("The writer's own confidence", _share(signals.confidence)),
+        ("Log-probability, draft", _figure(signals.logprob)),
+        ("Log-probability, second route", _figure(signals.reference_logprob)),
+    )
+    shown = "".join(f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>" for name, value in rows)
+    return f'<details class="m-passage"><summary>All signals</summary><dl class="m-signals">{shown}</dl></details>'
+
+
+_ABSENT = '<span class="m-absent">not measured</span>'
+
+
+def _yes(value: bool | None) -> str:
+    return _ABSENT if value is None else "yes" if value else "no"
+
+
+def _figure(value: float | None) -> str:
+    return _ABSENT if value is None else f"{value:.2f}"
+
+
+def _share(value: float | None) -> str:
+    return _ABSENT if value is None else f"{value:.0%}"

@@ -1,0 +1,82 @@
+"""The line that says, at every moment, what is going on; and the words for a page without a run."""
+
+from collections.abc import Sequence
+from html import escape
+
+from ..words import at_work, counted, spoken
+from .visit import Visit
+from .walk import Sight
+
+STEPS = (
+    ("Cognition", "A draft is written, quoting the evidence first."),
+    ("Monitoring", "A second answer is found by another route. Where the two part, the draft is doubted."),
+    ("Evaluating", "A critic names what is missing: a fact, a memory, fidelity to the evidence, or sound reasoning."),
+    ("Planning", "Each of these deficits has its own repair: searches to make, and orders for the next draft."),
+    ("Remediation", "New evidence comes in, the draft is written again, and the monitor looks once more."),
+)
+
+
+def introduction() -> str:
+    """What a first-time visitor reads before anything has run."""
+    steps = "".join(f"<li><strong>{escape(name)}</strong><span>{escape(words)}</span></li>" for name, words in STEPS)
+    return (
+        '<div class="m-intro"><h3>An ordinary system stops at its first draft. This one asks whether it is right.</h3>'
+        f"<ol>{steps}</ol><p>Choose a question and press <strong>Run</strong>, or <strong>Next step</strong> to take "
+        "one node at a time.</p></div>"
+    )
+
+
+def status(visit: Visit) -> str:
+    """The line as HTML; screen readers are told when it changes."""
+    kind, words = _status(visit)
+    return f'<p class="m-status m-is-{kind}" role="status" aria-live="polite">{escape(words)}</p>'
+
+
+def problem(words: str) -> str:
+    """The line where something is wrong before anything could begin."""
+    return f'<p class="m-status m-is-failed" role="alert">{escape(words)}</p>'
+
+
+def _status(visit: Visit) -> tuple[str, str]:
+    if visit.fault:
+        return "failed", visit.fault
+    sights = visit.sights
+    if not sights:
+        if visit.under_way:
+            return "working", "Opening the model and the evidence; the first time takes longest."
+        stopped = visit.setup is not None
+        return ("stopped", "Stopped before anything began.") if stopped else ("ready", "Ready.")
+    if len(sights) > 1:
+        return _of_two(sights)
+    return sights[0].status, line(sights[0])
+
+
+def _of_two(sights: Sequence[Sight]) -> tuple[str, str]:
+    kinds = [sight.status for sight in sights]
+    order = ("failed", "working", "stopped", "paused", "done")
+    worst = next((kind for kind in order if kind in kinds), "ready")
+    both = " ".join(f"{name}: {line(sight)}" for name, sight in zip("AB", sights, strict=False))
+    return worst, both
+
+
+def line(sight: Sight) -> str:
+    """What goes on in one walk, in a sentence."""
+    node = spoken(sight.node or "")
+    if sight.status == "working":
+        doubted = sight.monitored is not None and not sight.monitored.satisfied
+        if doubted:
+            return "Evaluating: the critic looks for what is wrong."
+        plan = sight.plan
+        return f"{at_work(sight.node, repaired=plan.deficit if plan is not None else '')}."
+    words = {
+        "ready": "Ready.",
+        "paused": f"Paused; the next step is “{node}”.",
+        "stopped": f"Stopped in “{node}”; Run or Next step goes on from there." if node else "Stopped.",
+        "failed": sight.fault,
+        "done": f"Done in {sight.seconds:.1f} s: {_repairs(len(sight.rounds) - 1)}.",
+    }
+    return words[sight.status]
+
+
+def _repairs(number: int) -> str:
+    return f"{counted(number, 'repair')} made" if number > 0 else "the first draft stood"

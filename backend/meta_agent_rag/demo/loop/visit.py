@@ -1,0 +1,107 @@
+"""What one visitor of the tab Loop has under way: a walk, or two side by side, over one question."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from ...errors import InputError, MetaRagError
+from ..questions import Question
+from ..workbench import Workbench
+from .walk import Sight, Walk, unexpected
+from .what_if import WhatIf
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What is asked, over what, and under which configurations; two of them are compared.
+
+    `chosen` is the question that was picked from a list; its paragraphs are the evidence unless `corpus` is named.
+    """
+
+    text: str
+    chosen: Question | None
+    corpus: str | None
+    what_ifs: tuple[WhatIf, ...]
+
+    @property
+    def golds(self) -> tuple[str, ...]:
+        """The gold answers, as long as the question is the one that they belong to."""
+        known = self.chosen is not None and self.chosen.text.strip() == self.text.strip()
+        return self.chosen.golds if self.chosen is not None and known else ()
+
+
+@dataclass(kw_only=True)
+class Visit:
+    """One visitor's walks; `sights` are what there is to see of them, `fault` what kept them from beginning."""
+
+    workbench: Workbench
+    visitor: str
+    setup: Setup | None = None
+    walks: tuple[Walk, ...] = ()
+    fault: str = ""
+    _task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def sights(self) -> tuple[Sight, ...]:
+        """What there is to see, a walk each; none before they have begun."""
+        return tuple(walk.sight for walk in self.walks)
+
+    @property
+    def under_way(self) -> bool:
+        """Is anything being opened, looked up or written?"""
+        return self._task is not None and not self._task.done()
+
+    async def go(self, setup: Setup, *, steps: bool) -> AsyncIterator[None]:
+        """Walk on to the end, or through one node each; comes back whenever there is more to see.
+
+        Another setup, and a walk that has ended, begin anew. Nothing happens while the visit is under way.
+        """
+        if self.under_way:
+            return
+        if setup != self.setup or all(sight.status == "done" for sight in self.sights):
+            self.setup, self.walks = setup, ()
+        self.fault = ""
+        news: asyncio.Queue[bool] = asyncio.Queue()
+        self._task = asyncio.create_task(self._go(setup, news, steps=steps))
+        self._task.add_done_callback(lambda _: news.put_nowait(False))
+        try:
+            yield
+            while await news.get():
+                yield
+        finally:
+            await self.stop()  # the visitor has gone, or has seen the end
+
+    async def stop(self) -> None:
+        """Cancel what is under way, the model's call included."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def reset(self) -> None:
+        """Stop, and forget the walks."""
+        await self.stop()
+        self.setup, self.walks, self.fault = None, (), ""
+
+    async def _go(self, setup: Setup, news: "asyncio.Queue[bool]", *, steps: bool) -> None:
+        try:
+            if not self.walks:
+                self.walks = tuple([await self._begin(setup, what_if) for what_if in setup.what_ifs])
+            await asyncio.gather(*(walk.advance(lambda _: news.put_nowait(True), steps=steps) for walk in self.walks))
+        except MetaRagError as fault:
+            self.fault = str(fault)
+        except Exception as fault:  # noqa: BLE001  # a visitor is told that it failed, and the log says how
+            _LOG.exception("The demo could not begin with %r.", setup.text)
+            self.fault = unexpected(fault)
+
+    async def _begin(self, setup: Setup, what_if: WhatIf) -> Walk:
+        engine = what_if.engine(await self.workbench.engine(self.visitor, provider=what_if.provider))
+        question_id = setup.chosen.id if setup.chosen is not None else ""
+        if setup.corpus is not None:
+            retriever = what_if.retriever(await self.workbench.retriever(setup.corpus))
+            return Walk.begin(engine, setup.text, retriever=retriever, question_id=question_id)
+        if setup.chosen is None:
+            raise InputError("A question of your own brings no paragraphs; search a corpus for it.")
+        return Walk.begin(engine, setup.text, evidence=setup.chosen.passages, question_id=question_id)

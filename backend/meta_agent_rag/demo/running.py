@@ -1,0 +1,59 @@
+"""Serves the app under uvicorn, in one event loop with everything that it holds open, until a signal."""
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
+
+from fastapi import FastAPI
+
+from ..service.listening import bound
+from .app import create_demo
+from .appearance import style_sheet, theme
+from .workbench import Workbench
+
+_LOG = logging.getLogger(__name__)
+
+Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Workbench]]
+
+
+def launch(opening: Opening, *, host: str, port: int) -> None:
+    """Serve the app until it is stopped. Raises `InputError` where nobody can listen at the address."""
+    with bound(host, port) as listener:
+        asyncio.run(_served(opening, listener))
+
+
+async def _served(opening: Opening, listener: socket.socket) -> None:
+    from uvicorn import Config, Server
+
+    async with opening() as workbench:
+        app = mounted(workbench)
+        host, port = listener.getsockname()[:2]
+        _LOG.warning("The demo is at http://%s:%d (Ctrl+C ends it).", f"[{host}]" if ":" in host else host, port)
+        await Server(Config(app, log_level="warning", timeout_graceful_shutdown=2)).serve([listener])
+
+
+def mounted(workbench: Workbench) -> FastAPI:
+    """The app as ASGI: rendered in the browser, with nothing measured and nothing fetched from elsewhere."""
+    import gradio as gr
+
+    demo = create_demo(workbench)
+    demo.queue(default_concurrency_limit=None)  # visitors do not wait for each other; the model's own gate bounds calls
+    # for a page of statistics, which is off here, Gradio would keep 10,000 events and tabulate them after each
+    demo._queue.ANALYTICS_MAX_EVENTS, demo._queue.ANAYLTICS_CACHE_FREQUENCY = 1, sys.maxsize
+    return gr.mount_gradio_app(
+        FastAPI(docs_url=None, redoc_url=None, openapi_url=None),
+        demo,
+        path="/",
+        theme=theme(),
+        css=style_sheet(),
+        footer_links=[],
+        run_history=False,
+        ssr_mode=False,
+        mcp_server=False,
+        enable_monitoring=False,
+        show_error=False,
+    )

@@ -1,0 +1,102 @@
+"""Documents in a folder of their own: what one visitor brings along, or the sample course."""
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from ..conversation.socratic.topics import Topic, corpus_topics
+from ..errors import InputError
+from ..ingestion.pipeline import OnProgress, ingest
+from ..ingestion.report import IngestReport
+from ..retrieval.batching import AsyncEncoder
+from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever
+from ..retrieval.opening import open_retriever
+from ..retrieval.sample import SAMPLE
+from ..settings import Settings
+from .workbench import Workbench
+
+CORPUS = "shelf"
+MOST_FILES = 50
+"""Files that one visitor may bring along."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shelf:
+    """A corpus below `settings.marag_data_dir`, and a `Retriever` over it. It is opened anew for every retrieval, so
+    that an upload, a question and the end of a visit never wait for each other's handles.
+    """
+
+    settings: Settings
+    encoder: AsyncEncoder
+    files: list[str] = field(default_factory=list)
+    _adding: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    @classmethod
+    def below(cls, folder: Path, settings: Settings, encoder: AsyncEncoder) -> "Shelf":
+        """A new shelf, in embedded stores whatever servers the settings name."""
+        own = {"marag_data_dir": folder / uuid4().hex, "qdrant_url": None, "elasticsearch_url": None}
+        return cls(settings=settings.model_copy(update=own), encoder=encoder)
+
+    @property
+    def folder(self) -> Path:
+        """Where everything of it lies."""
+        return self.settings.marag_data_dir
+
+    async def add(
+        self, paths: Sequence[Path], on_progress: OnProgress | None = None, *, take: bool = False
+    ) -> IngestReport:
+        """Read files into the corpus; with `take` they are moved here first. Raises as `ingest` does.
+
+        Sources are told by the names of the files alone.
+        """
+        async with self._adding:
+            if len(self.files) + len(paths) > MOST_FILES:
+                raise InputError(
+                    f"{len(self.files) + len(paths)} files are too many; at most {MOST_FILES} can be read."
+                )
+            kept = [await asyncio.to_thread(self._taken, path) for path in paths] if take else list(paths)
+            report = await ingest(self.settings, kept, CORPUS, encoder=self.encoder, on_progress=on_progress)
+            known = {outcome.source for outcome in report.outcomes if outcome.status in {"added", "replaced"}}
+            self.files.extend(Path(source).name for source in sorted(known))
+            return report
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        """See `Retriever`."""
+        async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
+            return await retriever.retrieve(queries, k=k, exclude=exclude)
+
+    async def topics(self) -> tuple[Topic, ...]:
+        """What the documents are about, for the coach."""
+        async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
+            return await topics_of(retriever)
+
+    def remove(self) -> None:
+        """Delete everything of it."""
+        for folder in (self.folder, self._files_folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def _files_folder(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}-files")  # a data folder's own files are never ingested
+
+    def _taken(self, path: Path) -> Path:
+        home = self._files_folder / uuid4().hex
+        home.mkdir(parents=True)
+        return Path(shutil.move(path, home / path.name))
+
+
+async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:
+    """What a retriever's documents are about; nothing where it does not know them."""
+    if isinstance(retriever, Shelf):
+        return await retriever.topics()
+    if isinstance(retriever, HybridRetriever):
+        return await asyncio.to_thread(corpus_topics, retriever.corpus.catalogue)
+    return ()
+
+
+def corpora(workbench: Workbench) -> list[tuple[str, str]]:
+    """The corpora to choose from, as (label, name)."""
+    return [(f"{name} documents" if name == SAMPLE else name, name) for name in workbench.corpora()]

@@ -1,0 +1,69 @@
+"""One message of a visitor and all that follows, as both conversations of the demo show it."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+from uuid import uuid4
+
+from ..agent.engine import Step
+from ..conversation.history import History
+from ..conversation.turn import Conversation, Turn
+from ..errors import MetaRagError
+from .trail import Message, Trail, asked, failed, rounds_of, said, summary
+from .watching import Done, watched
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """What a chat shows at a moment: the `messages` that came since the question, itself included.
+
+    `turn` is there once the answer is; `history` is what is remembered, given with the last moment alone.
+    """
+
+    messages: list[Message]
+    turn: Turn | None = None
+    notes: tuple[str, ...] = ()
+    history: History | None = None
+    failed: bool = False
+
+    @property
+    def is_last(self) -> bool:
+        """Does nothing follow?"""
+        return self.failed or self.history is not None
+
+
+class Opening(Protocol):
+    """Opens the conversation of a visitor, with what is needed to answer in it."""
+
+    async def __call__(self, history: History, tell: Callable[[Step], None]) -> Conversation:
+        """The conversation as it stands; `tell` is told of the loop's steps. Raises a `MetaRagError`."""
+
+
+async def moments(opening: Opening, message: str, history: History) -> AsyncIterator[Moment]:
+    """What happens after a message, as it happens. Closing the stream stops it, and nothing of it is remembered."""
+    trail = Trail(id=uuid4().hex)
+    question = asked(message)
+    yield Moment(messages=[question, *trail.messages])
+    try:
+        async for event in watched(partial(_replied, opening, message, history)):
+            if isinstance(event, Done):
+                conversation, turn = event.result
+            else:
+                trail.begin(event)
+                yield Moment(messages=[question, *trail.messages])
+        trail.end(summary(turn), rounds_of(turn))
+        messages = [question, *trail.messages, said(turn.reply.text.strip() or turn.reply.short_answer)]
+        yield Moment(messages=messages, turn=turn, notes=turn.notes)
+        notes, _ = await conversation.settle()
+        yield Moment(messages=messages, turn=turn, notes=(*turn.notes, *notes), history=conversation.history)
+    except MetaRagError as fault:
+        trail.end("Not answered")
+        yield Moment(messages=[question, *trail.messages, failed(fault)], failed=True)
+
+
+async def _replied(
+    opening: Opening, message: str, history: History, tell: Callable[[Step], None]
+) -> tuple[Conversation, Turn]:
+    conversation = await opening(history, tell)
+    return conversation, await conversation.reply(message)

@@ -1,0 +1,233 @@
+"""The tab Chat: documents of the visitor's own, or a corpus that is there, and answers that were checked."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ...agent.engine import Step
+from ...agent.grounded import Checks
+from ...conversation.companion import Companion
+from ...conversation.history import History
+from ...conversation.turn import Conversation
+from ...errors import MetaRagError
+from ..loop.status import problem
+from ..run_html import quiet
+from ..shelf import CORPUS, MOST_FILES, Shelf, corpora
+from ..talk_html import reading, sources, taken
+from ..talking import moments
+from ..trail import Message, stopped
+from ..watching import Done, watched
+from ..workbench import Workbench
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+Updates: TypeAlias = dict[Any, Any]
+
+_TYPES = [".pdf", ".docx", ".html", ".htm", ".md", ".txt", ".jsonl"]
+_YOURS = ("Your documents", CORPUS)
+_EXAMPLES = (
+    "Which engineer designed the Candlewright Bridge?",
+    "How tall is Stag Skerry Light?",
+    "Who wrote The Ninth Buoy?",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """The components of the tab."""
+
+    history: "gr.State"
+    shelf: "gr.State"
+    corpus: "gr.Dropdown"
+    upload: "gr.File"
+    files: "gr.HTML"
+    talk: "gr.Chatbot"
+    message: "gr.Textbox"
+    send: "gr.Button"
+    stop: "gr.Button"
+    reset: "gr.Button"
+    sources: "gr.HTML"
+
+    @property
+    def all(self) -> list[Any]:
+        """Every component."""
+        return [getattr(self, part.name) for part in fields(self)]
+
+
+def build(workbench: Workbench) -> None:
+    """Lay the tab out."""
+    import gradio as gr
+
+    parts = _laid_out(workbench)
+    tab = _Tab(parts=parts, workbench=workbench)
+    own: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
+    async def asking(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
+        message: str, shown: Any, history: Any, corpus: str, shelf: Any, request: gr.Request
+    ) -> AsyncIterator[Updates]:
+        talker = _Talker(workbench=workbench, corpus=corpus, shelf=shelf, visitor=request.session_hash or "")
+        async for updates in tab.asked(message, shown, history, talker):
+            yield updates
+
+    answering = gr.on(
+        [parts.message.submit, parts.send.click],
+        asking,
+        [parts.message, parts.talk, parts.history, parts.corpus, parts.shelf],
+        parts.all,
+        trigger_mode="once",
+        **own,
+    )
+    adding = parts.upload.upload(tab.added, [parts.upload, parts.shelf], parts.all, trigger_mode="once", **own)
+    parts.stop.click(tab.stopped, [parts.talk], parts.all, cancels=[answering, adding], **own)
+    gr.on(
+        [parts.reset.click, parts.corpus.input, parts.talk.clear],
+        tab.reset,
+        None,
+        parts.all,
+        cancels=[answering],
+        **own,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tab:
+    """What happens in the tab. History and documents belong to one visitor's page."""
+
+    parts: _Parts
+    workbench: Workbench
+
+    async def asked(
+        self, message: str, shown: Sequence[Message], history: History, talker: "_Talker"
+    ) -> AsyncIterator[Updates]:
+        """One message: the steps as they happen, then the answer that passed the checks."""
+        parts = self.parts
+        if not message.strip():
+            yield {parts.sources: quiet("The message is empty; write a question.")}
+            return
+        yield {**self._busy(True), parts.message: "", parts.sources: sources(None)}
+        async for moment in moments(talker, message, history):
+            yield {
+                parts.talk: [*shown, *moment.messages],
+                **({} if moment.turn is None else {parts.sources: sources(moment.turn, moment.notes)}),
+                **({} if moment.history is None else {parts.history: moment.history}),
+                **(self._busy(False) if moment.is_last else {}),
+            }
+
+    async def added(self, uploads: Sequence[str] | None, shelf: Shelf | None) -> AsyncIterator[Updates]:
+        """Files of the visitor's own: how far reading them is, then what became of each."""
+        import gradio as gr
+
+        parts = self.parts
+        yield {**self._busy(True), parts.files: quiet("Opening the files.")}
+        try:
+            shelf = shelf or Shelf.below(
+                await self.workbench.folder(), self.workbench.settings, await self.workbench.encoder()
+            )
+            yield {parts.shelf: shelf}
+            paths = [Path(upload) for upload in uploads or ()]
+            async for event in watched(partial(shelf.add, paths, take=True)):
+                if isinstance(event, Done):
+                    yield {parts.files: taken(event.result)}
+                else:
+                    yield {parts.files: reading(event)}
+        except MetaRagError as fault:
+            yield {parts.files: problem(str(fault))}
+        choices = gr.update(choices=self._choices(shelf), value=CORPUS) if shelf and shelf.files else gr.skip()
+        yield {**self.reset(), parts.upload: None, parts.corpus: choices}
+
+    def stopped(self, shown: Sequence[Message]) -> Updates:
+        """The answer on its way is given up."""
+        pending = any((message.get("metadata") or {}).get("status") == "pending" for message in shown)
+        files = {} if pending else {self.parts.files: quiet("Stopped; files that were finished are kept.")}
+        talk = {self.parts.talk: stopped(shown)} if pending else {}
+        return {**self._busy(False), **talk, **files}
+
+    def reset(self) -> Updates:
+        """Forget the conversation; the documents stay."""
+        parts = self.parts
+        return {**self._busy(False), parts.talk: [], parts.history: History(), parts.sources: sources(None)}
+
+    def _busy(self, busy: bool) -> Updates:
+        import gradio as gr
+
+        parts = self.parts
+        return {
+            parts.send: gr.update(interactive=not busy),
+            parts.stop: gr.update(interactive=busy),
+            parts.message: gr.update(interactive=not busy),
+        }
+
+    def _choices(self, shelf: Shelf | None) -> list[tuple[str, str]]:
+        return [*([_YOURS] if shelf is not None else []), *corpora(self.workbench)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Talker:
+    """Who answers one visitor about one corpus."""
+
+    workbench: Workbench
+    corpus: str
+    shelf: Shelf | None
+    visitor: str
+
+    async def __call__(self, history: History, tell: Callable[[Step], None]) -> Conversation:
+        """See `Opening`."""
+        engine = await self.workbench.engine(self.visitor)
+        own = self.shelf if self.corpus == CORPUS else None
+        retriever = own or await self.workbench.retriever(self.corpus)
+        checks = Checks.of(engine.settings, self.corpus)
+        companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=tell)
+        return Conversation.open(engine.model, companion, history)
+
+
+def _forget(shelf: Shelf | None) -> None:
+    if shelf is not None:
+        shelf.remove()
+
+
+def _laid_out(workbench: Workbench) -> _Parts:
+    import gradio as gr
+
+    history, shelf = gr.State(History()), gr.State(None, delete_callback=_forget)
+    with gr.Row():
+        with gr.Column(scale=3, min_width=320):
+            talk = gr.Chatbot(
+                label="Conversation",
+                elem_id="chat-talk",
+                height=480,
+                render_markdown=False,
+                buttons=["copy"],
+                feedback_options=None,
+                placeholder="Ask the documents. An answer appears once it has been checked against them.",
+            )
+            message = gr.Textbox(
+                label="Your question",
+                elem_id="chat-message",
+                placeholder="Ask the documents",
+                max_lines=4,
+                submit_btn=False,
+            )
+            with gr.Row():
+                send = gr.Button("Ask", elem_id="chat-ask", variant="primary", min_width=90)
+                stop = gr.Button("Stop", elem_id="chat-stop", interactive=False, min_width=90)
+                reset = gr.Button("Start over", elem_id="chat-reset", min_width=110)
+            gr.Examples([[one] for one in _EXAMPLES], message, label="Questions for the sample")
+        with gr.Column(scale=2, min_width=300):
+            corpus = gr.Dropdown(
+                corpora(workbench), value=workbench.corpus, label="Documents to ask", elem_id="chat-corpus"
+            )
+            upload = gr.File(
+                label=f"Bring your own: up to {MOST_FILES} files of PDF, Word, HTML, Markdown, text",
+                file_count="multiple", elem_id="chat-upload", file_types=_TYPES, height=170,
+            )  # fmt: skip
+            files = gr.HTML(
+                quiet("Your files are read on the demo's machine and removed after your visit."), elem_id="chat-files"
+            )
+            cited = gr.HTML(sources(None), elem_id="chat-sources")
+    return _Parts(
+        history=history, shelf=shelf, corpus=corpus, upload=upload, files=files, talk=talk, message=message,
+        send=send, stop=stop, reset=reset, sources=cited,
+    )  # fmt: skip

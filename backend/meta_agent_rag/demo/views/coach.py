@@ -1,0 +1,237 @@
+"""The tab Coach: a learner is taught by questions over a course, each held to its level's rules."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from ...agent.engine import Step
+from ...agent.grounded import Checks
+from ...conversation.companion import Companion
+from ...conversation.history import History
+from ...conversation.socratic.coach import Coach
+from ...conversation.socratic.hook import Scope
+from ...conversation.socratic.levels import levels
+from ...conversation.socratic.mode import Mode, Socratic
+from ...conversation.study import open_scope
+from ...conversation.turn import Conversation
+from ...retrieval.hybrid import Retriever
+from ...retrieval.sample import shipped
+from ..coach_html import beside, celebration, rules
+from ..run_html import quiet
+from ..shelf import Shelf, corpora, topics_of
+from ..talking import moments
+from ..trail import Message, stopped
+from ..workbench import Workbench
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+Updates: TypeAlias = dict[Any, Any]
+
+_COURSE = ("Sundials and seasons (sample course)", "sample course")
+_EXAMPLES = (
+    "Why does the shadow move over a sundial?",
+    "The Earth turns, and the stick stands still.",
+    "I don't know.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """The components of the tab."""
+
+    history: "gr.State"
+    corpus: "gr.Dropdown"
+    mode: "gr.Radio"
+    level: "gr.Slider"
+    rules: "gr.HTML"
+    beside: "gr.HTML"
+    confetti: "gr.HTML"
+    talk: "gr.Chatbot"
+    message: "gr.Textbox"
+    send: "gr.Button"
+    stop: "gr.Button"
+    reset: "gr.Button"
+
+    @property
+    def all(self) -> list[Any]:
+        """Every component."""
+        return [getattr(self, part.name) for part in fields(self)]
+
+
+def build(workbench: Workbench) -> None:
+    """Lay the tab out."""
+    import gradio as gr
+
+    parts = _laid_out(workbench)
+    tab = _Tab(parts=parts)
+    own: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
+    async def saying(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
+        message: str, shown: Any, history: Any, corpus: str, mode: str, level: float, request: gr.Request
+    ) -> AsyncIterator[Updates]:
+        held = Socratic(mode=cast("Mode", mode), level=int(level))
+        talker = _Talker(workbench=workbench, corpus=corpus, held=held, visitor=request.session_hash or "")
+        async for updates in tab.said(message, shown, history, talker):
+            yield updates
+
+    answering = gr.on(
+        [parts.message.submit, parts.send.click],
+        saying,
+        [parts.message, parts.talk, parts.history, parts.corpus, parts.mode, parts.level],
+        parts.all,
+        trigger_mode="once",
+        **own,
+    )
+    parts.stop.click(tab.stopped, [parts.talk], parts.all, cancels=[answering], **own)
+    gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], tab.reset, None, parts.all,
+          cancels=[answering], **own)  # fmt: skip
+    gr.on([parts.mode.input, parts.level.input], tab.held, [parts.mode, parts.level], parts.all, **own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tab:
+    """What happens in the tab. The history belongs to one visitor's page."""
+
+    parts: _Parts
+
+    async def said(
+        self, message: str, shown: Sequence[Message], history: History, talker: "_Talker"
+    ) -> AsyncIterator[Updates]:
+        """One message: the reply that keeps the rules, its length, and confetti where the learner is right."""
+        parts = self.parts
+        if not message.strip():
+            yield {parts.beside: quiet("The message is empty; write something.")}
+            return
+        yield {**self._busy(True), parts.message: "", parts.confetti: ""}
+        async for moment in moments(talker, message, history):
+            yield {
+                parts.talk: [*shown, *moment.messages],
+                **({} if moment.history is None else {parts.history: moment.history}),
+                **(self._busy(False) if moment.is_last else {}),
+                **({} if moment.turn is None else {parts.beside: beside(moment.turn, talker.held.level)}),
+                **({} if not moment.is_last else {parts.confetti: celebration(moment.turn)}),
+            }
+
+    def stopped(self, shown: Sequence[Message]) -> Updates:
+        """The reply on its way is given up."""
+        return {**self._busy(False), self.parts.talk: stopped(shown)}
+
+    def reset(self) -> Updates:
+        """Forget the conversation."""
+        parts = self.parts
+        return {
+            **self._busy(False), parts.talk: [], parts.history: History(), parts.beside: beside(None, 1),
+            parts.confetti: "",
+        }  # fmt: skip
+
+    def held(self, mode: str, level: float) -> Updates:
+        """Mode and level hold from the next message on."""
+        import gradio as gr
+
+        socratic = Socratic(mode=cast("Mode", mode), level=int(level))
+        return {self.parts.rules: rules(socratic), self.parts.level: gr.update(interactive=mode == "coach")}
+
+    def _busy(self, busy: bool) -> Updates:
+        import gradio as gr
+
+        parts = self.parts
+        return {
+            parts.send: gr.update(interactive=not busy),
+            parts.stop: gr.update(interactive=busy),
+            parts.message: gr.update(interactive=not busy),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Talker:
+    """Who answers one visitor about one corpus, in which mode."""
+
+    workbench: Workbench
+    corpus: str
+    held: Socratic
+    visitor: str
+
+    async def __call__(self, history: History, tell: Callable[[Step], None]) -> Conversation:
+        """See `Opening`."""
+        engine = await self.workbench.engine(self.visitor)
+        retriever = await self._retriever()
+        companion = Companion(
+            engine=engine, retriever=retriever, checks=Checks.of(engine.settings, self.corpus), on_step=tell
+        )
+        coach = Coach(model=engine.model, retriever=retriever, open_scope=partial(self._scope, retriever))
+        return Conversation.open(
+            engine.model, companion, history, socratic=self.held, teacher=companion.as_teacher(), coach=coach
+        )
+
+    async def _retriever(self) -> Retriever:
+        if self.corpus != _COURSE[1]:
+            return await self.workbench.retriever(self.corpus)
+        course: Shelf = await self.workbench.once("course", partial(_course, self.workbench))
+        return course
+
+    async def _scope(self, retriever: Retriever) -> Scope | None:
+        """What belongs to the subject, read once for all visitors."""
+
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[Scope | None]:
+            yield await open_scope(self.workbench.settings, await topics_of(retriever))
+
+        scope: Scope | None = await self.workbench.once(("scope", self.corpus), opened)
+        return scope
+
+
+@asynccontextmanager
+async def _course(workbench: Workbench) -> AsyncIterator[Shelf]:
+    """The sample course, ready to be taught."""
+    shelf = Shelf.below(await workbench.folder(), workbench.settings, await workbench.encoder())
+    await shelf.add(sorted(shipped("course").glob("*.md")))
+    yield shelf
+
+
+def _laid_out(workbench: Workbench) -> _Parts:
+    import gradio as gr
+
+    history, first = gr.State(History()), Socratic(mode="coach")
+    with gr.Row():
+        with gr.Column(scale=3, min_width=320):
+            talk = gr.Chatbot(
+                label="Lesson",
+                elem_id="coach-talk",
+                height=440,
+                render_markdown=False,
+                buttons=["copy"],
+                feedback_options=None,
+                placeholder="Ask about the course. The coach answers with a question, never with the answer.",
+            )
+            confetti = gr.HTML(elem_id="coach-confetti")
+            message = gr.Textbox(
+                label="Your words",
+                elem_id="coach-message",
+                placeholder="Ask, answer, or say that you do not know",
+                max_lines=4,
+            )
+            with gr.Row():
+                send = gr.Button("Say", elem_id="coach-say", variant="primary", min_width=90)
+                stop = gr.Button("Stop", elem_id="coach-stop", interactive=False, min_width=90)
+                reset = gr.Button("Start over", elem_id="coach-reset", min_width=110)
+            gr.Examples([[one] for one in _EXAMPLES], message, label="To begin with")
+        with gr.Column(scale=2, min_width=300):
+            corpus = gr.Dropdown([_COURSE, *corpora(workbench)], value=_COURSE[1], label="Course")
+            mode = gr.Radio([("Coach: asks", "coach"), ("Teacher: explains", "teacher")], value="coach", label="Mode")
+            level = gr.Slider(
+                min(levels()),
+                max(levels()),
+                value=1,
+                step=1,
+                label="Level: how little the coach gives away",
+                elem_id="coach-level",
+            )
+            told = gr.HTML(rules(first), elem_id="coach-rules")
+            aside = gr.HTML(beside(None, 1), elem_id="coach-beside")
+    return _Parts(
+        history=history, corpus=corpus, mode=mode, level=level, rules=told, beside=aside, confetti=confetti,
+        talk=talk, message=message, send=send, stop=stop, reset=reset,
+    )  # fmt: skip

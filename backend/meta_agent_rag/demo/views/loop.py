@@ -1,0 +1,255 @@
+"""The tab Loop: one question, step by step, under one configuration or two."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import Any
+
+from ...agent.deficits import discover_deficits
+from ...agent.graph import build_graph
+from ..loop.choosing import OWN, PARAGRAPHS, choices, setup
+from ..loop.drawing import Lit, drawing, repair_nodes
+from ..loop.outcome import outcome, timeline
+from ..loop.stages import stages
+from ..loop.status import introduction, problem, status
+from ..loop.switches import switches, what_if
+from ..loop.visit import Setup, Visit
+from ..loop.waiting import expected_wait, spending_cap
+from ..loop.walk import Sight
+from ..loop.what_if import WhatIf
+from ..workbench import Workbench, visitor_of
+
+_PARTS = ("graph", "answer", "stages", "spent")
+"""What a side shows, from top to bottom."""
+_SHOWN = (
+    *("status", "run", "step", "stop", "wait"),
+    *(f"{part}-{side}" for side in "ab" for part in _PARTS),
+)
+"""What an event renews, by name."""
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def build(workbench: Workbench) -> None:
+    """Lay the tab out, and say what its buttons do."""
+    import gradio as gr
+
+    tab = _Tab(workbench=workbench)
+    with gr.Row(elem_classes="m-loop"):
+        with gr.Column(scale=2, min_width=320, elem_classes="m-controls"):
+            tab.lay_out_controls()
+        with gr.Column(scale=5, min_width=320, elem_classes="m-stage-side"):
+            tab.lay_out_sides()
+    tab.wire()
+
+
+@dataclass(kw_only=True, repr=False)
+class _Tab:
+    """The components by name, the visits by visitor, and what happens at each event."""
+
+    workbench: Workbench
+    visits: dict[str, Visit] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
+    ours: list[Any] = field(default_factory=list)
+    theirs: list[Any] = field(default_factory=list)
+
+    @cached_property
+    def repairs(self) -> tuple[str, ...]:
+        """The graph's nodes that repair a deficit."""
+        return repair_nodes(build_graph(discover_deficits(self.workbench.settings.deficits_dir)))
+
+    @property
+    def _provider(self) -> str:
+        """The provider to begin with; empty where none is configured, which the first run then says."""
+        return next(iter(self.workbench.provider_names()), "")
+
+    def lay_out_controls(self) -> None:
+        """The question, its evidence, the buttons and the switches."""
+        import gradio as gr
+
+        bench, parts = self.workbench, self.parts
+        known = choices(bench)
+        first = bench.question(known[1][1]) if len(known) > 1 else None
+        parts["chosen"] = gr.Dropdown(
+            known, value=first.id if first else OWN, label="Question", elem_id="loop-chosen", filterable=True
+        )
+        parts["text"] = gr.Textbox(
+            first.text if first else "", label="Its words; change them as you like", lines=2, elem_id="loop-text"
+        )
+        corpora = [(f"the corpus “{name}”", name) for name in bench.corpora()]
+        parts["evidence"] = gr.Dropdown(
+            [("the paragraphs that come with the question", PARAGRAPHS), *corpora],
+            value=PARAGRAPHS,
+            label="Evidence",
+            elem_id="loop-evidence",
+        )
+        with gr.Row(elem_classes="m-buttons"):
+            parts["run"] = gr.Button("Run", variant="primary", elem_id="loop-run", min_width=70)
+            parts["step"] = gr.Button("Next step", elem_id="loop-step", min_width=70)
+            parts["stop"] = gr.Button("Stop", variant="stop", elem_id="loop-stop", min_width=70, interactive=False)
+            parts["reset"] = gr.Button("Reset", elem_id="loop-reset", min_width=70)
+        start = WhatIf.of(bench.settings, self._provider)
+        parts["wait"] = gr.HTML(self._wait(start.provider), elem_id="loop-wait")
+        with gr.Accordion("What if …", open=False, elem_id="loop-what-if"):
+            self.ours = switches(bench, start, name="a")
+        parts["compare"] = gr.Checkbox(label="Compare with a second configuration", value=False, elem_id="loop-compare")
+        with gr.Group(visible=False, elem_id="loop-second") as parts["second"]:
+            self.theirs = switches(bench, start, name="b")
+
+    def lay_out_sides(self) -> None:
+        """The line that says what is going on, and what each configuration does."""
+        import gradio as gr
+
+        self.parts["status"] = gr.HTML(
+            status(Visit(workbench=self.workbench, visitor="")), elem_id="loop-status", elem_classes="m-sticky"
+        )
+        with gr.Row(elem_classes="m-sides"):
+            for side in "ab":
+                with gr.Column(visible=side == "a", min_width=320, elem_id=f"loop-side-{side}") as column:
+                    self.parts[f"column-{side}"] = column
+                    for name in _PARTS:
+                        self.parts[f"{name}-{side}"] = gr.HTML(elem_id=f"loop-{name}-{side}")
+        self.parts["graph-a"].value = self._drawing(None)
+        self.parts["stages-a"].value = introduction()
+
+    def wire(self) -> None:
+        """What happens at each event; Gradio tells a visitor by the annotation `gr.Request`."""
+        import gradio as gr
+        from gradio.context import get_blocks_context
+
+        async def run(request: gr.Request, *asked: Any) -> AsyncIterator[list[Any]]:
+            async for update in self._go(visitor_of(request), asked, steps=False):
+                yield update
+
+        async def step(request: gr.Request, *asked: Any) -> AsyncIterator[list[Any]]:
+            async for update in self._go(visitor_of(request), asked, steps=True):
+                yield update
+
+        async def stop(request: gr.Request) -> list[Any]:
+            visit = self._visit(visitor_of(request))
+            await visit.stop()
+            return self._update(visit)
+
+        async def reset(request: gr.Request) -> list[Any]:
+            visit = self._visit(visitor_of(request))
+            await visit.reset()
+            return self._update(visit)
+
+        async def leave(request: gr.Request) -> None:
+            await self._leave(visitor_of(request))
+
+        def follow_link(request: gr.Request) -> list[Any]:
+            linked = None if request.query_params.get("run") else request.query_params.get("question")
+            return [gr.skip()] * 4 if not linked else self._linked(linked)
+
+        context, parts = get_blocks_context(), self.parts
+        assert context is not None
+        asked = [*(parts[name] for name in ("chosen", "text", "evidence", "compare")), *self.ours, *self.theirs]
+        shown = [parts[name] for name in _SHOWN]
+        gr.on([parts["run"].click, parts["text"].submit], run, asked, shown, **_QUIET)
+        parts["step"].click(step, asked, shown, **_QUIET)
+        parts["stop"].click(stop, None, shown, **_QUIET)
+        parts["reset"].click(reset, None, shown, **_QUIET)
+        parts["chosen"].input(self.choose, parts["chosen"], [parts["text"], parts["evidence"]], **_QUIET)
+        parts["compare"].change(self.compare, parts["compare"], [parts["second"], parts["column-b"]], **_QUIET)
+        self.ours[-1].change(self._wait, self.ours[-1], parts["wait"], **_QUIET)
+        linked = [parts[name] for name in ("chosen", "text", "evidence", "status")]
+        context.root_block.load(follow_link, None, linked, **_QUIET)
+        context.root_block.unload(leave)
+
+    def choose(self, id_: str) -> list[Any]:
+        """Another question: its words, and the paragraphs that it brings."""
+        question = self.workbench.question(id_)
+        if question is None:
+            return ["", self.workbench.corpora()[0]]
+        return [question.text, PARAGRAPHS]
+
+    def compare(self, comparing: bool) -> list[Any]:
+        """Show the second configuration and its side, or hide them."""
+        import gradio as gr
+
+        return [gr.update(visible=comparing), gr.update(visible=comparing)]
+
+    def _linked(self, id_: str) -> list[Any]:
+        """What `?question=ID` opens with."""
+        import gradio as gr
+
+        question = self.workbench.question(id_)
+        if question is None:
+            words = f"There is no question {id_!r} here; choose one from the list, or name its file with --data-file."
+            return [gr.skip(), gr.skip(), gr.skip(), problem(words)]
+        listed = gr.update(choices=choices(self.workbench, also=question), value=question.id)
+        return [listed, question.text, PARAGRAPHS, gr.skip()]
+
+    async def _leave(self, visitor: str) -> None:
+        """The page is closed: nothing is spent for nobody."""
+        visit = self.visits.pop(visitor, None)
+        if visit is not None:
+            await visit.stop()
+            self.workbench.forget(visitor)
+
+    async def _go(self, visitor: str, asked: Sequence[Any], *, steps: bool) -> AsyncIterator[list[Any]]:
+        visit = self._visit(visitor)
+        async for _ in visit.go(self._setup(asked), steps=steps):
+            yield self._update(visit)
+        yield self._update(visit)
+
+    def _setup(self, asked: Sequence[Any]) -> Setup:
+        chosen, text, evidence, comparing, *values = asked
+        what_ifs = [what_if(values[: len(self.ours)])]
+        if comparing:
+            what_ifs.append(what_if(values[len(self.ours) :]))
+        return setup(self.workbench, chosen, text, evidence, what_ifs)
+
+    def _visit(self, visitor: str) -> Visit:
+        return self.visits.setdefault(visitor, Visit(workbench=self.workbench, visitor=visitor))
+
+    def _update(self, visit: Visit) -> list[Any]:
+        """Everything that is shown of a visit, in the order of `_SHOWN`."""
+        import gradio as gr
+
+        busy = visit.under_way
+        provider = visit.setup.what_ifs[0].provider if visit.setup else self._provider
+        first: list[Any] = [
+            status(visit),
+            gr.update(interactive=not busy),
+            gr.update(interactive=not busy),
+            gr.update(interactive=busy),
+            self._wait(provider),
+        ]
+        sights = [*visit.sights, None, None][:2]
+        both = visit.setup is not None and len(visit.setup.what_ifs) > 1
+        for index, sight in enumerate(sights):
+            first += self._side(visit, sight, index, both=both)
+        return first
+
+    def _side(self, visit: Visit, sight: Sight | None, index: int, *, both: bool) -> list[str]:
+        if sight is None or visit.setup is None:
+            return [
+                self._drawing(None, compact=both),
+                "",
+                introduction() if index == 0 and visit.setup is None else "",
+                "",
+            ]
+        head = _heading(visit.setup, index, sight) if both else ""
+        settings = visit.walks[index].engine.settings
+        end = outcome(sight.answer, visit.setup.golds) if sight.answer is not None else ""
+        return [head + self._drawing(sight, compact=both), end, stages(sight, settings), timeline(sight)]
+
+    def _drawing(self, sight: Sight | None, *, compact: bool = False) -> str:
+        if sight is None:
+            return drawing(self.repairs, compact=compact)
+        return drawing(
+            self.repairs, Lit(active=sight.node, visited=sight.visited, done=sight.status == "done"), compact=compact
+        )
+
+    def _wait(self, provider: str) -> str:
+        words = (expected_wait(self.workbench, provider), spending_cap(self.workbench, provider))
+        return f'<p class="m-note">{escape(" ".join(one for one in words if one))}</p>'
+
+
+def _heading(setup_: Setup, index: int, sight: Sight) -> str:
+    """Which configuration this side shows, and in what it differs."""
+    own, other = setup_.what_ifs[index], setup_.what_ifs[1 - index]
+    words = "; ".join(own.differences(other)) or "the same settings"
+    return f'<h3 class="m-side-head">{"AB"[index]} <small>{escape(words)}</small></h3>'

@@ -1,0 +1,250 @@
+"""The tab Runs: a benchmark run's scores, and each of its answers replayed without a call."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ...errors import MetaRagError
+from ...retrieval.passage import Found
+from ...settings import Settings
+from ..loop.status import problem
+from ..replay import cards, link_to, settings_of, shown
+from ..run_files import RECORDED, Row, Run, open_run, open_zip, run_names
+from ..run_filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
+from ..run_html import about, plots, quality, quiet, table
+from ..workbench import Workbench
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+Updates: TypeAlias = dict[Any, Any]
+"""Components with their new values."""
+
+_PARTS = ("method", "outcome", "deficit", "hops")
+_EVERY_STEP = 10_000
+_FOREIGN = (TypeError, ValueError, LookupError, AttributeError)
+"""What values of other types than a run's own bring about; anybody can pack a zip."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """The components of the tab."""
+
+    run: "gr.State"
+    step: "gr.State"
+    name: "gr.Dropdown"
+    upload: "gr.UploadButton"
+    about: "gr.HTML"
+    method: "gr.Dropdown"
+    outcome: "gr.Dropdown"
+    deficit: "gr.Dropdown"
+    hops: "gr.Dropdown"
+    count: "gr.HTML"
+    answers: "gr.Radio"
+    replay: "gr.HTML"
+    back: "gr.Button"
+    next: "gr.Button"
+    every: "gr.Button"
+    table: "gr.Dropdown"
+    cells: "gr.HTML"
+    scores: "gr.HTML"
+    plots: "gr.HTML"
+
+    @property
+    def all(self) -> list[Any]:
+        """Every component."""
+        return [getattr(self, part.name) for part in fields(self)]
+
+    @property
+    def filters(self) -> list[Any]:
+        """The parts of the filter, in the order of `_PARTS`."""
+        return [getattr(self, name) for name in _PARTS]
+
+
+def build(workbench: Workbench) -> None:
+    """Lay the tab out."""
+    import gradio as gr
+    from gradio.context import Context
+
+    parts = _laid_out()
+    tab = _Tab(parts=parts, runs_dir=workbench.runs_dir, settings=workbench.settings, texts=_texts(workbench))
+    quietly: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+    def arrived(request: gr.Request) -> Updates:
+        asked = request.query_params
+        names = run_names(workbench.runs_dir)
+        name = asked.get("run") or RECORDED
+        chosen = gr.update(choices=list(names), value=name if name in names else None)
+        return {parts.name: chosen, **tab.opened(name, asked.get("question") or "", asked.get("method") or "")}
+
+    assert Context.root_block is not None
+    Context.root_block.load(arrived, outputs=parts.all, **quietly)
+    parts.name.input(tab.opened, parts.name, parts.all, api_visibility="private")
+    parts.upload.upload(tab.uploaded, parts.upload, parts.all, api_visibility="private")
+    for part in parts.filters:
+        part.input(tab.filtered, [parts.run, *parts.filters], parts.all, **quietly)
+    replayed = [parts.step, parts.replay]
+    parts.answers.input(tab.replayed, [parts.run, parts.answers], replayed, **quietly)
+    for button, by in ((parts.back, -1), (parts.next, 1), (parts.every, _EVERY_STEP)):
+        button.click(tab.stepping(by), [parts.run, parts.answers, parts.step], replayed, **quietly)
+    parts.table.input(tab.tabled, [parts.run, parts.table], parts.cells, **quietly)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tab:
+    """What happens in the tab; a fault is said where the run would be described."""
+
+    parts: _Parts
+    runs_dir: Path
+    settings: Settings
+    texts: Mapping[str, Found]
+
+    def opened(self, name: str, question: str = "", method: str = "") -> Updates:
+        """A run of the list, with the answer that is asked for or the most repaired one."""
+        return self._tried(lambda: open_run(name, self.runs_dir), question, method)
+
+    def uploaded(self, file: str) -> Updates:
+        """A run from the visitor's own machine."""
+        return self._tried(lambda: open_zip(Path(file)), "", "")
+
+    def filtered(self, run: Run | None, *wanted: str) -> Updates:
+        """The answers that the filter takes, the first of them replayed."""
+        return {} if run is None else self._listing(run, Filter(**dict(zip(_PARTS, wanted, strict=True))))
+
+    def replayed(self, run: Run | None, place: str | None) -> Updates:
+        """An answer with all its steps."""
+        return self._replay(run, place, _EVERY_STEP)
+
+    def stepping(self, by: int) -> Callable[..., Updates]:
+        """A button's function: so many steps on; back from all of them begins anew."""
+
+        def stepped(run: Run | None, place: str | None, step: int) -> Updates:
+            return self._replay(run, place, 1 if step >= _EVERY_STEP and by == 1 else step + by)
+
+        return stepped
+
+    def tabled(self, run: Run | None, name: str | None) -> Updates:
+        """A table of the report."""
+        rows = run.tables.get(name or "", ()) if run is not None else ()
+        return {self.parts.cells: table(rows, _words(name or ""))}
+
+    def _tried(self, opening: Callable[[], Run], question: str, method: str) -> Updates:
+        try:
+            run = opening()
+            return self._whole(run, question, method)
+        except MetaRagError as fault:
+            return self._closed(str(fault))
+        except _FOREIGN:
+            return self._closed("This is no run of this version: its files hold something else; run it anew.")
+
+    def _closed(self, words: str) -> Updates:
+        return {**self._whole(_NO_RUN, "", ""), self.parts.run: None, self.parts.about: problem(words)}
+
+    def _whole(self, run: Run, question: str, method: str) -> Updates:
+        import gradio as gr
+
+        parts, found = self.parts, answer_to(run, question, method)
+        wanted = Filter(method=found["method"] if found is not None else next(iter(methods(run)), ""))
+        values = {"method": wanted.method}
+        names = list(run.tables)
+        name = "quality" if "quality" in names else next(iter(names), None)
+        return {
+            parts.run: run,
+            parts.about: about(run),
+            **{
+                getattr(parts, part): gr.update(choices=list(could), value=values.get(part, ""))
+                for part, could in choices(run).items()
+            },
+            **self._listing(run, wanted, found),
+            parts.table: gr.update(choices=[(_words(one), one) for one in names], value=name),
+            **self.tabled(run, name),
+            parts.scores: quality(run),
+            parts.plots: plots(run),
+        }
+
+    def _listing(self, run: Run, wanted: Filter, found: Row | None = None) -> Updates:
+        import gradio as gr
+
+        labelled, many = listed(run, wanted), counted(run, wanted)
+        place = str(run.rows.index(found)) if found is not None else labelled[0][1] if labelled else None
+        told = f"{many} of {len(run.rows)} answers" + (f", the first {SHOWN} shown" if many > SHOWN else "")
+        none = 'No answer is like that; set a part of the filter to "any".'
+        return {
+            self.parts.count: quiet(f"{told}." if many else none),
+            self.parts.answers: gr.update(choices=labelled, value=place),
+            **self.replayed(run, place),
+        }
+
+    def _replay(self, run: Run | None, place: str | None, step: int) -> Updates:
+        if run is None or place is None:
+            return {self.parts.step: _EVERY_STEP, self.parts.replay: quiet("There is nothing to replay.")}
+        row = run.rows[int(place)]
+        try:
+            every = cards(row, self.texts, settings_of(run, self.settings))
+        except MetaRagError as fault:
+            return {self.parts.step: _EVERY_STEP, self.parts.replay: problem(str(fault))}
+        except _FOREIGN:
+            words = "This answer is damaged: its row holds something else than the loop writes; run it anew."
+            return {self.parts.step: _EVERY_STEP, self.parts.replay: problem(words)}
+        step = _EVERY_STEP if step >= _EVERY_STEP else min(max(step, 1), len(every))
+        return {
+            self.parts.step: min(step, len(every)) if step < _EVERY_STEP else step,
+            self.parts.replay: shown(row, every[:step], len(every), link_to(run.name, row)),
+        }
+
+
+_NO_RUN = Run(name="", rows=())
+
+
+def _texts(workbench: Workbench) -> Mapping[str, Found]:
+    """The passages that the demo knows, by id: those of its questions."""
+    passages = (
+        passage for one in workbench.question_sets for question in one.questions for passage in question.passages
+    )
+    return {passage.id: Found(passage=passage, score=0.0) for passage in passages}
+
+
+def _words(name: str) -> str:
+    return name.replace("-", " ")
+
+
+def _laid_out() -> _Parts:
+    import gradio as gr
+
+    run, step = gr.State(None), gr.State(_EVERY_STEP)
+    with gr.Row():
+        name = gr.Dropdown([RECORDED], value=RECORDED, label="Run", scale=4)
+        upload = gr.UploadButton("Open a packed run (.zip)", file_types=[".zip"], size="sm", scale=1, min_width=200)
+    about = gr.HTML(quiet("Opening the recorded run."), elem_id="runs-about")
+    with gr.Tabs():
+        with gr.Tab("Answers"):
+            with gr.Row():
+                filters = [
+                    gr.Dropdown([("any", "")], value="", label=label, min_width=140)
+                    for label in ("Method", "Repair", "Deficit", "Hops")
+                ]
+            count = gr.HTML(elem_id="runs-count")
+            with gr.Row():
+                with gr.Column(scale=2, min_width=300):
+                    answers = gr.Radio([], label="Answers", elem_id="runs-answers")
+                with gr.Column(scale=3, min_width=320):
+                    with gr.Row():
+                        back, next_, every = (
+                            gr.Button(label, size="sm", min_width=90) for label in ("Back", "Next step", "All steps")
+                        )
+                    replay = gr.HTML(
+                        quiet("Choose an answer to replay its rounds; no model is called."), elem_id="runs-replay"
+                    )
+        with gr.Tab("Scores"):
+            scores = gr.HTML(quiet("No run is open."), elem_id="runs-scores")
+        with gr.Tab("Tables"):
+            chosen_table = gr.Dropdown([], label="Table of the report")
+            cells = gr.HTML(elem_id="runs-table")
+        with gr.Tab("Plots"):
+            drawn = gr.HTML(quiet("No run is open."), elem_id="runs-plots")
+    return _Parts(
+        run=run, step=step, name=name, upload=upload, about=about, method=filters[0], outcome=filters[1],
+        deficit=filters[2], hops=filters[3], count=count, answers=answers, replay=replay, back=back, next=next_,
+        every=every, table=chosen_table, cells=cells, scores=scores, plots=drawn,
+    )  # fmt: skip

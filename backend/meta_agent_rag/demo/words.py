@@ -1,0 +1,74 @@
+"""The loop's names in words for a visitor."""
+
+from ..agent.state import NO_DEFICIT
+
+STOP_REASONS = {
+    "satisfied": "The monitor is satisfied: a second route came to the same answer.",
+    "critic_satisfied": "The monitor raised a false alarm: the critic found nothing wrong with the draft.",
+    "converged": "The last repair changed nothing, so another one would not either.",
+    "oscillating": "The answer went back to an earlier one, so the loop would turn in circles.",
+    "max_rounds": "All repairs that were allowed have been made.",
+    "no_gain": "The last repair did not raise the chance of being right, so another one does not pay.",
+    "cost_limit": "The next call could cost more than is left to spend.",
+    "deadline": "There was no time for another round.",
+    "write_failed": "The model could not write the next draft; the drafts so far stand.",
+    "no_evidence": "Nothing was found to answer from.",
+    "not_in_evidence": "The evidence does not hold the answer.",
+    "single_pass": "This method answers once and does not doubt its answer.",
+    "majority": "The answer that most of the chains gave was taken.",
+    "concluded": "The method came to its conclusion.",
+    "no_follow_up": "The method had nothing further to ask.",
+    "no_progress": "The next step would have brought nothing new.",
+}
+ERROR_TYPES = {
+    "incomplete_reasoning": "a step of the reasoning is missing",
+    "answer_redundance": "it says more than was asked",
+    "ambiguous_understanding": "the question was understood otherwise",
+}
+AT_WORK = {
+    "retrieve": "Looking for evidence",
+    "write": "Cognition: writing a draft from the evidence",
+    "diagnose": "Monitoring: a second answer is found by another route, without sight of the draft",
+}
+ANSWER_MODES = {
+    "evidence": "the evidence alone",
+    "memory": "the model's memory alone",
+    "evidence_and_memory": "the evidence and the model's memory",
+}
+
+
+def spoken(name: str) -> str:
+    """A name of the code as a person reads it.
+
+    >>> spoken("insufficient_knowledge")
+    'insufficient knowledge'
+    """
+    return name.replace("_", " ")
+
+
+def stop_reason(reason: str) -> str:
+    """Why the loop ended, in a sentence."""
+    return STOP_REASONS.get(reason, f"It stopped: {spoken(reason)}.")
+
+
+def at_work(node: str | None, *, repaired: str = "") -> str:
+    """What a node is doing; any that is not one of the loop's own repairs the deficit of its name."""
+    if node is None:
+        return "Getting ready"
+    if node == "write" and repaired:
+        return f"Cognition: writing again, to repair the {spoken(repaired)}"
+    return AT_WORK.get(node, f"Planning a repair for the {spoken(node)}")
+
+
+def deficit(name: str) -> str:
+    """A deficit as a heading."""
+    return "No deficit: a false alarm" if name == NO_DEFICIT else spoken(name).capitalize()
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "call"), counted(2, "call")
+    ('1 call', '2 calls')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"

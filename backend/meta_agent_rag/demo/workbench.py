@@ -1,0 +1,196 @@
+"""What all visitors of the demo share: opened at its first use, once, and closed at the end."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..agent.engine import Engine, open_engine
+from ..errors import SettingsError, UnknownNameError
+from ..llm.budget import Budget
+from ..llm.client import LanguageModel, utc_now
+from ..llm.exchange import Transport
+from ..llm.opening import described, open_language_model
+from ..llm.pricing import unpriced_models
+from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
+from ..retrieval.batching import AsyncEncoder
+from ..retrieval.corpus import list_corpora
+from ..retrieval.hybrid import Retriever
+from ..retrieval.opening import open_encoder, open_retriever
+from ..retrieval.sample import SAMPLE
+from ..settings import Settings
+from .questions import Question, QuestionSet, read_questions, sample_questions
+from .spending import VisitorBudget
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+Opened = TypeVar("Opened")
+
+
+def visitor_of(request: "gr.Request") -> str:
+    """Who asks: one open page of the app, whose state and budget are its own."""
+    return request.session_hash or "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workbench:
+    """Settings, the questions to choose from, the folder of benchmark runs, and what is opened on demand.
+
+    `corpus` is the one that is taken where a visitor names none. `transport` and `monitor_encoder` replace
+    what settings describe, as in `open_engine`; `retrievers` stand for corpora that are already open.
+    """
+
+    settings: Settings
+    corpus: str = SAMPLE
+    question_sets: tuple[QuestionSet, ...] = field(default=(), repr=False)
+    runs_dir: Path = Path("RESULTS")
+    transport: Transport | None = field(default=None, repr=False)
+    monitor_encoder: AsyncEncoder | None = None
+    retrievers: dict[str, Retriever] = field(default_factory=dict)
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
+    _open: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _opening: dict[Hashable, asyncio.Lock] = field(default_factory=dict, repr=False)
+    _budgets: dict[tuple[str, str], Budget] = field(default_factory=dict, repr=False)
+
+    @property
+    def choice(self) -> Choice:
+        """The provider that settings choose. Raises a `SettingsError` that says what is missing."""
+        return choose_provider(self.settings)
+
+    def provider_names(self) -> list[str]:
+        """The providers that are configured, the chosen one first: a key, an address or a model is there."""
+        configured = [name for name in ("", *providers()) if self._is_configured(name)]
+        chosen = [self.choice.provider.name] if "" in configured else []
+        return list(dict.fromkeys([*chosen, *filter(None, configured)]))
+
+    def _is_configured(self, provider: str) -> bool:
+        try:
+            choice = choose_provider(self._settings_for(provider) if provider else self.settings)
+            described(choice, self.settings)  # which looks for the embedded model
+        except (SettingsError, UnknownNameError):
+            return False
+        return True
+
+    def corpora(self) -> list[str]:
+        """The corpora that can be searched; the demo's own first."""
+        known = [*self.retrievers] or [
+            SAMPLE,
+            *(manifest.name for manifest in list_corpora(self.settings.marag_data_dir)),
+        ]
+        return list(dict.fromkeys([self.corpus, *known]))
+
+    def question(self, id_: str) -> Question | None:
+        """The question of an id, from whichever set has it."""
+        return next((found for one in self.question_sets if (found := one.get(id_))), None)
+
+    async def engine(self, visitor: str, *, provider: str | None = None) -> Engine:
+        """An engine that spends from a visitor's budget; `visitor` is what `visitor_of` gives.
+
+        Raises a `MetaRagError` that says what keeps the model from being opened.
+        """
+        name = provider or self.choice.provider.name
+        model: LanguageModel = await self.once(("model", name), lambda: self._language_model(name))
+        engine: Engine = await self.once(
+            ("engine", name),
+            lambda: open_engine(model.settings, model=model, monitor_encoder=self.monitor_encoder),
+        )
+        return replace(engine, model=replace(model, budget=self._budget(visitor, model)))
+
+    async def retriever(self, corpus: str | None = None) -> Retriever:
+        """The retriever of a corpus; `sample` is built on first use. Raises `CorpusError` where there is none."""
+        name = corpus or self.corpus
+        if name in self.retrievers:
+            return self.retrievers[name]
+        encoder = await self.encoder()
+        opened: Retriever = await self.once(
+            ("corpus", name), lambda: open_retriever(self.settings, name, encoder=encoder)
+        )
+        return opened
+
+    async def encoder(self) -> AsyncEncoder:
+        """The encoder of passages."""
+        opened: AsyncEncoder = await self.once("encoder", self._encoder)
+        return opened
+
+    async def folder(self) -> Path:
+        """A folder for what visitors bring along; it goes with the workbench."""
+        opened: Path = await self.once("folder", self._folder)
+        return opened
+
+    def is_capped(self, provider: str | None = None) -> bool:
+        """Does a visitor's cap hold: has the model of this provider a price, and a known one?"""
+        choice = choose_provider(self._settings_for(provider or self.choice.provider.name))
+        if choice.provider.name == EMBEDDED:
+            return False
+        return not unpriced_models(self.settings, choice, at=utc_now())
+
+    def seconds_a_call(self, provider: str) -> float | None:
+        """What a call to this provider took on average since the start, `None` before the first."""
+        model: LanguageModel | None = self._open.get(("model", provider))
+        rows = [] if model is None else [row.latency_s for row in model.ledger.rows if not (row.cached or row.error)]
+        return sum(rows) / len(rows) if rows else None
+
+    def forget(self, visitor: str) -> None:
+        """Drop what was kept for a visitor who has gone."""
+        for key in [key for key in self._budgets if key[0] == visitor]:
+            del self._budgets[key]
+
+    def _budget(self, visitor: str, model: LanguageModel) -> Budget:
+        if not self.is_capped(model.choice.provider.name):
+            return model.budget
+        limit = Decimal(str(self.settings.demo_visitor_usd))
+        return self._budgets.setdefault(
+            (visitor, model.choice.provider.name), VisitorBudget(limit_usd=limit, whole=model.budget)
+        )
+
+    def _settings_for(self, provider: str) -> Settings:
+        """The settings under another provider: what names models and an address was meant for the chosen one."""
+        if provider == self.choice.provider.name:
+            return self.settings
+        other = {"llm_provider": provider, "llm_base_url": None, "flash_model": None, "pro_model": None}
+        return self.settings.model_copy(update=other)
+
+    def _language_model(self, provider: str) -> AbstractAsyncContextManager[LanguageModel]:
+        return open_language_model(self._settings_for(provider), transport=self.transport)
+
+    @asynccontextmanager
+    async def _encoder(self) -> AsyncIterator[AsyncEncoder]:
+        yield await asyncio.to_thread(open_encoder, self.settings)
+
+    @asynccontextmanager
+    async def _folder(self) -> AsyncIterator[Path]:
+        with TemporaryDirectory(prefix="marag-demo-") as name:
+            yield Path(name)
+
+    async def once(self, key: Hashable, opening: Callable[[], AbstractAsyncContextManager[Opened]]) -> Opened:
+        """What `opening` gives, opened by the first who asks for this key, and closed with the workbench."""
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            if key not in self._open:
+                self._open[key] = await self._stack.enter_async_context(opening())
+        opened: Opened = self._open[key]
+        return opened
+
+    async def aclose(self) -> None:
+        """Close whatever was opened."""
+        await self._stack.aclose()
+
+
+@asynccontextmanager
+async def open_workbench(
+    settings: Settings, *, corpus: str = SAMPLE, data_files: Sequence[Path] = (), **parts: Any
+) -> AsyncIterator[Workbench]:
+    """A workbench, closed at the end; `parts` are further fields of it.
+
+    Raises `DataFileError` for a file that holds no questions.
+    """
+    sets = (sample_questions(), *(read_questions(path) for path in data_files))
+    workbench = Workbench(settings=settings, corpus=corpus, question_sets=sets, **parts)
+    try:
+        yield workbench
+    finally:
+        await workbench.aclose()

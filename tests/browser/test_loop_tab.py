@@ -1,0 +1,143 @@
+"""The tab Loop as a visitor sees it, in Chromium."""
+
+from typing import TYPE_CHECKING
+
+from meta_agent_rag.errors import UnreachableError
+from meta_agent_rag.testing import ScriptedModel
+from tests.story import DESIGNED, QUERY, QUESTION, RIGHT, STORY, WRONG
+
+from .conftest import PATIENCE, OpenPage
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+
+def stages(page: "Page", side: str = "a") -> "Locator":
+    return page.locator(f"#loop-stages-{side}")
+
+
+def answer(page: "Page", side: str = "a") -> str:
+    """What the card of the final answer says, once it is there."""
+    return page.locator(f"#loop-answer-{side} .m-outcome").inner_text()
+
+
+def wait_for_status(page: "Page", words: str) -> None:
+    page.locator("#loop-status", has_text=words).wait_for()
+
+
+def test_a_question_is_answered_doubted_and_repaired(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit()
+    assert page.locator("#loop-text textarea").input_value() == QUESTION
+    assert "asks whether it is right" in stages(page).inner_text()
+    page.click("#loop-run")
+    said = answer(page)
+    assert f"Without metacognition\n{WRONG}\nEM 0 · F1 0" in said
+    assert f"With metacognition\n{RIGHT}\nEM 100 · F1 100" in said
+    assert "Repaired: the first draft was wrong, the answer is right." in said
+    assert "a second route came to the same answer" in said
+    cards = stages(page).locator("section").evaluate_all("cards => cards.map(card => card.ariaLabel)")
+    assert cards == [
+        "Retrieval: 1 passage to start from",
+        "Cognition: First draft",
+        "Monitoring: Not satisfied: the draft is doubted",
+        "Evaluating: Insufficient knowledge",
+        "Planning: Repair: insufficient knowledge",
+        "Remediation: 1 new passage",
+        "Cognition: Draft after repair 1",
+        "Monitoring: Satisfied",
+    ]
+    assert stages(page).locator("mark").first.inner_text() == DESIGNED
+    assert "stands in no passage" in stages(page).inner_text()
+    assert stages(page).locator(".m-queries").inner_text() == QUERY
+    assert stages(page).locator("ins").inner_text() == f"was born at {RIGHT} [2]."
+    assert "5 calls" in page.locator("#loop-spent-a").inner_text()
+    assert "{" not in stages(page).inner_text()
+
+
+def test_steps_go_a_node_at_a_time_and_keep_what_was_done(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit()
+    for waiting in ("write", "diagnose", "insufficient knowledge"):
+        page.click("#loop-step")
+        wait_for_status(page, f"Paused; the next step is “{waiting}”.")
+        lit = page.locator("#loop-graph-a .m-wide .m-active text").first.text_content()
+        assert lit == waiting
+    assert [request.stage for request in model.requests] == ["write", "reference", "evaluate"]
+    page.click("#loop-run")
+    assert "Repaired" in answer(page)
+    assert len(model.requests) == 5
+    page.click("#loop-reset")
+    stages(page).locator(".m-intro").wait_for()
+    wait_for_status(page, "Ready.")
+
+
+def test_stop_ends_the_call_at_once_and_the_walk_goes_on_later(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit()
+    model.seconds = 60.0
+    page.click("#loop-run")
+    wait_for_status(page, "Cognition: writing a draft")
+    page.click("#loop-stop")
+    page.locator("#loop-status", has_text="Stopped in “write”").wait_for(timeout=PATIENCE / 2)
+    assert not page.locator(".m-outcome").count()
+    model.seconds = 0.0
+    page.click("#loop-run")
+    assert "Repaired" in answer(page)
+    assert "1 failed call" in page.locator("#loop-spent-a").inner_text()
+
+
+def test_two_configurations_side_by_side(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit()
+    page.check("#loop-compare input")
+    rounds = page.locator("#b-rounds input[type=number]")
+    rounds.fill("0")
+    rounds.press("Tab")
+    page.click("#loop-run")
+    assert "Repaired" in answer(page, "a")
+    assert "Wrong before and after." in answer(page, "b")
+    assert "repairs at most: 0" in page.locator("#loop-graph-b .m-side-head").inner_text()
+
+
+def test_a_model_that_does_not_answer_is_said_in_a_sentence(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit()
+    model.script = {"write": UnreachableError("The model server does not answer; start it, or name another.")}
+    page.click("#loop-run")
+    wait_for_status(page, "The model server does not answer; start it, or name another.")
+    assert page.locator("#loop-run").is_enabled()
+    model.script = STORY
+    page.click("#loop-run")
+    assert "Repaired" in answer(page)
+
+
+def test_two_visitors_do_not_see_each_other(visit: OpenPage, model: ScriptedModel) -> None:
+    first, second = visit(), visit()
+    model.seconds = 0.2
+    first.click("#loop-run")
+    second.click("#loop-step")
+    wait_for_status(second, "Paused; the next step is “write”.")
+    assert "Repaired" in answer(first)
+    assert not second.locator(".m-outcome").count()
+    wait_for_status(second, "Paused; the next step is “write”.")
+
+
+def test_a_narrow_dark_page_fits(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit(width=390, height=844, dark=True)
+    page.click("#loop-run")
+    answer(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.locator("#loop-graph-a .m-narrow").is_visible()
+    assert not page.locator("#loop-graph-a .m-wide").is_visible()
+    assert page.locator("body").evaluate("body => body.classList.contains('dark')")
+
+
+def test_a_link_leads_to_a_question_which_may_be_changed(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit("?question=sample-002")
+    page.wait_for_function("document.querySelector('#loop-text textarea').value.startsWith('Which river is longer')")
+    page.locator("#loop-text textarea").fill("  ")
+    page.click("#loop-run")
+    wait_for_status(page, "The question is empty; write one.")
+    page.locator("#loop-text textarea").fill("Where was <b>Berrick</b> Haswade born?")
+    page.click("#loop-run")
+    assert "Gold answer" not in answer(page)
+
+
+def test_a_link_to_no_question_says_so(visit: OpenPage) -> None:
+    wait_for_status(visit("?question=nobody"), "There is no question 'nobody' here")

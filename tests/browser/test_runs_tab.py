@@ -1,0 +1,60 @@
+"""The tab Runs as a visitor sees it, in Chromium."""
+
+from typing import TYPE_CHECKING
+
+from meta_agent_rag.testing import ScriptedModel
+
+from .conftest import OpenPage
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+
+def choose(page: "Page", label: str, option: str) -> None:
+    """Choose from a list of the filter."""
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def replay(page: "Page") -> "Locator":
+    return page.locator("#runs-replay")
+
+
+def test_the_recorded_run_is_filtered_and_replayed_without_a_call(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit("?tab=runs")
+    page.locator("#runs-count", has_text="10 of 110 answers.").wait_for()
+    replay(page).get_by_text("How many spectators").wait_for()
+    assert page.locator("#runs-answers label").count() == 10
+    choose(page, "Deficit", "external only")
+    page.locator("#runs-count", has_text="3 of 110 answers.").wait_for()
+    choose(page, "Repair", "fixed (0)")
+    page.locator("#runs-count", has_text="No answer is like that").wait_for()
+    choose(page, "Repair", "any")
+    page.locator("#runs-count", has_text="3 of 110 answers.").wait_for()
+    page.locator("#runs-answers label", has_text="sample-037").click()
+    replay(page).get_by_text("Who succeeded the ruler").wait_for()
+    page.get_by_role("button", name="Next step").click()  # after all of them it begins anew
+    replay(page).get_by_text("step 1 of 9").wait_for()
+    assert replay(page).locator("section section").count() == 1
+    page.get_by_role("button", name="Next step").click()
+    replay(page).get_by_text("First draft").wait_for()
+    page.get_by_role("button", name="All steps").click()
+    replay(page).get_by_text("Gold answer: Aldous.").wait_for()
+    assert model.requests == []
+
+
+def test_a_link_opens_an_answer_and_the_tables_stay_within_a_phone(visit: OpenPage) -> None:
+    page = visit("?run=recorded+sample+run&question=sample-044&method=self_ask", width=390, dark=True)
+    replay(page).get_by_text("sample-044 by self_ask").wait_for()
+    assert page.locator("#runs-answers input:checked").count() == 1
+    assert page.get_by_label("Method", exact=True).input_value() == "self_ask"
+    for tab, shown in (("Scores", "#runs-scores"), ("Tables", "#runs-table"), ("Plots", "#runs-plots")):
+        page.get_by_role("tab", name=tab).click()
+        page.locator(shown).get_by_text("metarag" if tab != "Plots" else "quality").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
+
+
+def test_a_run_that_is_not_there_is_said(visit: OpenPage) -> None:
+    page = visit("?run=../../etc")
+    page.locator("#runs-about", has_text="There is no run '../../etc'").wait_for()
+    assert "nothing to replay" in replay(page).inner_text()

@@ -1,0 +1,87 @@
+"""The tabs Chat and Coach as a visitor sees them, in Chromium."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.testing import ScriptedModel
+from meta_agent_rag.testing.scripted import Line
+from tests.coach import EXPLAINED, reply
+from tests.loop import BIRTH_SENTENCE, draft, reference
+
+from .conftest import OpenPage
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+HOSTILE = '<img src="http://example.com/x.png"> ![](http://example.com/y.png)'
+"""What a document or a model may hold: the fixture sees a request for it."""
+
+
+def written(request: Request) -> Line:
+    if "Mira Holt" not in request.messages[-1].content.rpartition("Question")[2]:
+        return {**draft("NOT FOUND", answer="NOT FOUND"), "quotes": []}
+    return draft("Oslo", quotes=[BIRTH_SENTENCE], answer=f"Mira Holt was born in Oslo [1]. {HOSTILE}")
+
+
+def say(page: "Page", tab: str, words: str, button: str) -> None:
+    page.locator(f"#{tab}-message textarea").fill(words)
+    page.click(f"#{tab}-{button}")
+
+
+def test_documents_are_brought_along_and_answer_with_their_sources(
+    visit: OpenPage, model: ScriptedModel, tmp_path: Path
+) -> None:
+    model.script = {"write": written, "rewrite": written, "reference": reference("Oslo"), "rewrite_query": "Who?"}
+    (tmp_path / "holt.md").write_text(f"# Mira Holt\n\n{BIRTH_SENTENCE} {HOSTILE}\n")
+    (tmp_path / "empty.txt").write_text("")
+    page, other = visit("?tab=chat"), visit("?tab=chat", width=390, dark=True)
+    talk = page.locator("#chat-talk")
+    page.set_input_files("#chat-upload input[type=file]", [tmp_path / "holt.md", tmp_path / "empty.txt"])
+    page.locator("#chat-files", has_text="holt.md: added").wait_for()
+    assert "empty.txt: not taken" in page.locator("#chat-files").inner_text()
+    assert str(tmp_path) not in page.locator("#chat-files").inner_text()
+    assert page.locator("#chat-corpus input").input_value() == "Your documents"
+    say(page, "chat", "Where was Mira Holt born?", "ask")
+    talk.get_by_text("Mira Holt was born in Oslo [Mira Holt]").wait_for()
+    talk.get_by_text("Checked: confidence").wait_for()
+    cited = page.locator("#chat-sources").inner_text()
+    assert "Confidence" in cited
+    assert BIRTH_SENTENCE in cited
+    page.locator("#chat-ask:enabled").wait_for()
+    say(page, "chat", "Which colour is the moon at noon?", "ask")
+    talk.get_by_text("Not answered, ").wait_for()
+    assert "Oslo" not in page.locator("#chat-sources").inner_text()
+    page.locator("#chat-ask:enabled").wait_for()
+    model.seconds = 60.0
+    say(page, "chat", "Who is Mira Holt, the director?", "ask")
+    talk.get_by_text("Writing", exact=False).first.wait_for()
+    page.click("#chat-stop")
+    talk.get_by_text("Stopped; nothing of this question is remembered.").wait_for()
+    assert other.locator("#chat-corpus input").input_value() == "sample documents"
+    assert "Oslo" not in other.locator("#chat-talk").inner_text()
+    page.click("#chat-reset")
+    talk.get_by_text("Ask the documents").wait_for()
+
+
+def test_the_coach_keeps_its_level_and_celebrates_the_right_answer(visit: OpenPage, model: ScriptedModel) -> None:
+    right = reply("That's right. What follows for noon?", right=True)
+    model.script = {"coach": [reply(EXPLAINED), reply("What stands still, stick or Sun?"), right]}
+    page = visit("?tab=coach", width=390)
+    talk, beside = page.locator("#coach-talk"), page.locator("#coach-beside")
+    page.locator("#coach-level input[type=range]").press("End")
+    page.locator("#coach-rules", has_text="Level 3, iron mask: at most 80 characters").wait_for()
+    say(page, "coach", "Why does the shadow move over a sundial?", "say")
+    talk.get_by_text("What stands still, stick or Sun?").wait_for()
+    beside.get_by_text("32 of 80 characters").wait_for()
+    assert EXPLAINED[:30] not in beside.inner_text()
+    beside.locator("summary").click()
+    assert EXPLAINED[:30] in beside.inner_text()
+    assert EXPLAINED[:30] not in talk.inner_text()
+    assert page.locator("#coach-confetti").inner_text().strip() == ""
+    page.locator("#coach-say:enabled").wait_for()
+    say(page, "coach", "The Earth turns, and the stick stands still.", "say")
+    page.locator("#coach-confetti", has_text="You found it yourself").wait_for()
+    assert page.locator("#coach-confetti .m-confetti i").count() > 20
+    page.emulate_media(reduced_motion="reduce")
+    assert not page.locator("#coach-confetti .m-confetti").is_visible()

@@ -1,0 +1,181 @@
+"""The demo's reader of runs: what opens, what is filtered, what a replay shows, and that nothing of it is markup."""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.demo.replay import cards, link_to, settings_of, shown
+from meta_agent_rag.demo.run_files import RECORDED, Run, open_run, open_zip, run_names
+from meta_agent_rag.demo.run_filter import Filter, answer_to, choices, counted, deficits, listed, methods, outcome
+from meta_agent_rag.demo.run_html import about, plots, quality, table
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.retrieval.passage import Found
+from meta_agent_rag.retrieval.sample import sample_passages
+from meta_agent_rag.settings import Settings
+
+NOWHERE = Path("RESULTS")
+HOSTILE = "<img src=http://example.com/x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Run:
+    return open_run(RECORDED, NOWHERE)
+
+
+@pytest.fixture(scope="module")
+def repaired(recorded: Run) -> dict[str, Any]:
+    """An answer that was repaired twice."""
+    row = answer_to(recorded, "sample-029", "metarag")
+    assert row is not None
+    return dict(row)
+
+
+def texts() -> dict[str, Found]:
+    return {passage.id: Found(passage=passage, score=0.0) for passage in sample_passages()}
+
+
+def scored(em: float, *drafts: float, error: str | None = None) -> dict[str, Any]:
+    return {"id": "q", "method": "m", "em": em, "rounds": [{"em": draft} for draft in drafts], "error": error}
+
+
+def folder(path: Path, *rows: Mapping[str, Any], tail: str = "") -> Path:
+    path.mkdir(parents=True)
+    (path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + tail, encoding="utf-8")
+    return path
+
+
+def test_the_recorded_run_opens_with_all_that_the_view_shows(recorded: Run) -> None:
+    assert len(recorded.rows) == 110
+    assert recorded.setting("monitor_similarity_threshold") == 0.4
+    assert not [name for name in recorded.config["settings"] if name.endswith(("_dir", "_path", "_url", "_key"))]
+    assert recorded.tables["quality"][0][0] == "method"
+    assert recorded.plots["quality"].startswith(b"\x89PNG")
+    assert "10 questions" in about(recorded)
+    assert "a very small one" in about(recorded)
+    assert quality(recorded).count("<tr>") == 12
+    assert plots(recorded).count("<img ") == len(recorded.plots) == 7
+
+
+def test_answers_are_filtered_as_counted_by_hand(recorded: Run) -> None:
+    # of metarag's ten first drafts six satisfied, three were found sound by the critic, and three were repaired
+    assert methods(recorded)[:2] == ("metarag", "metarag_paper")
+    assert counted(recorded, Filter(method="metarag")) == 10
+    assert counted(recorded, Filter(method="metarag", deficit="external_only")) == 3
+    assert counted(recorded, Filter(method="metarag", hops="3")) == 2
+    assert counted(recorded, Filter(outcome="fixed")) == counted(recorded, Filter(outcome="error")) == 0
+    assert counted(recorded, Filter()) == 110
+    first = listed(recorded, Filter(method="metarag"))[0]
+    assert first[0].startswith("sample-029 · unchanged · 3 rounds · F1 0 — How many spectators")
+    assert recorded.rows[int(first[1])]["id"] == "sample-029"
+    assert ("external only", "external_only") in choices(recorded)["deficit"]
+    assert ("unchanged (110)", "unchanged") in choices(recorded)["outcome"]
+    assert answer_to(recorded, "sample-029", "no_such") is answer_to(recorded, "nothing", "") is None
+    by_default = answer_to(recorded, "sample-029", "")
+    assert by_default is not None
+    assert by_default["method"] == "metarag"
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (scored(1.0, 0.0, 1.0), "fixed"),
+        (scored(0.0, 1.0, 0.0), "broken"),
+        (scored(1.0, 1.0, 0.0), "unchanged"),  # the first draft was chosen in the end
+        (scored(1.0, 1.0), "unchanged"),
+        (scored(0.0), "unchanged"),
+        ({**scored(0.0), "em": None, "error": "UnreachableError: no answer"}, "error"),
+    ],
+)
+def test_what_became_of_an_answer(row: dict[str, Any], expected: str) -> None:
+    assert outcome(row) == expected
+
+
+def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any]) -> None:
+    settings = settings_of(recorded, Settings.load())
+    assert (settings.monitor_policy, settings.monitor_similarity_threshold) == ("paper", 0.4)
+    steps = cards(repaired, texts(), settings)
+    named = [step.split('aria-label="')[1].split('"')[0].partition(":")[0] for step in steps]
+    again = ["Planning", "Remediation", "Cognition", "Monitoring"]
+    assert named == [
+        "Retrieval", "Cognition", "Monitoring", "Evaluating", *again, "Evaluating", *again, "Answer"
+    ]  # fmt: skip
+    assert "threshold 0.40" in steps[2]
+    assert "Without metacognition" in steps[-1]
+    assert "5,838 + 1,175 tokens" in steps[-1]
+    assert deficits(repaired) == ("external_only",)
+    page = shown(repaired, steps[:2], len(steps), link_to("a run&b", repaired))
+    assert "step 2 of 14" in page
+    assert 'href="?run=a+run%26b&amp;question=sample-029&amp;method=metarag"' in page
+    assert "Monitoring" not in page
+
+
+def test_passages_without_a_text_are_named_and_nothing_is_claimed_of_the_quotes(repaired: dict[str, Any]) -> None:
+    steps = "".join(cards(repaired, {}, Settings.load()))
+    assert "<li>archipelago cup</li>" in steps
+    assert "their names, not their texts" in steps
+    assert "stands in no passage" not in steps
+
+
+def test_nothing_of_a_run_becomes_markup(tmp_path: Path, repaired: dict[str, Any]) -> None:
+    def hostile(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: hostile(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [hostile(one) for one in value]
+        return HOSTILE if isinstance(value, str) else value
+
+    row = hostile(deepcopy(repaired))
+    for round_ in row["rounds"]:
+        if round_["plan"]:
+            round_["plan"]["answer_mode"] = "evidence"
+        if round_["diagnosis"]:
+            round_["diagnosis"]["source"] = "heuristic"
+    run = open_zip(_zipped(tmp_path, row))
+    page = shown(row, cards(row, {}, Settings.load()), 1, link_to(HOSTILE, row))
+    for html in (page, table([[HOSTILE], [HOSTILE]], HOSTILE), about(run), quality(run)):
+        assert "<img src" not in html
+    failed = {"id": HOSTILE, "method": HOSTILE, "rounds": [], "error": HOSTILE}
+    assert "<img src" not in "".join(cards(failed, {}, Settings.load()))
+
+
+def _zipped(tmp_path: Path, *rows: Mapping[str, Any]) -> Path:
+    file = tmp_path / "run.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("any name/samples.jsonl", "\n".join(map(json.dumps, rows)))
+        archive.writestr("any name/summary.json", json.dumps({"dataset": HOSTILE, "methods": {HOSTILE: {}}}))
+    return file
+
+
+def test_runs_of_a_folder_are_listed_and_an_unfinished_one_opens(tmp_path: Path) -> None:
+    folder(tmp_path / "2026-a", scored(1.0, 1.0))
+    folder(tmp_path / "2026-b", scored(0.0, 1.0, 0.0), {**scored(0.0), "method": "n"}, tail='{"id": "torn')
+    (tmp_path / "notes").mkdir()
+    assert run_names(tmp_path) == (RECORDED, "2026-b", "2026-a")
+    run = open_run("2026-b", tmp_path)
+    assert [row["method"] for row in run.rows] == ["m", "n"]
+    assert "no summary yet" in quality(run)
+    assert "no plots" in plots(run)
+    for elsewhere in ("../2026-a", str(tmp_path / "2026-a"), "notes", ""):
+        with pytest.raises(InputError, match="There is no run"):
+            open_run(elsewhere, tmp_path)
+    assert run_names(tmp_path / "gone") == (RECORDED,)
+
+
+def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "text.zip").write_text("no zip")
+    with pytest.raises(InputError, match="zip the folder of a benchmark run"):
+        open_zip(tmp_path / "text.zip")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("notes.txt", "nothing")
+    with pytest.raises(InputError, match=r"holds no samples\.jsonl"):
+        open_zip(tmp_path / "other.zip")
+    folder(tmp_path / "RESULTS" / "empty")
+    with pytest.raises(InputError, match="no answer yet"):
+        open_run("empty", tmp_path / "RESULTS")
+    with pytest.raises(InputError, match=r"rounds of 'q' by 'm' are damaged \(0\.index"):
+        cards({**scored(0.0, 1.0), "question": "?"}, {}, Settings.load())

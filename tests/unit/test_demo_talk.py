@@ -1,0 +1,184 @@
+"""What the conversations of the demo show: steps without a word of a draft, sources, uploads, the coach's trace."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.agent.engine import Step
+from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.socratic.coach import CoachReply
+from meta_agent_rag.conversation.socratic.mode import Socratic
+from meta_agent_rag.conversation.turn import Conversation
+from meta_agent_rag.demo.coach_html import beside, celebration, measured, rules
+from meta_agent_rag.demo.shelf import MOST_FILES, Shelf
+from meta_agent_rag.demo.talk_html import reading, sources, taken
+from meta_agent_rag.demo.talking import Moment, moments
+from meta_agent_rag.demo.trail import STOPPED, Trail, stopped
+from meta_agent_rag.demo.watching import Done, watched
+from meta_agent_rag.errors import InputError, UnreachableError
+from meta_agent_rag.ingestion.report import IngestProgress
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.testing import ScriptedModel
+from tests.coach import EXPLAINED, coaching, reply
+from tests.loop import settings_in
+from tests.talk import FakeAnswerer, conversation
+
+COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"
+HOSTILE = "<img src=http://example.com/x> & 'so on'"
+
+
+async def test_work_tells_gives_its_result_and_ends_with_the_stream() -> None:
+    ended: list[str] = []
+
+    async def work(tell: Callable[[int], None]) -> str:
+        try:
+            tell(1)
+            await asyncio.sleep(0)
+            tell(2)
+            return "three"
+        finally:
+            ended.append("work")
+
+    assert [event async for event in watched(work)] == [1, 2, Done(result="three")]
+
+    async def endless(tell: Callable[[int], None]) -> None:
+        tell(1)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("endless")
+
+    stream = watched(endless)
+    assert await anext(stream) == 1
+    await stream.aclose()
+    assert ended == ["work", "endless"]
+
+    async def failing(tell: Callable[[int], None]) -> None:
+        raise InputError("No.")
+
+    with pytest.raises(InputError, match="No"):
+        await anext(watched(failing))
+
+
+async def shown(opened: Conversation, message: str) -> list[Moment]:
+    async def opening(history: History, tell: Callable[[Step], None]) -> Conversation:
+        tell(Step(node="retrieve", rounds=()))
+        return opened
+
+    return [moment async for moment in moments(opening, message, opened.history)]
+
+
+async def test_an_answer_comes_after_its_steps_and_is_remembered_at_the_end(tmp_path: Path) -> None:
+    async with conversation(tmp_path, ScriptedModel(), answerer=FakeAnswerer(text=HOSTILE)) as opened:
+        first, step, answered, last = await shown(opened, "Where was Mira Holt born?")
+    assert [message["role"] for message in first.messages] == ["user", "assistant"]
+    assert step.messages[-1]["metadata"]["title"] == "Retrieving"
+    assert answered.messages[-1]["content"] == "&lt;img src=http://example.com/x&gt; &amp; 'so on'"
+    assert not [one for one in answered.messages if (one.get("metadata") or {}).get("status") == "pending"]
+    assert answered.history is None
+    assert last.is_last
+    assert last.history is not None
+    assert last.history.turns == 1
+
+
+async def test_a_fault_is_said_and_nothing_is_remembered(tmp_path: Path) -> None:
+    fault = UnreachableError("The server does not answer; start it.")
+    async with conversation(tmp_path, ScriptedModel(), answerer=FakeAnswerer(fault=fault)) as opened:
+        last = (await shown(opened, "Where was Mira Holt born?"))[-1]
+        assert opened.history == History()
+    assert last.is_last
+    assert last.history is None
+    assert last.messages[-1]["content"] == "The server does not answer; start it."
+    assert last.messages[1]["metadata"]["status"] == "done"
+
+
+def test_a_stopped_talk_has_nothing_pending() -> None:
+    trail = Trail(id="1")
+    trail.begin(Step(node="retrieve", rounds=()))
+    ended = stopped(trail.messages)
+    assert [message["metadata"]["status"] for message in ended[:-1]] == ["done", "done"]
+    assert ended[-1]["content"] == STOPPED
+    assert trail.steps[0]["metadata"]["parent_id"] == trail.parent["metadata"]["id"]
+
+
+async def coached(folder: Path, *drafts: Any, message: str = "Why does the shadow move?", level: int = 1) -> Any:
+    async with coaching(folder, ScriptedModel({"coach": list(drafts)}), level=level) as talk:
+        turn = await talk.reply(message)
+    assert isinstance(turn.reply, CoachReply)
+    return turn
+
+
+async def test_the_coach_s_reply_is_measured_and_explained_on_demand(tmp_path: Path) -> None:
+    turn = await coached(tmp_path, reply(EXPLAINED), reply("What <b>moves</b>?"), level=3)
+    html = beside(turn, 3)
+    assert "18 of 80 characters" in html
+    assert "the second one keeps them and was shown" in html
+    assert EXPLAINED[:40] in html
+    assert "What &lt;b&gt;moves&lt;/b&gt;?" in html
+    assert "<b>" not in html
+    assert html.index("Draft 1") < html.index("Reason") < html.index("Draft 2") < html.index("Shown")
+    assert celebration(turn) == ""
+
+
+async def test_confetti_falls_where_the_learner_is_right_and_each_time_anew(tmp_path: Path) -> None:
+    turn = await coached(tmp_path, reply("That's right. What follows?", right=True), message="The Earth turns.")
+    first, second = celebration(turn), celebration(turn)
+    assert "You found it yourself" in first
+    assert 'aria-hidden="true"' in first
+    assert first != second
+    assert celebration(None) == ""
+
+
+def test_rules_and_meter_follow_the_level() -> None:
+    assert "Level 2, silence:</strong> at most 120" in rules(Socratic(mode="coach", level=2))
+    assert "teacher explains" in rules(Socratic(mode="teacher"))
+    assert "width:50%" in measured("x" * 40, 80)
+    assert "m-over" in measured("x" * 81, 80)
+    assert "m-over" not in measured("x" * 80, 80)
+
+
+def test_before_anything_was_said_every_view_has_words() -> None:
+    assert "appear here" in sources(None)
+    assert "measured here" in beside(None, 1)
+    assert "file 1 of 2" in reading(IngestProgress(files=0, of_files=2, passages=0, of_passages=0))
+    assert "3 of 8 passages" in reading(IngestProgress(files=2, of_files=2, passages=3, of_passages=8))
+
+
+async def test_a_shelf_holds_one_visitor_s_documents_until_they_leave(tmp_path: Path) -> None:
+    uploads = tmp_path / "uploads"
+    uploads.mkdir()
+    (uploads / "note.md").write_text("# The Salt Road\n\nThe Salt Road is a film that Mira Holt directed.\n")
+    (uploads / "copy.md").write_text("# The Salt Road\n\nThe Salt Road is a film that Mira Holt directed.\n")
+    (uploads / "empty <b>.txt").write_text("")
+    below = tmp_path / "visits"
+    settings, encoder = settings_in(tmp_path, "ENCODER=hash-64"), AsyncEncoder(HashEncoder())
+    mine, other = (Shelf.below(below, settings, encoder) for _ in range(2))
+    progress: list[IngestProgress] = []
+    report = await mine.add(sorted(uploads.iterdir()), progress.append, take=True)
+    html = taken(report)
+    assert "<strong>note.md</strong>: <span" in html or "<strong>copy.md</strong>: <span" in html
+    assert "the same content as" in html
+    assert "empty &lt;b&gt;.txt</strong>: <span" in html
+    assert str(tmp_path) not in html
+    assert not list(uploads.iterdir())
+    assert progress[-1].files == 3
+    found = (await mine.retrieve(["film"], k=5)).found
+    assert [one.passage.title for one in found] == ["The Salt Road"]
+    assert mine.folder != other.folder
+    with pytest.raises(InputError, match=f"at most {MOST_FILES}"):
+        await mine.add([tmp_path / "x.md"] * MOST_FILES)
+    mine.remove()
+    other.remove()
+    assert not list(below.iterdir())
+
+
+async def test_the_course_is_read_in_place_and_has_topics(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "ENCODER=hash-64")
+    course = Shelf.below(tmp_path, settings, AsyncEncoder(HashEncoder()))
+    await course.add(sorted(COURSE.glob("*.md")))
+    assert len(course.files) == len(list(COURSE.glob("*.md"))) == 6
+    assert [topic.name for topic in await course.topics()] == ["seasons", "sundials", "time"]

@@ -1,0 +1,119 @@
+"""What the demo's visitors share: questions, an engine opened once, and a cap on what each may spend."""
+
+import asyncio
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.demo.loop.visit import Setup, Visit
+from meta_agent_rag.demo.loop.waiting import expected_wait, spending_cap
+from meta_agent_rag.demo.loop.what_if import WhatIf
+from meta_agent_rag.demo.questions import read_questions, sample_questions
+from meta_agent_rag.demo.spending import VisitorBudget
+from meta_agent_rag.demo.workbench import Workbench, open_workbench
+from meta_agent_rag.errors import CostLimitError, DataFileError
+from meta_agent_rag.llm.budget import Budget
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
+from tests.loop import settings_in
+from tests.story import QUESTION, QUESTION_ID, STORY
+
+HOTPOT = {
+    "_id": "h1",
+    "question": "Where was the director born?",
+    "answer": "Oslo",
+    "supporting_facts": [["Film", 0], ["Mira", 0]],
+    "context": [["Film", ["A film.", " By Mira."]], ["Mira", ["Born in Oslo."]]],
+}
+HUB = {**HOTPOT, "id": "w1", "context": {"title": ["Film"], "sentences": [["A film.", "By Mira."]]}}
+MUSIQUE = {
+    "id": "2hop__1_2",
+    "question": "Which river?",
+    "answer": "the Tarn",
+    "answer_aliases": ["Tarn"],
+    "paragraphs": [{"title": "Orley", "paragraph_text": "The Tarn flows\u0085here.", "is_supporting": True}],
+}
+
+
+class TestQuestions:
+    def test_official_files_are_read_as_json_and_as_lines(self, tmp_path: Path) -> None:
+        whole, lines = tmp_path / "hotpot.json", tmp_path / "musique.jsonl"
+        whole.write_text(json.dumps([HOTPOT]))
+        lines.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in (MUSIQUE, HUB)), encoding="utf-8")
+        (hotpot,) = read_questions(whole).questions
+        assert (hotpot.id, hotpot.golds, hotpot.hops) == ("h1", ("Oslo",), 2)
+        assert hotpot.passages[0].text == "A film. By Mira."
+        musique, hub = read_questions(lines).questions
+        assert musique.golds == ("the Tarn", "Tarn")
+        assert hub.passages[0].text == "A film. By Mira."
+
+    @pytest.mark.parametrize(
+        ("text", "said"), [('[{"id": "x"}]', "row 1"), ("{]", "is not JSON"), ("[]", "holds no question")]
+    )
+    def test_another_file_is_refused_with_what_is_wrong(self, tmp_path: Path, text: str, said: str) -> None:
+        path = tmp_path / "other.json"
+        path.write_text(text)
+        with pytest.raises(DataFileError, match=said):
+            read_questions(path)
+
+    def test_the_sample_comes_with_its_paragraphs(self) -> None:
+        found = sample_questions().get(QUESTION_ID)
+        assert found is not None
+        assert found.text == QUESTION
+        assert len(found.passages) == 8
+
+
+class TestWorkbench:
+    async def test_visitors_share_an_engine_and_not_a_budget(self, tmp_path: Path) -> None:
+        model = ScriptedModel(STORY)
+        encoder = AsyncEncoder(HashEncoder())
+        async with open_workbench(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as bench:
+            first, second = await asyncio.gather(bench.engine("one"), bench.engine("two"))
+            assert first.graph is second.graph
+            assert first.model.ledger is second.model.ledger
+            assert first.model.budget is not second.model.budget
+            assert (await bench.engine("one")).model.budget is first.model.budget
+            assert first.model.budget.limit_usd == Decimal("0.25")
+            assert "more than $0.25" in spending_cap(bench, "deepseek")
+            bench.forget("one")
+            assert (await bench.engine("one")).model.budget is not first.model.budget
+        assert model.closed
+
+    def test_only_what_is_configured_can_be_chosen(self, tmp_path: Path) -> None:
+        bench = Workbench(settings=settings_in(tmp_path, "GROQ_API_KEY=none"))
+        assert bench.provider_names() == ["deepseek", "groq", "embedded"]
+        assert expected_wait(bench, "groq") == ""
+        assert "about 10 s a call: expect 20 s" in expected_wait(bench, "embedded")
+        assert spending_cap(bench, "embedded") == ""
+
+    def test_without_a_provider_there_is_still_a_page(self, tmp_path: Path) -> None:
+        lost = Settings.load(["LLM_PROVIDER=compatible", f"MARAG_DATA_DIR={tmp_path}"])
+        assert "compatible" not in Workbench(settings=lost).provider_names()
+
+    async def test_a_visit_says_what_keeps_it_from_beginning(self, tmp_path: Path) -> None:
+        bench = Workbench(settings=Settings.load(["LLM_PROVIDER=compatible", f"MARAG_DATA_DIR={tmp_path}"]))
+        visit = Visit(workbench=bench, visitor="one")
+        what_if = WhatIf.of(bench.settings, "")
+        setup = Setup(text=QUESTION, chosen=None, corpus=None, what_ifs=(what_if,))
+        assert [visit.under_way async for _ in visit.go(setup, steps=False)][-1:] == [True]
+        assert visit.fault.startswith("LLM_PROVIDER is 'compatible'")
+        assert not visit.under_way
+
+
+async def test_a_call_is_reserved_for_the_visitor_and_for_all() -> None:
+    whole = Budget(limit_usd=Decimal("0.5"))
+    visitor = VisitorBudget(limit_usd=Decimal("0.3"), whole=whole)
+    other = VisitorBudget(limit_usd=Decimal("0.3"), whole=whole)
+    reserved = await visitor.acquire(Decimal("0.2"), model="m")
+    visitor.settle(reserved, Decimal("0.2"))
+    assert (visitor.paid_usd, whole.paid_usd, whole.reserved_usd) == (Decimal("0.2"), Decimal("0.2"), 0)
+    with pytest.raises(CostLimitError, match=r"limit of 0\.3 USD"):
+        await visitor.acquire(Decimal("0.2"), model="m")
+    other.settle(await other.acquire(Decimal("0.25"), model="m"), Decimal("0.25"))
+    with pytest.raises(CostLimitError, match=r"limit of 0\.5 USD"):
+        await VisitorBudget(limit_usd=Decimal("0.3"), whole=whole).acquire(Decimal("0.1"), model="m")
+    assert whole.reserved_usd == 0
