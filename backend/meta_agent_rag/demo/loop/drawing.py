@@ -77,7 +77,7 @@ def drawing(repairs: Sequence[str], lit: Lit | None = None, *, compact: bool = F
 def _svg(repairs: Sequence[str], lit: Lit, *, width: float, columns: int, size: str) -> str:
     main, below = _layout(repairs, width, columns)
     boxes = {**main, **below}
-    captions = {**dict(_MAIN), _END: "the best draft"}
+    captions = {**dict(_MAIN), _END: "best draft"}
     last = max(box.bottom for box in boxes.values())
     nodes = [
         _node("answer" if name == _END else spoken(name), captions.get(name), box, lit.state(name))
