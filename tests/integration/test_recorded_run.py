@@ -49,8 +49,8 @@ def test_the_packed_run_of_the_demo_is_this_one(replayed: Path) -> None:
         kept = {name: archive.read(name) for name in archive.namelist()}
     now = dict(packed(replayed))
     assert list(kept) == list(now)
-    for name in now:
-        assert kept[name] == now[name] or name == "config.json" or name.startswith("plots/"), name
+    for name, content in now.items():
+        assert kept[name] == content or name == "config.json" or name.startswith("plots/"), name
 
 
 def test_the_readme_has_its_table(replayed: Path) -> None:
