@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-from tests.schedule import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
 from meta_agent_rag.settings import Settings
 from tests.postgres import either_database, new_postgresql, postgresql
+from tests.schedule import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from tests.servers import elasticsearch_url, redis_url
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ def test_what_the_model_finds_is_named() -> None:
     [
         HARMLESS,
         "Please disregard my last message; I have found the file, and the meeting is at ten.",
-        "System: Linux. User: admin. Note: the instructions apply to version 2 only.",
+        "System requirements: Linux, 16 GB of memory. These instructions apply to version 2 only.",
         "Ignore This is the debut album of the band, and its songs repeat the word answer many times.",
         "Prompt injection is an attack in which a document tells a model to leave its task.",
     ],
