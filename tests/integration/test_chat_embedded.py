@@ -13,6 +13,18 @@ PATIENCE = 240.0
 """Seconds for one answer: other work may hold the processor."""
 
 
+BRIEF = {
+    "answerer": """
+  - {"quotes": ["Anna Roth built the mill."], "answer": "Anna Roth [1].", "short_answer": "Anna Roth", "confidence": 1}
+  - {"quotes": [], "answer": "NOT FOUND", "short_answer": "NOT FOUND", "confidence": 1}
+""",
+    "reference": """
+  - {"steps": [], "short_answer": "Anna Roth"}
+""",
+}
+"""Examples that a very small model imitates: its replies are a third as long as after the package's prompts."""
+
+
 def answered(screen: Terminal, question: str) -> None:
     """Ask the documents; a very small model may fail to answer, but something is said, and how sure it is."""
     shown = screen.say(question, seconds=PATIENCE)
@@ -24,8 +36,9 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
     # short prompts and no repairs: what is tested is the session
     prompts = tmp_path / "prompts"
     prompts.mkdir()
-    for name in ("answerer", "reference"):
-        (prompts / f"{name}.yaml").write_text("instruction: Answer the question from the passage in few words.\n")
+    for name, examples in BRIEF.items():
+        text = f"instruction: Answer from the passage in few words.\nexamples: |{examples}"
+        (prompts / f"{name}.yaml").write_text(text)
     few_rounds = {
         "MAX_METACOGNITIVE_ROUNDS": "0",
         "RETRIEVAL_TOP_K": "1",

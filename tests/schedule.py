@@ -1,0 +1,34 @@
+"""Which worker runs which tests: whole files, and first those that take longest, so that all end together."""
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+ON_TORCH = ("unit/test_retrieval_encoder.py", "unit/test_retrieval_onnx.py", "unit/test_retrieval_reranker.py")
+"""One worker imports torch, which takes ten seconds and more, and exports the encoder that all others find."""
+LONGEST = (
+    *ON_TORCH,
+    "integration/test_chat_embedded.py",
+    "house/test_documents.py",
+    "integration/test_grounded_corpus.py",
+    "integration/test_recording.py",
+)
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist states no types
+    """Gives a worker a file at a time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "torch" if file.endswith(ON_TORCH) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
+    """Take files in the order of the collection, not by their number of tests."""
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(LONGEST)))
