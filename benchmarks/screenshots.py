@@ -38,13 +38,14 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @dataclass(frozen=True, kw_only=True)
 class Shot:
-    """A picture: the tab's address, what is done there, and how it is looked at."""
+    """A picture: the tab's address, what is done there, and how it is looked at; `top` is what stands uppermost."""
 
     name: str
     query: str
     act: "Callable[[Page], None]"
     size: tuple[int, int] = _WIDE
     dark: bool = False
+    top: str = "#marag-heading"
 
 
 @app.command()
@@ -79,6 +80,7 @@ def _taken(browser: "Browser", url: str, shot: Shot) -> bytes:
     page.set_default_timeout(_PATIENCE)
     page.goto(url + shot.query)
     shot.act(page)
+    page.locator(shot.top).evaluate("element => element.scrollIntoView()")
     page.wait_for_timeout(800)
     picture = page.screenshot()
     page.close()
@@ -110,7 +112,7 @@ def _served(data: Path) -> Iterator[str]:
 
     async def serve() -> None:
         async with open_workbench(settings, transport=ScriptedModel(_SCRIPT)) as workbench:
-            servers.append(Server(Config(mounted(workbench), port=0, log_level="error", ws="none")))
+            servers.append(Server(Config(mounted(workbench), port=0, log_level="critical", ws="none")))
             await servers[0].serve()
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
@@ -214,13 +216,13 @@ def _coach(page: "Page") -> None:
 
 SHOTS = (
     Shot(name="loop-light", query="?tab=loop", act=_loop),
-    Shot(name="loop-phone-dark", query="?tab=loop", act=_loop, size=_NARROW, dark=True),
+    Shot(name="loop-phone-dark", query="?tab=loop", act=_loop, size=_NARROW, dark=True, top="#loop-answer-a"),
     Shot(name="runs-light", query="?tab=runs", act=_runs),
     Shot(name="runs-scores-dark", query="?tab=runs", act=_scores, dark=True),
     Shot(name="chat-dark", query="?tab=chat", act=_chat, dark=True),
-    Shot(name="chat-phone-light", query="?tab=chat", act=_chat, size=_NARROW),
+    Shot(name="chat-phone-light", query="?tab=chat", act=_chat, size=_NARROW, top="#marag-tabs"),
     Shot(name="coach-light", query="?tab=coach", act=_coach),
-    Shot(name="coach-phone-dark", query="?tab=coach", act=_coach, size=_NARROW, dark=True),
+    Shot(name="coach-phone-dark", query="?tab=coach", act=_coach, size=_NARROW, dark=True, top="#marag-tabs"),
 )
 """The pictures, in the order of the tabs."""
 
