@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RequestError, SettingsError
 from ..settings import Settings
@@ -96,9 +96,8 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
     url = settings.redis_url.get_secret_value()
     try:
         pool = ConnectionPool.from_url(url, **dict.fromkeys(_TIMEOUTS, _REDIS_SECONDS))
-        redis = storage_from_string(
-            f"async+{url}", implementation="redispy", wrap_exceptions=True, connection_pool=pool
-        )
+        shared: dict[str, Any] = {"connection_pool": pool}  # which the stub of the function does not know
+        redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True, **shared)
     except (ConfigurationError, ValueError) as error:
         # its words may hold the URL, and with it a password
         raise SettingsError(

@@ -14,7 +14,7 @@ from ...conversation.turn import Conversation
 from ...errors import MetaRagError
 from ..loop.status import problem
 from ..run_html import quiet
-from ..shelf import CORPUS, MOST_FILES, Shelf, corpora
+from ..shelf import CORPUS, Shelf, corpora
 from ..talk_html import reading, sources, taken
 from ..talking import moments
 from ..trail import Message, stopped
@@ -213,14 +213,14 @@ def _laid_out(workbench: Workbench) -> _Parts:
             with gr.Row():
                 send = gr.Button("Ask", elem_id="chat-ask", variant="primary", min_width=90)
                 stop = gr.Button("Stop", elem_id="chat-stop", interactive=False, min_width=90)
-                reset = gr.Button("Start over", elem_id="chat-reset", min_width=110)
+                reset = gr.Button("Reset", elem_id="chat-reset", min_width=110)
             gr.Examples([[one] for one in _EXAMPLES], message, label="Questions for the sample")
         with gr.Column(scale=2, min_width=300):
             corpus = gr.Dropdown(
                 corpora(workbench), value=workbench.corpus, label="Documents to ask", elem_id="chat-corpus"
             )
             upload = gr.File(
-                label=f"Bring your own: up to {MOST_FILES} files of PDF, Word, HTML, Markdown, text",
+                label="Your own: PDF, Word, HTML, Markdown",
                 file_count="multiple", elem_id="chat-upload", file_types=_TYPES, height=170,
             )  # fmt: skip
             files = gr.HTML(

@@ -216,7 +216,7 @@ def _laid_out(workbench: Workbench) -> _Parts:
             with gr.Row():
                 send = gr.Button("Say", elem_id="coach-say", variant="primary", min_width=90)
                 stop = gr.Button("Stop", elem_id="coach-stop", interactive=False, min_width=90)
-                reset = gr.Button("Start over", elem_id="coach-reset", min_width=110)
+                reset = gr.Button("Reset", elem_id="coach-reset", min_width=110)
             gr.Examples([[one] for one in _EXAMPLES], message, label="To begin with")
         with gr.Column(scale=2, min_width=300):
             corpus = gr.Dropdown([_COURSE, *corpora(workbench)], value=_COURSE[1], label="Course")
