@@ -50,16 +50,21 @@ def audit(
                 folder / "3", (server.new_database("stops"),), stopped=server, stops=stops, answers=answers
             ),
         }
-        results = {name: asyncio.run(trial) for name, trial in trials.items()}
+        results = {}
+        for name, trial in trials.items():
+            results[name] = asyncio.run(trial)
+            if not json_:
+                say(_line(name, results[name]))
     if json_:
         print_json(results)
-        return
-    for name, result in results.items():
-        say(
-            f"{name} {result['events']}: {result['responses']} responses, {result['rows']} rows; {result['missing']} "
-            f"missing, {result['doubled']} doubled, {result['unheard']} whose response a kill cut off; "
-            f"status codes {result['statuses']}"
-        )
+
+
+def _line(name: str, result: dict[str, Any]) -> str:
+    return (
+        f"{name} {result['events']}: {result['responses']} responses, {result['rows']} rows; {result['missing']} "
+        f"missing, {result['doubled']} doubled, {result['unheard']} whose response a kill cut off; "
+        f"status codes {result['statuses']}"
+    )
 
 
 async def _trial(
