@@ -1,7 +1,7 @@
 """A span around every node of the graph."""
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import Awaitable
+from typing import Protocol
 
 from langgraph.runtime import Runtime
 
@@ -9,7 +9,11 @@ from .. import telemetry
 from .context import Context
 from .state import State, Update
 
-Node: TypeAlias = Callable[[State, Runtime[Context]], Awaitable[Update]]
+
+class Node(Protocol):
+    """What runs as a node."""
+
+    def __call__(self, state: State, runtime: Runtime[Context]) -> Awaitable[Update]: ...
 
 
 def within_span(name: str, node: Node) -> Node:
