@@ -6,6 +6,7 @@ from typing import Protocol
 from langgraph.runtime import Runtime
 
 from .. import telemetry
+from ..telemetry import Value
 from .context import Context
 from .state import State, Update
 
@@ -20,7 +21,7 @@ def within_span(name: str, node: Node) -> Node:
     """The node, within a span that bears its name in the graph."""
 
     async def spanned(state: State, runtime: Runtime[Context]) -> Update:
-        about = {telemetry.NODE: name, telemetry.ROUND: len(state.get("rounds", ()))}
+        about: dict[str, Value] = {telemetry.NODE: name, telemetry.ROUND: len(state.get("rounds", ()))}
         with telemetry.span(f"node {name}", about):
             return await node(state, runtime)
 
