@@ -137,11 +137,12 @@ async def test_a_call_that_hangs_ends_its_span_as_a_timeout(spans: InMemorySpanE
     assert (named(spans, ROUTE)[0].attributes or {})["error.type"] == "504"
 
 
-class _Collector(BaseHTTPRequestHandler):
-    bodies: list[tuple[str, bytes]]
+COLLECTED: list[tuple[str, bytes]] = []
 
+
+class _Collector(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        self.bodies.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
+        COLLECTED.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
         self.send_response(200)
         self.end_headers()
 
@@ -150,8 +151,8 @@ class _Collector(BaseHTTPRequestHandler):
 
 
 def test_spans_go_to_the_endpoint_of_the_setting(tmp_path: Path) -> None:
-    collector = type("Collector", (_Collector,), {"bodies": []})
-    with HTTPServer(("127.0.0.1", 0), collector) as server:
+    COLLECTED.clear()
+    with HTTPServer(("127.0.0.1", 0), _Collector) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/"
         provider = tracer_provider(settings_in(tmp_path, f"OTEL_EXPORTER_OTLP_ENDPOINT={address}"))
@@ -159,7 +160,7 @@ def test_spans_go_to_the_endpoint_of_the_setting(tmp_path: Path) -> None:
         provider.get_tracer("tests").start_span("a span of the tests").end()
         provider.shutdown()
         server.shutdown()
-    ((path, body),) = collector.bodies
+    ((path, body),) = COLLECTED
     assert path == "/v1/traces"
     assert b"a span of the tests" in body
     assert b"meta-agent-rag" in body

@@ -28,8 +28,8 @@ class Face:
     `context_schema` and `input_schema` are what that caller may say; `wrap` gives a node its `Context` by it.
     """
 
-    context_schema: type
-    input_schema: type
+    context_schema: type[Any]
+    input_schema: type[Any]
     wrap: Callable[[Node], Node]
 
 
@@ -44,7 +44,9 @@ def build_graph(
     """
     deficits = deficits or discover_deficits()
     face = face or Face(context_schema=Context, input_schema=State, wrap=lambda node: node)
-    graph = StateGraph(State, context_schema=face.context_schema, input_schema=face.input_schema)
+    graph: StateGraph[State, Any, Any, State] = StateGraph(
+        State, context_schema=face.context_schema, input_schema=face.input_schema
+    )
     nodes: dict[str, Node] = {"retrieve": retrieve, "write": write, "diagnose": diagnose}
     for name, node in (nodes | dict.fromkeys(deficits.names, remediate)).items():
         graph.add_node(name, within_span(name, face.wrap(node)))
