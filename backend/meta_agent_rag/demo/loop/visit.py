@@ -73,7 +73,7 @@ class Visit:
             yield
             while await news.get():
                 await asyncio.sleep(_BURST_SECONDS)
-                over = not all([news.get_nowait() for _ in range(news.qsize())])
+                over = not all(news.get_nowait() for _ in range(news.qsize()))
                 yield
                 if over:
                     break
