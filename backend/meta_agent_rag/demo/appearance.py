@@ -15,7 +15,7 @@ def theme() -> "Base":
     """Gradio's plain theme in calm colours; nothing of it is fetched from elsewhere."""
     import gradio as gr
 
-    return gr.themes.Base(
+    plain = gr.themes.Base(
         primary_hue="indigo",
         secondary_hue="teal",
         neutral_hue="slate",
@@ -23,6 +23,8 @@ def theme() -> "Base":
         font=list(SANS),
         font_mono=list(MONO),
     )
+    # the hints beside a control are too pale to be read easily
+    return plain.set(block_info_text_color="*neutral_600", block_info_text_color_dark="*neutral_300")
 
 
 def style_sheet() -> str:

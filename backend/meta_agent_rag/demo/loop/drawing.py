@@ -77,7 +77,7 @@ def drawing(repairs: Sequence[str], lit: Lit | None = None, *, compact: bool = F
 def _svg(repairs: Sequence[str], lit: Lit, *, width: float, columns: int, size: str) -> str:
     main, below = _layout(repairs, width, columns)
     boxes = {**main, **below}
-    captions = {**dict(_MAIN), _END: "the best draft"}
+    captions = {**dict(_MAIN), _END: "best draft"}
     last = max(box.bottom for box in boxes.values())
     nodes = [
         _node("answer" if name == _END else spoken(name), captions.get(name), box, lit.state(name))
@@ -128,8 +128,8 @@ def _frame(boxes: Sequence[_Box]) -> str:
     """A frame around the repairs: a diagnosis leads to one of them, and each leads back to `write`."""
     if not boxes:
         return ""
-    left, top = min(box.x for box in boxes), min(box.y for box in boxes) - _MARGIN
-    right, bottom = max(box.x + box.width for box in boxes), max(box.bottom for box in boxes) + _MARGIN
+    left, top = min(box.x for box in boxes) - _MARGIN / 2, min(box.y for box in boxes) - _MARGIN
+    right, bottom = max(box.x + box.width for box in boxes) + _MARGIN / 2, max(box.bottom for box in boxes) + _MARGIN
     return (
         f'<rect x="{left - 1:.1f}" y="{top:.1f}" width="{right - left + 2:.1f}" height="{bottom - top:.1f}" '
         'rx="12" class="m-frame"/>'

@@ -16,7 +16,6 @@ from ..loop.status import introduction, problem, status
 from ..loop.switches import switches, what_if
 from ..loop.visit import Setup, Visit
 from ..loop.waiting import expected_wait, spending_cap
-from ..loop.walk import Sight
 from ..loop.what_if import WhatIf
 from ..workbench import Workbench, visitor_of
 
@@ -93,7 +92,7 @@ class _Tab:
         with gr.Accordion("What if …", open=False, elem_id="loop-what-if"):
             self.ours = switches(bench, start, name="a")
         parts["compare"] = gr.Checkbox(label="Compare with a second configuration", value=False, elem_id="loop-compare")
-        with gr.Group(visible=False, elem_id="loop-second") as parts["second"]:
+        with gr.Accordion("The second configuration", visible=False, elem_id="loop-second") as parts["second"]:
             self.theirs = switches(bench, start, name="b")
 
     def lay_out_sides(self) -> None:
@@ -109,8 +108,8 @@ class _Tab:
                     self.parts[f"column-{side}"] = column
                     for name in _PARTS:
                         self.parts[f"{name}-{side}"] = gr.HTML(elem_id=f"loop-{name}-{side}")
-        self.parts["graph-a"].value = self._drawing(None)
-        self.parts["stages-a"].value = introduction()
+        for name, value in zip(_PARTS, _before(self.repairs, 0, both=False), strict=True):
+            self.parts[f"{name}-a"].value = value
 
     def wire(self) -> None:
         """What happens at each event; Gradio tells a visitor by the annotation `gr.Request`."""
@@ -130,10 +129,13 @@ class _Tab:
             await visit.stop()
             return self._update(visit)
 
-        async def reset(request: gr.Request) -> list[Any]:
+        async def reset(comparing: bool, request: gr.Request) -> list[Any]:
             visit = self._visit(visitor_of(request))
             await visit.reset()
-            return self._update(visit)
+            return self._update(visit, comparing=comparing)
+
+        def compare(comparing: bool, request: gr.Request) -> list[Any]:
+            return self._compare(visitor_of(request), comparing)
 
         async def leave(request: gr.Request) -> None:
             await self._leave(visitor_of(request))
@@ -149,9 +151,10 @@ class _Tab:
         gr.on([parts["run"].click, parts["text"].submit], run, asked, shown, **_QUIET)
         parts["step"].click(step, asked, shown, **_QUIET)
         parts["stop"].click(stop, None, shown, **_QUIET)
-        parts["reset"].click(reset, None, shown, **_QUIET)
+        parts["reset"].click(reset, parts["compare"], shown, **_QUIET)
         parts["chosen"].input(self.choose, parts["chosen"], [parts["text"], parts["evidence"]], **_QUIET)
-        parts["compare"].change(self.compare, parts["compare"], [parts["second"], parts["column-b"]], **_QUIET)
+        beside = [parts[name] for name in ("second", "column-b", "graph-a", "graph-b", "stages-b")]
+        parts["compare"].change(compare, parts["compare"], beside, **_QUIET)
         self.ours[-1].change(self._wait, self.ours[-1], parts["wait"], **_QUIET)
         linked = [parts[name] for name in ("chosen", "text", "evidence", "status")]
         context.root_block.load(follow_link, None, linked, **_QUIET)
@@ -164,11 +167,15 @@ class _Tab:
             return ["", self.workbench.corpora()[0]]
         return [question.text, PARAGRAPHS]
 
-    def compare(self, comparing: bool) -> list[Any]:
-        """Show the second configuration and its side, or hide them."""
+    def _compare(self, visitor: str, comparing: bool) -> list[Any]:
+        """Show the second configuration and its side, or hide them; a run that is shown stays as it is."""
         import gradio as gr
 
-        return [gr.update(visible=comparing), gr.update(visible=comparing)]
+        shown = [gr.update(visible=comparing)] * 2
+        if self._visit(visitor).setup is not None:
+            return [*shown, *[gr.skip()] * 3]
+        (graph, *_), (_, _, stages_b, _) = (_before(self.repairs, index, both=comparing) for index in (0, 1))
+        return [*shown, graph, graph, stages_b]
 
     def _linked(self, id_: str) -> list[Any]:
         """What `?question=ID` opens with."""
@@ -204,51 +211,48 @@ class _Tab:
     def _visit(self, visitor: str) -> Visit:
         return self.visits.setdefault(visitor, Visit(workbench=self.workbench, visitor=visitor))
 
-    def _update(self, visit: Visit) -> list[Any]:
+    def _update(self, visit: Visit, *, comparing: bool = False) -> list[Any]:
         """Everything that is shown of a visit, in the order of `_SHOWN`."""
         import gradio as gr
 
         busy = visit.under_way
         provider = visit.setup.what_ifs[0].provider if visit.setup else self._provider
-        first: list[Any] = [
+        update: list[Any] = [
             status(visit),
             gr.update(interactive=not busy),
             gr.update(interactive=not busy),
             gr.update(interactive=busy),
             self._wait(provider),
         ]
-        sights = [*visit.sights, None, None][:2]
-        both = visit.setup is not None and len(visit.setup.what_ifs) > 1
-        for index, sight in enumerate(sights):
-            first += self._side(visit, sight, index, both=both)
-        return first
+        both = comparing or (visit.setup is not None and len(visit.setup.what_ifs) > 1)
+        for index in (0, 1):
+            begun = index < len(visit.walks)
+            update += self._side(visit, index, both=both) if begun else _before(self.repairs, index, both=both)
+        return update
 
-    def _side(self, visit: Visit, sight: Sight | None, index: int, *, both: bool) -> list[str]:
-        if sight is None or visit.setup is None:
-            return [
-                self._drawing(None, compact=both),
-                "",
-                introduction() if index == 0 and visit.setup is None else "",
-                "",
-            ]
-        head = _heading(visit.setup, index, sight) if both else ""
-        settings = visit.walks[index].engine.settings
-        end = outcome(sight.answer, visit.setup.golds) if sight.answer is not None else ""
-        return [head + self._drawing(sight, compact=both), end, stages(sight, settings), timeline(sight)]
-
-    def _drawing(self, sight: Sight | None, *, compact: bool = False) -> str:
-        if sight is None:
-            return drawing(self.repairs, compact=compact)
-        return drawing(
-            self.repairs, Lit(active=sight.node, visited=sight.visited, done=sight.status == "done"), compact=compact
-        )
+    def _side(self, visit: Visit, index: int, *, both: bool) -> list[str]:
+        """What one configuration does, in the order of `_PARTS`."""
+        walk, setup_ = visit.walks[index], visit.setup
+        assert setup_ is not None
+        sight = walk.sight
+        lit = Lit(active=sight.node, visited=sight.visited, done=sight.status == "done")
+        graph = (_heading(setup_, index) if both else "") + drawing(self.repairs, lit, compact=both)
+        answer = outcome(sight.answer, setup_.golds) if sight.answer is not None else ""
+        return [graph, answer, stages(sight, walk.engine.settings), timeline(sight)]
 
     def _wait(self, provider: str) -> str:
         words = (expected_wait(self.workbench, provider), spending_cap(self.workbench, provider))
         return f'<p class="m-note">{escape(" ".join(one for one in words if one))}</p>'
 
 
-def _heading(setup_: Setup, index: int, sight: Sight) -> str:
+def _before(repairs: Sequence[str], index: int, *, both: bool) -> list[str]:
+    """A side before anything has run on it, in the order of `_PARTS`."""
+    words = "What the second configuration does with the same question appears here."
+    empty = f'<p class="m-note">{words}</p>' if index else introduction()
+    return [drawing(repairs, compact=both), "", empty if both or not index else "", ""]
+
+
+def _heading(setup_: Setup, index: int) -> str:
     """Which configuration this side shows, and in what it differs."""
     own, other = setup_.what_ifs[index], setup_.what_ifs[1 - index]
     words = "; ".join(own.differences(other)) or "the same settings"
