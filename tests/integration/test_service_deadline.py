@@ -27,7 +27,7 @@ from tests.service import ASKED, SCRIPT, bearer, code_of, running
 TIMED_OUT = "Query processing timed out. Try a simpler question."
 
 
-def slow_at(stage: str, seconds: float = 30.0) -> ScriptedModel:
+def slow_at(stage: str, seconds: float = 30.0) -> "_Hanging":
     """A model that hangs in one stage and repairs a wrong draft otherwise."""
     return _Hanging(WRONG, stage=stage, slow=seconds)
 
@@ -57,7 +57,6 @@ async def test_past_the_deadline_nothing_half_verified_is_returned(stage: str, t
             started = time.monotonic()
             response = await service.ask()
             late = time.monotonic() - started - seconds
-        assert isinstance(model, _Hanging)
         if (response.status_code, model.cancelled) == (expected, 1) and late < 0.3:
             break
     assert response.status_code == expected

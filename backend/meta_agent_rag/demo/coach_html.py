@@ -5,8 +5,8 @@ from html import escape
 from uuid import uuid4
 
 from ..conversation.answers import said
+from ..conversation.history import HINT
 from ..conversation.socratic.coach import CoachReply, Outcome
-from ..conversation.socratic.hook import HINT
 from ..conversation.socratic.levels import levels
 from ..conversation.socratic.mode import Socratic
 from ..conversation.socratic.wording import length
