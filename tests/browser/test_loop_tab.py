@@ -87,6 +87,13 @@ def test_stop_ends_the_call_at_once_and_the_walk_goes_on_later(visit: OpenPage, 
 def test_two_configurations_side_by_side(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     page.check("#loop-compare input")
+    page.click("#loop-what-if button")
+    tops = [
+        page.locator(f"#{part}").first.bounding_box() for part in ("loop-run", "a-rounds", "loop-compare", "b-rounds")
+    ]
+    heights = [top["y"] for top in tops if top is not None]
+    assert len(heights) == 4
+    assert heights == sorted(heights), "the controls stand one below the other"
     rounds = page.locator("#b-rounds input[type=number]")
     rounds.fill("0")
     rounds.press("Tab")

@@ -110,7 +110,7 @@ async def test_a_call_is_reserved_for_the_visitor_and_for_all() -> None:
     other = VisitorBudget(limit_usd=Decimal("0.3"), whole=whole)
     reserved = await visitor.acquire(Decimal("0.2"), model="m")
     visitor.settle(reserved, Decimal("0.2"))
-    assert (visitor.paid_usd, whole.paid_usd, whole.reserved_usd) == (Decimal("0.2"), Decimal("0.2"), 0)
+    assert (visitor.paid_usd, whole.paid_usd, whole.reserved_usd) == (Decimal("0.2"), Decimal("0.2"), Decimal(0))
     with pytest.raises(CostLimitError, match=r"limit of 0\.3 USD"):
         await visitor.acquire(Decimal("0.2"), model="m")
     other.settle(await other.acquire(Decimal("0.25"), model="m"), Decimal("0.25"))

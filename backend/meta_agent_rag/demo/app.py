@@ -16,6 +16,7 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
     """The app over a workbench; `?tab=NAME` opens a tab, and `?run=NAME` that of the runs."""
     import gradio as gr
 
+    demo: gr.Blocks
     with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True) as demo:
         gr.HTML(heading(workbench), elem_id="marag-heading")
         with gr.Tabs(elem_id="marag-tabs") as tabs:

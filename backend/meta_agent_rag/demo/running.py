@@ -44,8 +44,9 @@ def mounted(workbench: Workbench) -> FastAPI:
     demo.queue(default_concurrency_limit=None)  # visitors do not wait for each other; the model's own gate bounds calls
     # for a page of statistics, which is off here, Gradio would keep 10,000 events and tabulate them after each
     demo._queue.ANALYTICS_MAX_EVENTS, demo._queue.ANAYLTICS_CACHE_FREQUENCY = 1, sys.maxsize
-    return gr.mount_gradio_app(
-        FastAPI(docs_url=None, redoc_url=None, openapi_url=None),
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    gr.mount_gradio_app(
+        app,
         demo,
         path="/",
         theme=theme(),
@@ -57,3 +58,4 @@ def mounted(workbench: Workbench) -> FastAPI:
         enable_monitoring=False,
         show_error=False,
     )
+    return app

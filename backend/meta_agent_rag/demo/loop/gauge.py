@@ -61,12 +61,11 @@ def _bar(name: str, value: float | None, threshold: float | None, words: str) ->
     if threshold is not None:
         mark = f'<span class="m-threshold" style="left:{min(max(threshold, 0.0), 1.0):.0%}"></span>'
     low = " m-low" if threshold is not None and (value is None or value < threshold) else ""
-    return (
-        f'<div class="m-gauge{low}" role="img" aria-label="{escape(name)}: {escape(against)}">'
-        f'<div class="m-gauge-head"><span>{escape(name)}</span><span>{escape(against)}</span></div>'
-        f'<div class="m-track"><span class="m-fill" style="width:{filled:.0%}"></span>{mark}</div>'
-        f'<p class="m-note">Here {escape(words)}.</p></div>'
-    )
+    head = f'<div class="m-gauge-head"><span>{escape(name)}</span><span>{escape(against)}</span></div>'
+    track = f'<div class="m-track"><span class="m-fill" style="width:{filled:.0%}"></span>{mark}</div>'
+    label = escape(f"{name}: {against}")
+    note = f'<p class="m-note">Here {escape(words)}.</p>'
+    return f'<div class="m-gauge{low}" role="img" aria-label="{label}">{head}{track}{note}</div>'
 
 
 def _signals(signals: Signals) -> str:

@@ -19,11 +19,11 @@ STEPS = (
 def introduction() -> str:
     """What a first-time visitor reads before anything has run."""
     steps = "".join(f"<li><strong>{escape(name)}</strong><span>{escape(words)}</span></li>" for name, words in STEPS)
-    return (
-        '<div class="m-intro"><h3>An ordinary system stops at its first draft. This one asks whether it is right.</h3>'
-        f"<ol>{steps}</ol><p>Choose a question and press <strong>Run</strong>, or <strong>Next step</strong> to take "
-        "one node at a time.</p></div>"
+    claim = "An ordinary system stops at its first draft. This one asks whether it is right."
+    begin = (
+        "Choose a question and press <strong>Run</strong>, or <strong>Next step</strong> to take one node at a time."
     )
+    return f'<div class="m-intro"><h3>{claim}</h3><ol>{steps}</ol><p>{begin}</p></div>'
 
 
 def status(visit: Visit) -> str:

@@ -11,6 +11,8 @@ from ..workbench import Workbench
 from .walk import Sight, Walk, unexpected
 from .what_if import WhatIf
 
+_BURST_SECONDS = 0.02
+"""A node's end and the next one's beginning are shown as one."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -70,7 +72,11 @@ class Visit:
         try:
             yield
             while await news.get():
+                await asyncio.sleep(_BURST_SECONDS)
+                over = not all(news.get_nowait() for _ in range(news.qsize()))
                 yield
+                if over:
+                    break
         finally:
             await self.stop()  # the visitor has gone, or has seen the end
 
