@@ -1,7 +1,8 @@
 """The demo in a thread of this process, and one browser, for all tests of this folder.
 
 Gradio takes seconds to import and Chromium one to start. The folder comes first in the collection, so that pytest-xdist
-gives its tests to one worker.
+gives its tests to one worker. What they share goes with the folder: playwright keeps an event loop running, under which no other
+test could start one.
 """
 
 import asyncio
@@ -78,7 +79,7 @@ def served(folder: Path, model: ScriptedModel, *assignments: str) -> Iterator[De
     assert not faults
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> "Iterator[Browser]":
     """Chromium of the system; the tests are skipped where there is none."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: uv sync")
@@ -91,7 +92,7 @@ def browser() -> "Iterator[Browser]":
         opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def demo(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     """The demo over the story, for all tests; a first search shows one passage."""
     assignments = ("RETRIEVAL_TOP_K=1", "ENCODER=hash-64", "SCOPE_ENCODER=hash-64")
@@ -110,7 +111,7 @@ def model(demo: Demo) -> Iterator[ScriptedModel]:
 OpenPage = Callable[..., "Page"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def context(browser: "Browser") -> "Iterator[BrowserContext]":
     """One context for all pages, so that Gradio's scripts are read once; every page is a visitor of its own."""
     opened = browser.new_context()
