@@ -7,7 +7,7 @@ malformed reply once, and writes a ledger row for whatever happened.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -37,6 +37,7 @@ _PLAIN = Sampling()
 _DRAWS_A_RUN = 1000
 _TASK_AND_REPLY_TOKENS = 1800
 _FURTHER_TRIES = 2
+_PASSED = "The deadline has passed; ask a simpler question or allow more time."
 _BYTES_PER_TOKEN = 2  # fewer than any tokenizer takes over prose, so that a reservation is never too small
 
 
@@ -219,11 +220,10 @@ class ModelSession:
     async def _served(self, call: _Call) -> Reply:
         """Serve a call, and try it again where the server was late or not to be understood; each try has its row."""
         for _ in range(min(_FURTHER_TRIES, self.owner.settings.llm_max_retries)):
-            try:
-                return await self._serve(call, tier=call.row.tier)
-            except TransientError:
-                call = replace(call, row=replace(call.row, at=self.owner.clock()))
-        return await self._serve(call, tier=call.row.tier)
+            with suppress(TransientError):
+                return await self._serve(call)
+            call = replace(call, row=replace(call.row, at=self.owner.clock()))
+        return await self._serve(call)
 
     @asynccontextmanager
     async def _alone(self, key: str) -> AsyncIterator[None]:
@@ -246,7 +246,7 @@ class ModelSession:
             async with asyncio.timeout(None if self.deadline is None else self.deadline - time.monotonic()):
                 await lock.acquire()
         except TimeoutError:
-            raise self._deadline_passed() from None
+            raise DeadlineError(_PASSED) from None
         try:
             yield
         finally:
@@ -291,9 +291,9 @@ class ModelSession:
         )
         return _Call(request=request, key=key, row=row)
 
-    async def _serve(self, call: _Call, *, tier: Tier) -> Reply:
+    async def _serve(self, call: _Call) -> Reply:
         owner = self.owner
-        reserved = await owner.budget.acquire(self._highest(call.request, tier), model=call.request.model)
+        reserved = await owner.budget.acquire(self._highest(call.request, call.row.tier), model=call.request.model)
         try:
             seconds = self._seconds_left()
         except DeadlineError:
@@ -377,11 +377,8 @@ class ModelSession:
             return limit
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise self._deadline_passed()
+            raise DeadlineError(_PASSED)
         return min(limit, left)
-
-    def _deadline_passed(self) -> DeadlineError:
-        return DeadlineError("The deadline has passed; ask a simpler question or allow more time.")
 
     def _late(self, seconds: float) -> MetaRagError:
         if self.deadline is not None and time.monotonic() >= self.deadline:
