@@ -196,9 +196,8 @@ class ModelSession:
     ) -> Reply:
         """Ask for free text; the reply as it came, with the tokens' log-probabilities where they were asked for."""
         served_by = stage(stage_name, self.owner.settings)
-        return await self._call(
-            self._prepare(served_by, tuple(messages), None, round_=round_, attempt=0, sampling=sampling)
-        )
+        call = self._prepare(served_by, tuple(messages), None, round_=round_, attempt=0, sampling=sampling)
+        return await self._call(call)
 
     async def _call(self, call: _Call) -> Reply:
         owner = self.owner
@@ -264,12 +263,13 @@ class ModelSession:
     ) -> _Call:
         settings, choice, tier = self.owner.settings, self.owner.choice, served_by.tier
         thinking = settings.flash_thinking if tier == "flash" else settings.pro_thinking
+        temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
         request = Request(
             stage=served_by.name,
             model=choice.models[tier],
             messages=messages,
             max_tokens=served_by.max_tokens,
-            temperature=None if thinking else _first_given(sampling.temperature, settings.writer_temperature),
+            temperature=None if thinking else temperature,
             json_schema=wanted,
             extra_body=choice.provider.thinking_on if thinking else choice.provider.thinking_off,
             draw=self.owner.draw * _DRAWS_A_RUN + sampling.draw,
@@ -384,10 +384,6 @@ class ModelSession:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
         return TransientError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
-
-
-def _first_given(own: float | None, otherwise: float) -> float:
-    return otherwise if own is None else own
 
 
 def _asked_again(reply: Reply, fault: MalformedReplyError, folder: Path | None) -> tuple[Message, Message]:
