@@ -19,7 +19,7 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist states no type
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "torch" if file.endswith(ON_TORCH) else file
+        return "torch" if file.endswith(ON_TORCH) else "browser" if "/browser/" in file else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
@@ -30,5 +30,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first."""
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(LONGEST)))
+    places = {name: place for place, name in enumerate(LONGEST, start=1)}
+
+    def place(item: pytest.Item) -> int:
+        folder, name = item.path.parts[-2:]
+        return 0 if folder == "browser" else places.get(f"{folder}/{name}", len(places) + 1)
+
+    items.sort(key=place)
