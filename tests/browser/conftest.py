@@ -1,8 +1,8 @@
 """The demo in a thread of this process, and one browser, for all tests of this folder.
 
 Gradio takes seconds to import and Chromium one to start. The folder comes first in the collection, so that pytest-xdist
-gives its tests to one worker. What they share goes with the folder: playwright keeps an event loop running, under which no other
-test could start one.
+gives its tests to one worker. What they share goes with the folder: playwright keeps an event loop running, under
+which no other test could start one.
 """
 
 import asyncio
