@@ -1,8 +1,8 @@
-"""One encoder shared by many tasks: off the event loop, one batch at a time, waiting requests merged."""
+"""One encoder for many tasks: off the event loop, a batch at a time, waiting requests merged, recent texts known."""
 
 import asyncio
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,6 +16,11 @@ from .vectors import FloatMatrix
 
 _MOST_TEXTS = 1024
 """Merging stops here, so that a question does not wait for many large requests at once."""
+
+_RECENT_TEXTS = 4096
+"""So many vectors are kept: the sentences of passages that many questions find are encoded once."""
+_BULK = 256
+"""A request with more texts is an index being built, of which no text comes again."""
 
 Kind = Literal["queries", "passages"]
 
@@ -41,6 +46,7 @@ class AsyncEncoder:
         self._lock = threading.Lock()
         self._waiting: deque[_Request] = deque()
         self._busy = False
+        self._recent: OrderedDict[tuple[Kind, str], FloatMatrix] = OrderedDict()
 
     @property
     def name(self) -> str:
@@ -53,11 +59,28 @@ class AsyncEncoder:
 
     async def queries(self, texts: Sequence[str]) -> FloatMatrix:
         """Encode questions; shape (n, dimension)."""
-        return await self._submit(_Request(kind="queries", texts=tuple(texts)))
+        return await self._encoded("queries", texts)
 
     async def passages(self, texts: Sequence[str]) -> FloatMatrix:
         """Encode passages; shape (n, dimension)."""
-        return await self._submit(_Request(kind="passages", texts=tuple(texts)))
+        return await self._encoded("passages", texts)
+
+    async def _encoded(self, kind: Kind, texts: Sequence[str]) -> FloatMatrix:
+        if not 0 < len(texts) <= _BULK:
+            return await self._submit(_Request(kind=kind, texts=tuple(texts)))
+        with self._lock:
+            known = {text: row for text in texts if (row := self._recent.get((kind, text))) is not None}
+        missing = tuple(text for text in dict.fromkeys(texts) if text not in known)
+        if missing:
+            rows = await self._submit(_Request(kind=kind, texts=missing))
+            known.update((text, rows[at : at + 1].copy()) for at, text in enumerate(missing))
+        with self._lock:
+            for text, row in known.items():
+                self._recent[kind, text] = row
+                self._recent.move_to_end((kind, text))
+            while len(self._recent) > _RECENT_TEXTS:
+                self._recent.popitem(last=False)
+        return np.concatenate([known[text] for text in texts])
 
     async def _submit(self, request: _Request) -> FloatMatrix:
         with self._lock:

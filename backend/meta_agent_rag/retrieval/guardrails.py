@@ -8,7 +8,7 @@ attacker, or a plain request, gets past them, so they promise a record of what w
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import yaml
@@ -77,6 +77,7 @@ def screen(found: Sequence[Found], *, drop: bool) -> Screened:
     return Screened(kept=tuple(kept), dropped=tuple(dropped))
 
 
+@lru_cache(maxsize=4096)  # what one question finds, many find
 def injections(text: str) -> tuple[Sign, ...]:
     """The patterns that occur in `text`, else what the model says of it; disguises of form are seen through."""
     form = plain(text)
