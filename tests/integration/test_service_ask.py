@@ -204,3 +204,12 @@ async def test_a_session_understands_a_follow_up_of_its_own_client(tmp_path: Pat
             await service.client.post("/v1/ask", json={**ASKED, "question": follow_up, **fields}, headers=headers)
         assert len(service.model.asked("rewrite_query")) == 1, "another session, another client, none"
         assert (await service.ask(session="../one")).status_code == 422
+
+
+@pytest.mark.parametrize("address", ["/v1/ask%0A", "/v1/ask/stream%0A", "/v1/chat/completions%0A", "/metrics%0A"])
+async def test_an_address_with_a_line_feed_leads_nowhere(address: str, tmp_path: Path) -> None:
+    # a route's pattern would take it, and the gate would not count it as a question
+    async with running(tmp_path) as service:
+        response = await service.client.post(address, json=ASKED)
+    assert response.status_code == 404
+    assert service.model.requests == []

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from meta_agent_rag.errors import RequestError
-from meta_agent_rag.service.guesses import Guesses, _bound
+from meta_agent_rag.service.guesses import Guesses, _bound, _place
 from meta_agent_rag.service.punctual import PunctualProtocol
 from meta_agent_rag.service.running import server_config
 from tests.service import ASKED, Running, bearer, code_of, running
@@ -154,3 +154,9 @@ async def test_wrong_keys_are_forgotten_and_never_fill_the_memory(tmp_path: Path
             _bound(guesses._wrong, guesses._noted(str(number)))
         assert len(guesses._wrong) == 10_000
         assert (await service.client.get("/metrics", headers={"authorization": ""})).status_code == 200
+
+
+def test_addresses_of_the_older_kind_are_told_apart_on_a_socket_for_both() -> None:
+    assert _place("::ffff:192.0.2.1") == "192.0.2.1"
+    assert _place("::ffff:192.0.2.2") != _place("::ffff:192.0.2.1")
+    assert _place("2001:db8::1") == _place("2001:db8::2")

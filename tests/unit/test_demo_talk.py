@@ -164,7 +164,7 @@ async def test_a_shelf_holds_one_visitor_s_documents_until_they_leave(tmp_path: 
     assert "the same content as" in html
     assert "empty &lt;b&gt;.txt</strong>: <span" in html
     assert str(tmp_path) not in html
-    assert not list(uploads.iterdir())
+    assert len(list(uploads.iterdir())) == 3, "another visitor's may be the same files"
     assert progress[-1].files == 3
     found = (await mine.retrieve(["film"], k=5)).found
     assert [one.passage.title for one in found] == ["The Salt Road"]

@@ -9,6 +9,8 @@ from .workbench import Workbench
 if TYPE_CHECKING:
     import gradio as gr
 
+_KEPT = (600, 3600)
+"""Seconds: how often uploads are looked at, and how old one may become."""
 _TABS = (("Loop", loop), ("Runs", runs), ("Chat", chat), ("Coach", coach))
 
 
@@ -17,7 +19,7 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
     import gradio as gr
 
     demo: gr.Blocks
-    with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True) as demo:
+    with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True, delete_cache=_KEPT) as demo:
         gr.HTML(heading(workbench), elem_id="marag-heading")
         with gr.Tabs(elem_id="marag-tabs") as tabs:
             for label, view in _TABS:

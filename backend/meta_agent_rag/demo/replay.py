@@ -50,9 +50,10 @@ def link_to(run: str, row: Row) -> str:
 def shown(row: Row, taken: Sequence[str], of: int, link: str) -> str:
     """The question and the steps taken so far; `of` is how many there are."""
     about = f"{row['id']} by {row['method']}, step {len(taken)} of {of}."
+    linked = f'<a href="{escape(link)}">Link to this answer</a>' if link else ""
     return (
         f'<section aria-label="Replay"><h3 class="m-side-head">{escape(str(row.get("question", "")))}</h3>'
-        f'<p class="m-note">{escape(about)} <a href="{escape(link)}">Link to this answer</a></p>'
+        f'<p class="m-note">{escape(about)} {linked}</p>'
         f'<div class="m-stages">{"".join(taken)}</div></section>'
     )
 

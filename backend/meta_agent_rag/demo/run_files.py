@@ -7,8 +7,9 @@ import csv
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +24,8 @@ RECORDED = "recorded sample run"
 """How the run that ships is called, in the list and in links."""
 
 _RECORDED_FILE = "run.zip"
-_MOST_BYTES = 256 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024
+_LONGEST_ROW = 1_000_000
 _PLOTS = 12
 _FOLDERS = 200
 
@@ -37,11 +39,12 @@ class Run:
     """A run: `rows` has an entry for each answer, in the order in which they were given.
 
     `summary` and `config` are empty where the run was stopped before they were written; `tables` are those of the
-    report by name, head first; `plots` are PNG files by name.
+    report by name, head first; `plots` are PNG files by name. Not `linked` is a run that no address leads to.
     """
 
     name: str
     rows: tuple[Row, ...]
+    linked: bool = True
     summary: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
@@ -80,8 +83,8 @@ def open_zip(file: Path) -> Run:
             samples = next((name for name in archive.namelist() if name.split("/")[-1] == "samples.jsonl"), None)
             if samples is None:
                 raise InputError(f"{file.name!r} holds no samples.jsonl; zip the folder of a benchmark run.")
-            return _read(zipfile.Path(archive, samples.removesuffix("samples.jsonl")), file.stem)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError) as error:
+            return _read(zipfile.Path(archive, samples.removesuffix("samples.jsonl")), file.stem, linked=False)
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(f"{file.name!r} cannot be opened ({error}); zip the folder of a benchmark run.") from None
 
 
@@ -102,8 +105,7 @@ _ROUNDS = TypeAdapter(tuple[Round, ...])
 
 @lru_cache(maxsize=1)
 def _recorded(file: Path) -> Run:
-    run = open_zip(file)
-    return Run(**{**vars(run), "name": RECORDED})
+    return replace(open_zip(file), name=RECORDED, linked=True)
 
 
 @lru_cache(maxsize=4)
@@ -111,7 +113,7 @@ def _kept(folder: Path, _changed: int) -> Run:
     return _read(folder, folder.name)
 
 
-def _read(place: Place, name: str) -> Run:
+def _read(place: Place, name: str, *, linked: bool = True) -> Run:
     rows = tuple(_rows((place / "samples.jsonl").read_bytes()))
     if not rows:
         raise InputError(f"The run {name!r} has no answer yet; choose another one, or wait for its first.")
@@ -119,6 +121,7 @@ def _read(place: Place, name: str) -> Run:
     return Run(
         name=name,
         rows=rows,
+        linked=linked,
         summary=_json(place / "summary.json"),
         config=_json(place / "config.json"),
         tables={stem: tuple(csv.reader(io.StringIO(raw.decode("utf-8", "replace")))) for stem, raw in tables.items()},
@@ -131,7 +134,7 @@ def _rows(raw: bytes) -> list[Row]:
     found: dict[tuple[str, str], Row] = {}
     for line in raw.split(b"\n"):
         try:
-            row = json.loads(line) if line.strip() else None
+            row = json.loads(line) if line.strip() and len(line) <= _LONGEST_ROW else None
         except ValueError:
             continue
         if isinstance(row, dict) and isinstance(row.get("id"), str) and isinstance(row.get("method"), str):

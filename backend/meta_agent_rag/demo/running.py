@@ -57,5 +57,6 @@ def mounted(workbench: Workbench) -> FastAPI:
         mcp_server=False,
         enable_monitoring=False,
         show_error=False,
+        max_file_size=int(workbench.settings.ingest_file_mb * 2**20),
     )
     return app

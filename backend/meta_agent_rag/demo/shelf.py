@@ -48,7 +48,7 @@ class Shelf:
     async def add(
         self, paths: Sequence[Path], on_progress: OnProgress | None = None, *, take: bool = False
     ) -> IngestReport:
-        """Read files into the corpus; with `take` they are moved here first. Raises as `ingest` does.
+        """Read files into the corpus; with `take` they are copied here first. Raises as `ingest` does.
 
         Sources are told by the names of the files alone.
         """
@@ -85,7 +85,8 @@ class Shelf:
     def _taken(self, path: Path) -> Path:
         home = self._files_folder / uuid4().hex
         home.mkdir(parents=True)
-        return Path(shutil.move(path, home / path.name))
+        # a copy: equal files of two visitors are one file where Gradio keeps them
+        return Path(shutil.copy2(path, home / path.name))
 
 
 async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:

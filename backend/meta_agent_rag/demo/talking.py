@@ -1,5 +1,6 @@
 """One message of a visitor and all that follows, as both conversations of the demo show it."""
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,8 +11,11 @@ from ..agent.engine import Step
 from ..conversation.history import History
 from ..conversation.turn import Conversation, Turn
 from ..errors import MetaRagError
+from .loop.walk import unexpected
 from .trail import Message, Trail, asked, failed, rounds_of, said, summary
 from .watching import Done, watched
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +61,11 @@ async def moments(opening: Opening, message: str, history: History) -> AsyncIter
         yield Moment(messages=messages, turn=turn, notes=turn.notes)
         notes, _ = await conversation.settle()
         yield Moment(messages=messages, turn=turn, notes=(*turn.notes, *notes), history=conversation.history)
-    except MetaRagError as fault:
+    except Exception as fault:  # noqa: BLE001  # the last one to look: it is logged, and the visitor is told
         trail.end("Not answered")
+        if not isinstance(fault, MetaRagError):
+            _LOG.exception("A message could not be answered.")
+            fault = MetaRagError(unexpected(fault))
         yield Moment(messages=[question, *trail.messages, failed(fault)], failed=True)
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -55,7 +56,7 @@ class Workbench:
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
     _open: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     _opening: dict[Hashable, asyncio.Lock] = field(default_factory=dict, repr=False)
-    _budgets: dict[tuple[str, str], Budget] = field(default_factory=dict, repr=False)
+    _budgets: dict[str, Budget] = field(default_factory=dict, repr=False)
 
     @property
     def choice(self) -> Choice:
@@ -137,22 +138,31 @@ class Workbench:
 
     def forget(self, visitor: str) -> None:
         """Drop what was kept for a visitor who has gone."""
-        for key in [key for key in self._budgets if key[0] == visitor]:
-            del self._budgets[key]
+        self._budgets.pop(visitor, None)
 
     def _budget(self, visitor: str, model: LanguageModel) -> Budget:
         if not self.is_capped(model.choice.provider.name):
             return model.budget
         limit = Decimal(str(self.settings.demo_visitor_usd))
-        return self._budgets.setdefault(
-            (visitor, model.choice.provider.name), VisitorBudget(limit_usd=limit, whole=model.budget)
-        )
+        # one for all providers: another model is no further allowance
+        return self._budgets.setdefault(visitor, VisitorBudget(limit_usd=limit, whole=self._whole))
+
+    @cached_property
+    def _whole(self) -> Budget:
+        limit = self.settings.cost_limit_usd
+        return Budget(limit_usd=None if limit is None else Decimal(str(limit)))
 
     def _settings_for(self, provider: str) -> Settings:
         """The settings under another provider: what names models and an address was meant for the chosen one."""
         if provider == self.choice.provider.name:
             return self.settings
-        other = {"llm_provider": provider, "llm_base_url": None, "flash_model": None, "pro_model": None}
+        other = {
+            "llm_provider": provider,
+            "llm_base_url": None,
+            "flash_model": None,
+            "pro_model": None,
+            "price_as": None,
+        }
         return self.settings.model_copy(update=other)
 
     def _language_model(self, provider: str) -> AbstractAsyncContextManager[LanguageModel]:

@@ -84,6 +84,9 @@ class Gate:
         responder = _Responder(visit=visit, send=send)
         service.metrics.in_flight.inc()
         try:
+            if any(character < " " for character in path):
+                # a route's pattern takes a line feed at its end, which the comparisons here do not
+                raise RequestError(404, "not_found", "An address has no control characters; see GET /openapi.json.")
             with service.places.one() if asks else nullcontext():
                 await self._served(scope, receive, responder, visit)
         except Exception as error:  # noqa: BLE001  # the last one to look: it is logged, and the client is told

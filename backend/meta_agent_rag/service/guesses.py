@@ -74,4 +74,6 @@ def _place(peer: str) -> str:
         return peer
     if address.version == 4:
         return peer
+    if address.ipv4_mapped is not None:  # a socket for both kinds shows every IPv4 address so
+        return str(address.ipv4_mapped)
     return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))

@@ -4,6 +4,7 @@ from html import escape
 
 from ...agent.calibration import calibration_in_force
 from ...agent.state import Round, Signals
+from ...errors import MetaRagError
 from ...settings import Settings
 
 
@@ -41,7 +42,7 @@ def _gauge(round_: Round, settings: Settings) -> str:
     signals = round_.signals
     assert signals is not None
     if round_.chance is not None:
-        threshold = calibration_in_force(settings).threshold
+        threshold = _fitted_threshold(settings)
         return _bar("Chance of being right", round_.chance, threshold, "the fitted chance decides")
     if settings.monitor_policy == "paper":
         words = "the cosine of the two answers decides"
@@ -51,6 +52,14 @@ def _gauge(round_: Round, settings: Settings) -> str:
     return _bar("Words that the two answers share", signals.overlap, None, words) + _bar(
         "Cosine of the two answers", signals.similarity, settings.monitor_similarity_threshold, cosine
     )
+
+
+def _fitted_threshold(settings: Settings) -> float | None:
+    """That of the calibration in force; a run that was made elsewhere may have had another, which is not here."""
+    try:
+        return calibration_in_force(settings).threshold
+    except MetaRagError:
+        return None
 
 
 def _bar(name: str, value: float | None, threshold: float | None, words: str) -> str:

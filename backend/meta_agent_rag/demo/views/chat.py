@@ -1,5 +1,6 @@
 """The tab Chat: documents of the visitor's own, or a corpus that is there, and answers that were checked."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -13,6 +14,7 @@ from ...conversation.history import History
 from ...conversation.turn import Conversation
 from ...errors import MetaRagError
 from ..loop.status import problem
+from ..loop.walk import unexpected
 from ..run_html import quiet
 from ..shelf import CORPUS, Shelf, corpora
 from ..talk_html import reading, sources, taken
@@ -24,6 +26,7 @@ from ..workbench import Workbench
 if TYPE_CHECKING:
     import gradio as gr
 
+_LOG = logging.getLogger(__name__)
 Updates: TypeAlias = dict[Any, Any]
 
 _TYPES = [".pdf", ".docx", ".html", ".htm", ".md", ".txt", ".jsonl"]
@@ -135,6 +138,9 @@ class _Tab:
                     yield {parts.files: reading(event)}
         except MetaRagError as fault:
             yield {parts.files: problem(str(fault))}
+        except Exception as fault:  # noqa: BLE001  # the last one to look: it is logged, and the visitor is told
+            _LOG.exception("Files could not be taken.")
+            yield {parts.files: problem(unexpected(fault))}
         choices = gr.update(choices=self._choices(shelf), value=CORPUS) if shelf and shelf.files else gr.skip()
         yield {**self.reset(), parts.upload: None, parts.corpus: choices}
 

@@ -193,7 +193,7 @@ class _Tab:
         visit = self.visits.pop(visitor, None)
         if visit is not None:
             await visit.stop()
-            self.workbench.forget(visitor)
+        self.workbench.forget(visitor)
 
     async def _go(self, visitor: str, asked: Sequence[Any], *, steps: bool) -> AsyncIterator[list[Any]]:
         visit = self._visit(visitor)

@@ -1,5 +1,6 @@
 """The tab Runs: a benchmark run's scores, and each of its answers replayed without a call."""
 
+import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -23,8 +24,9 @@ Updates: TypeAlias = dict[Any, Any]
 
 _PARTS = ("method", "outcome", "deficit", "hops")
 _EVERY_STEP = 10_000
-_FOREIGN = (TypeError, ValueError, LookupError, AttributeError)
+_FOREIGN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError, csv.Error)
 """What values of other types than a run's own bring about; anybody can pack a zip."""
+_OTHER = "This is no run of this version: its files hold something else; run it anew."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,12 @@ class _Tab:
 
     def filtered(self, run: Run | None, *wanted: str) -> Updates:
         """The answers that the filter takes, the first of them replayed."""
-        return {} if run is None else self._listing(run, Filter(**dict(zip(_PARTS, wanted, strict=True))))
+        if run is None:
+            return {}
+        try:
+            return self._listing(run, Filter(**dict(zip(_PARTS, wanted, strict=True))))
+        except _FOREIGN:
+            return self._closed(_OTHER)
 
     def replayed(self, run: Run | None, place: str | None) -> Updates:
         """An answer with all its steps."""
@@ -136,7 +143,7 @@ class _Tab:
         except MetaRagError as fault:
             return self._closed(str(fault))
         except _FOREIGN:
-            return self._closed("This is no run of this version: its files hold something else; run it anew.")
+            return self._closed(_OTHER)
 
     def _closed(self, words: str) -> Updates:
         return {**self._whole(_NO_RUN, "", ""), self.parts.run: None, self.parts.about: problem(words)}
@@ -190,7 +197,7 @@ class _Tab:
         step = _EVERY_STEP if step >= _EVERY_STEP else min(max(step, 1), len(every))
         return {
             self.parts.step: min(step, len(every)) if step < _EVERY_STEP else step,
-            self.parts.replay: shown(row, every[:step], len(every), link_to(run.name, row)),
+            self.parts.replay: shown(row, every[:step], len(every), link_to(run.name, row) if run.linked else ""),
         }
 
 

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...errors import InputError, StorageError
 from ...journal import Journal, read_journal
 from ...settings import Settings
-from ..database import in_utc
+from ..database import in_utc, is_postgresql
 from ..keys import open_keys
 from ..sessions import forget_sessions
 from ..tables import AUDIT
 from .archive import archives, read_archive, rewrite
 from .log import REFUSED, open_audit
+from .months import tables
 from .retention import FOLDER, Done, alone, among, complete
 
 _SPOOL_SECONDS = 5.0
@@ -67,11 +68,21 @@ async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id
         async with open_audit(engine, spool):  # what ended processes left goes to the database
             await _spool_emptied(spool, client_id)
         await _deleted(engine, client_id, done)
+        await _deleted_from_detached(engine, client_id)
         for path in archives(spool / FOLDER):
             await asyncio.to_thread(rewrite, path, lambda row: row["client_id"] != client_id)
         await asyncio.to_thread(_refused_cleared, spool / REFUSED, client_id)
     await forget_sessions(settings.marag_data_dir, client_id)
     return found
+
+
+async def _deleted_from_detached(engine: AsyncEngine, client_id: str) -> None:
+    """Months that an interrupted `archive` has taken out of the log, and not yet written."""
+    if not is_postgresql(engine):
+        return
+    async with engine.begin() as connection:
+        for name in await tables(connection, attached=False):
+            await connection.execute(text(f"DELETE FROM {name} WHERE client_id = :id"), {"id": client_id})
 
 
 async def _deleted(engine: AsyncEngine, client_id: str, done: Done) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Insert, func, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import CompileError, DBAPIError, SQLAlchemyError, StatementError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...errors import StorageError
@@ -23,6 +23,8 @@ from .spool import Spool, open_spool
 
 _LOG = logging.getLogger(__name__)
 _BATCH = 200
+_WHOLE_ROWS = 1000
+"""While the database is away, so many rows are kept in memory with prompts and passages, further ones without."""
 _PAUSE_SECONDS = 0.2
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 5.0
 _LAST_DRAIN_SECONDS = 1.5
@@ -43,7 +45,8 @@ class AuditLog:
     def file(self, row: Row) -> None:
         """Keep a row. Takes a fraction of a millisecond, and no kill loses it afterwards; raises `StorageError`."""
         self.spool.append(row)
-        self.pending[row["query_id"]] = row
+        whole = len(self.pending) < _WHOLE_ROWS  # the spool has all of it
+        self.pending[row["query_id"]] = row if whole else {**row, "model_calls": [], "passages": []}
         self._new.set()
 
     async def read(self, query_id: str, client_id: str) -> Row | None:
@@ -79,7 +82,8 @@ class AuditLog:
 
     async def drain(self) -> None:
         """Take everything that waits to the database; raises `SQLAlchemyError` or `OSError` where it is away."""
-        for file in self.spool.waiting():
+        files, handed = self.spool.waiting(), list(self.pending)
+        for file in files:
             try:
                 records = await asyncio.to_thread(read_journal, file)
             except FileNotFoundError:
@@ -89,14 +93,14 @@ class AuditLog:
             for start in range(0, len(records.rows), _BATCH):
                 await self._insert(records.rows[start : start + _BATCH])
             file.unlink(missing_ok=True)
-            for row in records.rows:
-                self.pending.pop(str(row.get("query_id")), None)
+        for query_id in handed:  # from the files above, or from one that another process has taken there
+            self.pending.pop(query_id, None)
 
     async def _insert(self, rows: Sequence[Row]) -> None:
         """Insert rows; what the database refuses for itself is set aside, so that it does not hold up the others."""
         try:
             await self._inserted(rows)
-        except (DBAPIError, KeyError, ValueError) as error:
+        except (StatementError, CompileError, KeyError, ValueError, TypeError, OverflowError) as error:
             if isinstance(error, DBAPIError) and not _is_about_data(error):
                 raise
             if len(rows) > 1:
@@ -125,7 +129,7 @@ class AuditLog:
             self._new.clear()
             try:
                 await self.drain()
-            except (SQLAlchemyError, OSError, StorageError) as error:
+            except Exception as error:  # noqa: BLE001  # whatever it is, the rows are kept, and it is said
                 if self.fault is None:
                     _LOG.warning("The audit database is away (%s); records wait here.", type(error).__name__)
                 self.fault = type(error).__name__
@@ -141,7 +145,7 @@ class AuditLog:
 
 def _is_about_data(error: DBAPIError) -> bool:
     """Is it this row that the database does not take, rather than the database that is away?"""
-    return type(error).__name__ in {"DataError", "IntegrityError", "StatementError"}
+    return type(error).__name__ in {"DataError", "IntegrityError"}
 
 
 @asynccontextmanager
@@ -152,7 +156,7 @@ async def open_audit(engine: AsyncEngine, folder: Path) -> AsyncIterator[AuditLo
     try:
         await make_months(engine, datetime.now(UTC))
         await log.drain()
-    except (SQLAlchemyError, OSError):
+    except (SQLAlchemyError, OSError, StorageError):
         log._new.set()
     tasks = [asyncio.create_task(log.keep_draining()), asyncio.create_task(keep_making_months(engine))]
     try:

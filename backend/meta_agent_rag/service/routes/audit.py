@@ -24,4 +24,6 @@ async def get_query(query_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], vi
     if row is None:
         raise RequestError(404, "not_found", f"This key has no record {query_id!r}; check the id.")
     told = as_json(row)
+    told.pop("message")  # an error's own words may tell of paths and addresses; they stay in the record and the log
+    told["degraded"] = sorted(told["degraded"])
     return QueryRecord(**{name: told.pop(name) for name in _HEAD}, record=told)

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -98,8 +99,9 @@ class UploadFolder:
     def clear(self, older_than_seconds: float) -> None:
         """Remove what uploads left that never came to their end."""
         for folder in (self.path / ".incoming").glob("*"):
-            if time.time() - folder.stat().st_mtime > older_than_seconds:
-                shutil.rmtree(folder, ignore_errors=True)
+            with suppress(FileNotFoundError):  # another process has just finished it
+                if time.time() - folder.stat().st_mtime > older_than_seconds:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _waiting(self) -> Iterator[Upload | None]:
         for folder in (self.path / ".waiting").glob("*"):
