@@ -149,8 +149,7 @@ class Workbench:
 
     @cached_property
     def _whole(self) -> Budget:
-        limit = self.settings.cost_limit_usd
-        return Budget(limit_usd=None if limit is None else Decimal(str(limit)))
+        return Budget.under(self.settings.cost_limit_usd)
 
     def _settings_for(self, provider: str) -> Settings:
         """The settings under another provider: what names models and an address was meant for the chosen one."""

@@ -17,7 +17,7 @@ from ..settings import Settings
 from .child import Job
 from .chunkers import ChunkingOptions, prepared
 from .isolation import IsolatedReader, Reading
-from .parsers import discover_parsers
+from .parsers import known_suffixes
 from .plan import Plan, Step, plan_for
 from .refusal import Refused
 from .report import FileOutcome, IngestProgress, IngestReport, Status
@@ -256,8 +256,7 @@ def _require_any(outcomes: Sequence[FileOutcome], corpus: str) -> None:
 def _skipped(file: FoundFile, refused: Refused, stays: bool) -> FileOutcome:
     """A file that could not be taken. Of no kind that is read here, it is a fault only where it claims to be."""
     reason = f"{refused.reason}; its earlier version stays" if stays else refused.reason
-    suffixes = tuple(suffix for parser in discover_parsers() for suffix in parser.suffixes)
-    claims = file.named or file.path.name.lower().endswith(suffixes)
+    claims = file.named or file.path.name.lower().endswith(known_suffixes())
     return FileOutcome(
         source=file.source, status="skipped", reason=reason, refusal=refused.kind,
         broken=claims or refused.kind != "type",

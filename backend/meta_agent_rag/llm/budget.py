@@ -16,6 +16,11 @@ class Budget:
     reserved_usd: Decimal = Decimal(0)
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, repr=False)
 
+    @classmethod
+    def under(cls, limit_usd: float | None, *, paid_usd: Decimal = Decimal(0)) -> "Budget":
+        """A budget under a limit as settings state it; without one nothing is refused."""
+        return cls(limit_usd=None if limit_usd is None else Decimal(str(limit_usd)), paid_usd=paid_usd)
+
     async def acquire(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
         """Reserve, waiting for calls under way where it is only their reservations that stand in the way."""
         while True:

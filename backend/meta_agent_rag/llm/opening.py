@@ -34,13 +34,12 @@ async def open_language_model(
     """
     choice = choose_provider(settings)
     _LOG.info("Model: %s.", described(choice, settings))
-    limit = None if settings.cost_limit_usd is None else Decimal(str(settings.cost_limit_usd))
     model = LanguageModel(
         settings=settings,
         choice=choice,
         transport=transport or _transport(choice, settings),
         ledger=Ledger(path=ledger_path or settings.marag_data_dir / "ledger.jsonl"),
-        budget=Budget(limit_usd=limit, paid_usd=paid_usd),
+        budget=Budget.under(settings.cost_limit_usd, paid_usd=paid_usd),
         cache=ResponseCache(settings.marag_data_dir / "responses.sqlite") if settings.response_cache else None,
     )
     try:

@@ -1,7 +1,7 @@
 """Answers one question for a client: the loop over a corpus or a supplied text, checked, within the deadline."""
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..agent.engine import Engine, OnStep
@@ -19,7 +19,7 @@ from ..retrieval.passage import Passage, passage_id
 from .deadline import require_verified, within
 from .inquiry import Inquiry
 from .parts import CONTEXT, Service
-from .schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, CitationOut
+from .schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, as_checked
 from .searching import WatchedRetriever
 from .sessions import standalone
 
@@ -213,15 +213,4 @@ def as_response(inquiry: Inquiry, result: GroundedAnswer | CoachReply, asked: As
             rounds=len(result.trace.attempts),
             stop_reason=result.trace.outcome,
         )
-    sure = result.confidence
-    return AskResponse(
-        **common,
-        answer=result.text,
-        short_answer=result.short_answer,
-        refused=result.refused,
-        citations=[CitationOut.model_validate(asdict(citation)) for citation in result.citations],
-        confidence=None if sure is None else sure.score,
-        level=None if sure is None else sure.level,
-        rounds=len(result.answer.rounds),
-        stop_reason=result.answer.stop_reason,
-    )
+    return AskResponse(**common, **as_checked(result))

@@ -9,7 +9,7 @@ import ipaddress
 import signal
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
@@ -25,7 +25,7 @@ from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found
 from ..retrieval.sample import SAMPLE
 from ..settings import Settings
-from .schemas import QUESTION_CHARACTERS, CitationOut
+from .schemas import QUESTION_CHARACTERS, CitationOut, as_checked
 from .tracing import exporting
 
 if TYPE_CHECKING:
@@ -89,19 +89,8 @@ class Library:
         retriever, engine = await self._retriever(corpus), await self._opened_engine()
         drafted = await engine.answer(wanted, retriever=retriever, grounded=True, method=_METHOD)
         result = await checked(engine, drafted, checks)
-        sure, cost = result.confidence, result.totals.cost_usd
-        return ToolAnswer(
-            answer=result.text,
-            short_answer=result.short_answer,
-            refused=result.refused,
-            citations=[CitationOut.model_validate(asdict(citation)) for citation in result.citations],
-            confidence=None if sure is None else sure.score,
-            level=None if sure is None else sure.level,
-            rounds=len(result.answer.rounds),
-            stop_reason=result.answer.stop_reason,
-            cost_usd=None if cost is None else float(cost),
-            corpus=corpus,
-        )
+        cost = result.totals.cost_usd
+        return ToolAnswer(**as_checked(result), cost_usd=None if cost is None else float(cost), corpus=corpus)
 
     async def search(self, query: str, corpus: str, k: int) -> ToolPassages:
         """Find passages; asks no model. Raises `MetaRagError`."""

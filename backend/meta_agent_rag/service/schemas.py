@@ -1,11 +1,15 @@
 """What goes over the wire: requests, answers, records and errors, with an example each."""
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from ..grounding.styles import discover_styles
+
+if TYPE_CHECKING:
+    from ..agent.grounded import GroundedAnswer
 
 FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
@@ -176,6 +180,21 @@ class CitationOut(BaseModel):
     last_page: int | None
     span: tuple[int, int] | None
     snippet: str
+
+
+def as_checked(result: "GroundedAnswer") -> dict[str, Any]:
+    """What is said of a checked answer, whoever asked for it."""
+    sure = result.confidence
+    return {
+        "answer": result.text,
+        "short_answer": result.short_answer,
+        "refused": result.refused,
+        "citations": [CitationOut.model_validate(asdict(citation)) for citation in result.citations],
+        "confidence": None if sure is None else sure.score,
+        "level": None if sure is None else sure.level,
+        "rounds": len(result.answer.rounds),
+        "stop_reason": result.answer.stop_reason,
+    }
 
 
 class AskResponse(BaseModel):

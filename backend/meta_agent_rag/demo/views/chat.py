@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ...agent.engine import Step
 from ...agent.grounded import Checks
@@ -13,8 +13,10 @@ from ...conversation.companion import Companion
 from ...conversation.history import History
 from ...conversation.turn import Conversation
 from ...errors import MetaRagError
+from ...ingestion.parsers import known_suffixes
 from ..loop.status import problem
 from ..loop.walk import unexpected
+from ..parts import TalkParts, Updates
 from ..run_html import quiet
 from ..shelf import CORPUS, Shelf, corpora
 from ..talk_html import reading, sources, taken
@@ -27,9 +29,7 @@ if TYPE_CHECKING:
     import gradio as gr
 
 _LOG = logging.getLogger(__name__)
-Updates: TypeAlias = dict[Any, Any]
 
-_TYPES = [".pdf", ".docx", ".html", ".htm", ".md", ".txt", ".jsonl"]
 _YOURS = ("Your documents", CORPUS)
 _EXAMPLES = (
     "Which engineer designed the Candlewright Bridge?",
@@ -39,25 +39,13 @@ _EXAMPLES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Parts:
+class _Parts(TalkParts):
     """The components of the tab."""
 
-    history: "gr.State"
     shelf: "gr.State"
-    corpus: "gr.Dropdown"
     upload: "gr.File"
     files: "gr.HTML"
-    talk: "gr.Chatbot"
-    message: "gr.Textbox"
-    send: "gr.Button"
-    stop: "gr.Button"
-    reset: "gr.Button"
     sources: "gr.HTML"
-
-    @property
-    def all(self) -> list[Any]:
-        """Every component."""
-        return [getattr(self, part.name) for part in fields(self)]
 
 
 def build(workbench: Workbench) -> None:
@@ -110,13 +98,11 @@ class _Tab:
         if not message.strip():
             yield {parts.sources: quiet("The message is empty; write a question.")}
             return
-        yield {**self._busy(True), parts.message: "", parts.sources: sources(None)}
+        yield {**parts.busy(True), parts.message: "", parts.sources: sources(None)}
         async for moment in moments(talker, message, history):
             yield {
-                parts.talk: [*shown, *moment.messages],
+                **parts.at(moment, shown),
                 **({} if moment.turn is None else {parts.sources: sources(moment.turn, moment.notes)}),
-                **({} if moment.history is None else {parts.history: moment.history}),
-                **(self._busy(False) if moment.is_last else {}),
             }
 
     async def added(self, uploads: Sequence[str] | None, shelf: Shelf | None) -> AsyncIterator[Updates]:
@@ -124,7 +110,7 @@ class _Tab:
         import gradio as gr
 
         parts = self.parts
-        yield {**self._busy(True), parts.files: quiet("Opening the files.")}
+        yield {**parts.busy(True), parts.files: quiet("Opening the files.")}
         try:
             shelf = shelf or Shelf.below(
                 await self.workbench.folder(), self.workbench.settings, await self.workbench.encoder()
@@ -149,22 +135,12 @@ class _Tab:
         pending = any((message.get("metadata") or {}).get("status") == "pending" for message in shown)
         files = {} if pending else {self.parts.files: quiet("Stopped; files that were finished are kept.")}
         talk = {self.parts.talk: stopped(shown)} if pending else {}
-        return {**self._busy(False), **talk, **files}
+        return {**self.parts.busy(False), **talk, **files}
 
     def reset(self) -> Updates:
         """Forget the conversation; the documents stay."""
         parts = self.parts
-        return {**self._busy(False), parts.talk: [], parts.history: History(), parts.sources: sources(None)}
-
-    def _busy(self, busy: bool) -> Updates:
-        import gradio as gr
-
-        parts = self.parts
-        return {
-            parts.send: gr.update(interactive=not busy),
-            parts.stop: gr.update(interactive=busy),
-            parts.message: gr.update(interactive=not busy),
-        }
+        return {**parts.emptied(), parts.sources: sources(None)}
 
     def _choices(self, shelf: Shelf | None) -> list[tuple[str, str]]:
         return [*([_YOURS] if shelf is not None else []), *corpora(self.workbench)]
@@ -227,7 +203,7 @@ def _laid_out(workbench: Workbench) -> _Parts:
             )
             upload = gr.File(
                 label="Your own: PDF, Word, HTML, Markdown",
-                file_count="multiple", elem_id="chat-upload", file_types=_TYPES, height=170,
+                file_count="multiple", elem_id="chat-upload", file_types=list(known_suffixes()), height=170,
             )  # fmt: skip
             files = gr.HTML(
                 quiet("Your files are read on the demo's machine and removed after your visit."), elem_id="chat-files"

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ...agent.engine import Step
 from ...agent.grounded import Checks
@@ -19,6 +19,7 @@ from ...conversation.turn import Conversation
 from ...retrieval.hybrid import Retriever
 from ...retrieval.sample import shipped
 from ..coach_html import beside, celebration, rules
+from ..parts import TalkParts, Updates
 from ..run_html import quiet
 from ..shelf import Shelf, corpora, topics_of
 from ..talking import moments
@@ -28,7 +29,6 @@ from ..workbench import Workbench
 if TYPE_CHECKING:
     import gradio as gr
 
-Updates: TypeAlias = dict[Any, Any]
 
 _COURSE = ("Sundials and seasons (sample course)", "sample course")
 _EXAMPLES = (
@@ -39,26 +39,14 @@ _EXAMPLES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Parts:
+class _Parts(TalkParts):
     """The components of the tab."""
 
-    history: "gr.State"
-    corpus: "gr.Dropdown"
     mode: "gr.Radio"
     level: "gr.Slider"
     rules: "gr.HTML"
     beside: "gr.HTML"
     confetti: "gr.HTML"
-    talk: "gr.Chatbot"
-    message: "gr.Textbox"
-    send: "gr.Button"
-    stop: "gr.Button"
-    reset: "gr.Button"
-
-    @property
-    def all(self) -> list[Any]:
-        """Every component."""
-        return [getattr(self, part.name) for part in fields(self)]
 
 
 def build(workbench: Workbench) -> None:
@@ -105,25 +93,23 @@ class _Tab:
         if not message.strip():
             yield {parts.beside: quiet("The message is empty; write something.")}
             return
-        yield {**self._busy(True), parts.message: "", parts.confetti: ""}
+        yield {**parts.busy(True), parts.message: "", parts.confetti: ""}
         async for moment in moments(talker, message, history):
             yield {
-                parts.talk: [*shown, *moment.messages],
-                **({} if moment.history is None else {parts.history: moment.history}),
-                **(self._busy(False) if moment.is_last else {}),
+                **parts.at(moment, shown),
                 **({} if moment.turn is None else {parts.beside: beside(moment.turn, talker.held.level)}),
                 **({} if not moment.is_last else {parts.confetti: celebration(moment.turn)}),
             }
 
     def stopped(self, shown: Sequence[Message]) -> Updates:
         """The reply on its way is given up."""
-        return {**self._busy(False), self.parts.talk: stopped(shown)}
+        return {**self.parts.busy(False), self.parts.talk: stopped(shown)}
 
     def reset(self) -> Updates:
         """Forget the conversation."""
         parts = self.parts
         return {
-            **self._busy(False), parts.talk: [], parts.history: History(), parts.beside: beside(None, 1),
+            **parts.emptied(), parts.beside: beside(None, 1),
             parts.confetti: "",
         }  # fmt: skip
 
@@ -133,16 +119,6 @@ class _Tab:
 
         socratic = Socratic(mode=cast("Mode", mode), level=int(level))
         return {self.parts.rules: rules(socratic), self.parts.level: gr.update(interactive=mode == "coach")}
-
-    def _busy(self, busy: bool) -> Updates:
-        import gradio as gr
-
-        parts = self.parts
-        return {
-            parts.send: gr.update(interactive=not busy),
-            parts.stop: gr.update(interactive=busy),
-            parts.message: gr.update(interactive=not busy),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)

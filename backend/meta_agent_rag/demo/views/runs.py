@@ -2,14 +2,15 @@
 
 import csv
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ...errors import MetaRagError
 from ...retrieval.passage import Found
 from ...settings import Settings
 from ..loop.status import problem
+from ..parts import Parts, Updates
 from ..replay import cards, link_to, settings_of, shown
 from ..run_files import RECORDED, Row, Run, open_run, open_zip, run_names
 from ..run_filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
@@ -19,8 +20,6 @@ from ..workbench import Workbench
 if TYPE_CHECKING:
     import gradio as gr
 
-Updates: TypeAlias = dict[Any, Any]
-"""Components with their new values."""
 
 _PARTS = ("method", "outcome", "deficit", "hops")
 _EVERY_STEP = 10_000
@@ -30,7 +29,7 @@ _OTHER = "This is no run of this version: its files hold something else; run it 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Parts:
+class _Parts(Parts):
     """The components of the tab."""
 
     run: "gr.State"
@@ -52,11 +51,6 @@ class _Parts:
     cells: "gr.HTML"
     scores: "gr.HTML"
     plots: "gr.HTML"
-
-    @property
-    def all(self) -> list[Any]:
-        """Every component."""
-        return [getattr(self, part.name) for part in fields(self)]
 
     @property
     def filters(self) -> list[Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import CorpusError, RequestError
 from ...ingestion.chunkers import prepared
-from ...ingestion.parsers import discover_parsers
+from ...ingestion.parsers import known_suffixes
 from ...ingestion.pipeline import chunking_options, take_in
 from ...ingestion.report import FileOutcome
 from ...ingestion.sources import FoundFile, source_name
@@ -180,7 +180,7 @@ async def open_intake(
         metrics=metrics,
         folder=UploadFolder(path=settings.marag_data_dir / _FOLDER),
         limits=UploadLimits.of(settings),
-        suffixes=tuple(sorted({suffix for parser in discover_parsers() for suffix in parser.suffixes})),
+        suffixes=known_suffixes(),
     )
     await asyncio.to_thread(intake.resume)
     taking = asyncio.create_task(intake.keep_taking())
