@@ -88,7 +88,9 @@ class Settings(BaseSettings):
         0.0, description="Sampling temperature of every stage."
     )
     llm_timeout_seconds: PositiveFloat | None = Field(
-        None, description="Total time for one call, retries included; default: 180, with the embedded model 900."
+        None,
+        description="Total time for one try of a call, the retries below included; a call that hangs is tried up to "
+        "three times. Default: 180, with the embedded model 900.",
     )
     llm_max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
         3, description="Retries of a call that failed with 408, 409, 429, 5xx or a lost connection."

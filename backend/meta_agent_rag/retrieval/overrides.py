@@ -1,8 +1,9 @@
 """A linear model of sentences that give orders to a language model.
 
-A text is cut into windows of one sentence and of two; a window's score is the mean weight of its word and letter
-n-grams, a text's score that of its worst window. Weights are data (`overrides.npz`), found by
-`python -m benchmarks.injection train`; keys are hashes, so that no text of the training set is in the package.
+A text is cut into windows of one sentence and of two; a window's score is the sum of the weights of its word and
+letter n-grams over the square root of their number, a text's score that of its worst window. Weights are data
+(`overrides.npz`), found by `python -m benchmarks.injection train`; keys are hashes, so that no text of the training
+set is in the package.
 It sees the wording that attacks share: a plain request, or an attacker who adapts, gets past it.
 """
 
