@@ -21,7 +21,7 @@ from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from tests.talk import exchange, history_of
 
-ANY_TEXT = st.text(alphabet=st.characters(), max_size=60)
+ANY_TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=60)
 WILD = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
 
 
