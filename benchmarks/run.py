@@ -193,7 +193,11 @@ async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> Asyn
     player = conduct.player
     transport = None if player is None else NoModel(endpoint=player.run["endpoint"])
     async with open_language_model(
-        config.settings, ledger_path=folder.calls, paid_usd=folder.paid_usd(), transport=transport
+        config.settings,
+        ledger_path=folder.calls,
+        paid_usd=folder.paid_usd(),
+        reservations=folder.reservations,
+        transport=transport,
     ) as model:
         if conduct.recorder is not None and player is None:
             conduct.recorder.served_by(model.transport.endpoint)

@@ -14,12 +14,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.journal import Journal, read_journal
+from meta_agent_rag.llm.budget import unsettled
 from meta_agent_rag.llm.ledger import read_ledger
 
 from .datasets.schema import first_fault
 
 _SAME = ("dataset", "provider", "prompts", "deficits", "calibration", "rows", "encoders")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
+RESERVATIONS = "reservations.jsonl"
 
 
 class _Part(BaseModel):
@@ -110,6 +112,11 @@ class RunFolder:
         """The ledger's file."""
         return self.path / CALLS
 
+    @property
+    def reservations(self) -> Path:
+        """What calls under way could cost, while a cost limit is kept."""
+        return self.path / RESERVATIONS
+
     def config(self) -> dict[str, Any]:
         """The configuration that the run was started with; raises `InputError` with what is wrong with it."""
         file = self.path / CONFIG
@@ -142,8 +149,12 @@ class RunFolder:
         }
 
     def paid_usd(self) -> Decimal:
-        """What the run has paid so far; a call whose price is unknown counts nothing."""
-        return sum((row.paid_usd or Decimal(0) for row in read_ledger(self.calls)), Decimal(0))
+        """What the run has paid so far, and what calls under way at a kill may have cost.
+
+        A call whose price is unknown counts nothing.
+        """
+        paid = sum((row.paid_usd or Decimal(0) for row in read_ledger(self.calls)), Decimal(0))
+        return paid + unsettled(self.reservations)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

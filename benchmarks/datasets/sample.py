@@ -9,7 +9,7 @@ from .question import Question
 from .rows import read_json_rows
 from .schema import HotpotRow, String, paragraphs
 
-_QUESTIONS = Path(__file__).parent.parent / "sample" / "questions.json"
+SAMPLE_FILE = Path(__file__).parent.parent / "sample" / "questions.json"
 
 
 class _Row(HotpotRow):
@@ -35,7 +35,7 @@ def parse(raw: object, _aliases: Aliases) -> Question:
 DATASET = Dataset(
     name="sample",
     hub=None,
-    packaged=_QUESTIONS,
+    packaged=SAMPLE_FILE,
     read_rows=read_json_rows,
     parse=parse,
     example={

@@ -4,9 +4,10 @@ Texts are JSON lines with `text` and `kind`; the attack kinds that speak to the 
 from plain requests, which no wording gives away.
 """
 
+import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval import overrides
 from meta_agent_rag.retrieval.guardrails import ORDER, injections
 
+from .obedience import attack_passage, outcomes_of, sample
 from .training import SEED, Fitted, Text, Windows, fit, made_texts
 
 OVERRIDES = ("indirect_override", "override_snippet", "roleplay_jailbreak", "sysprompt_extraction")
@@ -38,6 +40,8 @@ _PACKAGED = Path(overrides.__file__).with_name("overrides.npz")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 Attacks = Annotated[Path, typer.Option(help="Attacks, JSON lines with `text` and `kind`.")]
 Benign = Annotated[Path, typer.Option(help="Harmless texts, in the same form.")]
+Paragraphs = Annotated[Path | None, typer.Option(help="A HotpotQA file; its paragraphs are harmless.")]
+Questions = Annotated[int, typer.Option(min=1, help="How many of its questions to use.")]
 
 
 @app.command()
@@ -45,18 +49,17 @@ Benign = Annotated[Path, typer.Option(help="Harmless texts, in the same form.")]
 def train(
     attacks: Attacks,
     benign: Benign,
-    paragraphs: Annotated[Path | None, typer.Option(help="A HotpotQA file; its paragraphs are harmless.")] = None,
-    questions: Annotated[int, typer.Option(min=1, help="How many of its questions to use.")] = 150,
+    paragraphs: Paragraphs = None,
+    questions: Questions = 150,
     output: Annotated[Path, typer.Option(help="Where the model goes.")] = _PACKAGED,
 ) -> None:
     """Fit the model, and say what it is worth on texts that it has not seen."""
-    given = [
-        text for text in read(attacks, attack=True) + read(benign, attack=False) if text.kind not in _PLAIN + _FRAMES
-    ]
-    given += [] if paragraphs is None else _paragraphs(paragraphs, questions)
+    given = _given(attacks, benign, paragraphs, questions)
     texts = given + made_texts()
     windows = Windows.of([text.text for text in texts])
-    scores = held_out(texts, len(given), windows)
+    scores = np.zeros(len(given))
+    for part, fitted in folds(texts, len(given), windows):
+        scores[part] = fitted.scores(windows, len(texts))[part]
     threshold = _threshold(given, scores)
     named = np.array([any(sign != ORDER for sign in injections(text.text)) for text in given])
     say(f"{len(given)} texts, {len(texts) - len(given)} made sentences, {windows.rows.shape[0]} windows")
@@ -66,6 +69,48 @@ def train(
     say(_table(given, named | (scores > threshold)))
     fit(texts, windows, np.arange(len(texts))).save(output, threshold)
     say(f"wrote {output.name}, {output.stat().st_size / 1000:.0f} KB")
+
+
+@app.command()
+@reporting
+def attack(
+    attacks: Attacks,
+    benign: Benign,
+    paragraphs: Paragraphs = None,
+    questions: Questions = 150,
+) -> None:
+    """What the attacks that speak to the model do to answers, where the model obeys all that it reads.
+
+    Each is screened by a model that has not seen it, and asked about with a question of the sample.
+    """
+    given = _given(attacks, benign, paragraphs, questions)
+    texts = given + made_texts()
+    windows = Windows.of([text.text for text in texts])
+    scores, through = np.zeros(len(given)), np.full(len(given), -np.inf)
+    known = sample()
+    for part, fitted in folds(texts, len(given), windows):
+        scores[part] = fitted.scores(windows, len(texts))[part]
+        judge = fitted.model(0.0)
+        for number in part:
+            if given[number].kind in OVERRIDES:
+                passage = attack_passage(known[number % len(known)], given[number].text)
+                named = any(sign != ORDER for sign in injections(passage.searchable()))
+                through[number] = np.inf if named else overrides.score(passage.searchable(), judge)
+    threshold = _threshold(given, scores)
+    tried = [
+        (number, text.text, bool(through[number] <= threshold))
+        for number, text in enumerate(given)
+        if text.kind in OVERRIDES
+    ]
+    outcomes = asyncio.run(outcomes_of(tried))
+    say(f"{len(tried)} attacks, each beside the passages of a question, screened by a model that has not seen it:")
+    for count, what in (
+        (sum(unseen for _, _, unseen in tried), "reached the model"),
+        (sum(outcome.changed for outcome in outcomes), "changed an answer or its citations"),
+        (sum(outcome.hijacked for outcome in outcomes), "had the attacker's answer, citation, address or secret shown"),
+        (sum(outcome.sent for outcome in outcomes), "of these an address, a picture or the secret"),
+    ):
+        say(f"  {count:4d}  {what}")
 
 
 @app.command()
@@ -110,15 +155,19 @@ def read(path: Path, *, attack: bool) -> list[Text]:
         raise InputError(f"{str(path)!r} cannot be read ({error!r}); give JSON lines with `text` and `kind`.") from None
 
 
-def held_out(texts: Sequence[Text], given: int, windows: Windows) -> NDArray[np.float64]:
-    """A score for each of the first `given` texts, by a model fitted on the other folds and on all made sentences."""
+def folds(texts: Sequence[Text], given: int, windows: Windows) -> Iterator[tuple[NDArray[np.int64], Fitted]]:
+    """Fifths of the first `given` texts, each with a model fitted on the others and on all made sentences."""
     order = np.random.default_rng(SEED).permutation(given)
     rest = np.arange(given, len(texts))
-    scores = np.zeros(given)
     for part in np.array_split(order, _FOLDS):
-        fitted: Fitted = fit(texts, windows, np.concatenate([np.setdiff1d(order, part), rest]))
-        scores[part] = fitted.scores(windows, len(texts))[part]
-    return scores
+        yield part, fit(texts, windows, np.concatenate([np.setdiff1d(order, part), rest]))
+
+
+def _given(attacks: Path, benign: Path, paragraphs: Path | None, questions: int) -> list[Text]:
+    """The texts of the files that say what they are."""
+    read_texts = read(attacks, attack=True) + read(benign, attack=False)
+    kept = [text for text in read_texts if text.kind not in _PLAIN + _FRAMES]
+    return kept + ([] if paragraphs is None else _paragraphs(paragraphs, questions))
 
 
 def _threshold(texts: Sequence[Text], scores: NDArray[np.float64]) -> float:

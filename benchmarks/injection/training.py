@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meta_agent_rag.retrieval.overrides import KEYS, Grams
+from meta_agent_rag.retrieval.overrides import KEYS, Grams, Model
 
 from .phrases import made
 
@@ -76,6 +76,12 @@ class Fitted:
         scores = np.full(count, -np.inf)
         np.maximum.at(scores, windows.owners, windows.rows @ dense + self.bias)
         return scores
+
+    def model(self, threshold: float) -> Model:
+        """As the package reads it."""
+        weights = np.zeros(KEYS, dtype=np.float32)
+        weights[self.keys] = self.weights
+        return Model(weights=weights, bias=self.bias, threshold=threshold)
 
     def save(self, path: Path, threshold: float) -> None:
         """Write the file that the package reads."""

@@ -1,9 +1,8 @@
 """Answers over the sample corpus: what it does not say is never shown as grounded, what it says is not refused."""
 
-import html
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,6 +22,7 @@ from meta_agent_rag.retrieval.sample import SAMPLE
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
+from meta_agent_rag.testing.reader import NOT_FOUND, Known, passages_of, question_of, reading_model
 from tests.loop import settings_in
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,6 @@ UNANSWERABLE: list[tuple[str, str, str]] = [
     for question, said, short in yaml.safe_load((ROOT / "tests" / "unanswerable.yaml").read_text(encoding="utf-8"))
 ]
 ROWS: list[dict[str, Any]] = json.loads((ROOT / "benchmarks/sample/questions.json").read_text(encoding="utf-8"))[:50]
-NOT_FOUND = {"quotes": [], "answer": "NOT FOUND", "short_answer": "NOT FOUND", "confidence": 0.9}
 FEW = 2
 """Questions of the fifty whose supporting sentences the retrieval may miss; it misses none now."""
 
@@ -91,24 +90,13 @@ async def asking(
         yield Companion(engine=engine, retriever=retriever, checks=Checks.of(settings, SAMPLE))
 
 
-def shown(request: Request) -> dict[int, str]:
-    """The passages of a prompt by number."""
-    found = re.findall(r'<passage n="(\d+)"[^>]*>(.*?)</passage>', request.messages[1].content, re.DOTALL)
-    return {int(number): html.unescape(text) for number, text in found}
-
-
-def question_of(request: Request) -> str:
-    found = re.findall(r"^Question: (.*)$", request.messages[1].content, re.MULTILINE)
-    return str(found[0])
-
-
 # -- what is not in the documents
 
 
 def unrelated(request: Request, question: str) -> tuple[int, str]:
     """A sentence of the prompt that shares least with the question, and the number of its passage."""
     asked = set(re.findall(r"\w{4,}", question.lower()))
-    texts = [(number, sentences(text)[0].strip()) for number, text in shown(request).items()]
+    texts = [(number, sentences(text)[0].strip()) for number, text in passages_of(request).items()]
     return min(texts, key=lambda one: (len(asked & set(re.findall(r"\w+", one[1].lower()))), -one[0]))
 
 
@@ -192,62 +180,6 @@ async def test_a_model_that_answers_from_memory_is_never_shown_as_grounded(
 # -- what is in the documents
 
 
-def supporting(row: Mapping[str, Any]) -> list[str]:
-    context = dict(row["context"])
-    return [context[title][place].strip() for title, place in row["supporting_facts"]]
-
-
-def held(request: Request, row: Mapping[str, Any]) -> list[tuple[int, str]] | None:
-    """Where in the prompt each supporting sentence stands; `None` where one does not."""
-    passages = shown(request)
-    places = [
-        next(((number, sentence) for number, text in passages.items() if sentence in text), None)
-        for sentence in supporting(row)
-    ]
-    return [place for place in places if place is not None] if None not in places else None
-
-
-def quoting_writer(*, barely: bool) -> ScriptedModel:
-    """A model that answers from the supporting sentences where its prompt has them all, else NOT FOUND.
-
-    Its answer repeats them and then gives the bare answer, or gives the bare answer alone.
-    """
-    rows = {row["question"]: row for row in ROWS}
-
-    def write(request: Request) -> Draft:
-        row = rows[question_of(request)]
-        found = held(request, row)
-        if found is None:
-            return NOT_FOUND | {"steps": []}
-        stated = " ".join(f"{sentence.rstrip('.')} [{number}]." for number, sentence in found)
-        numbers = ", ".join(str(number) for number in dict.fromkeys(number for number, _ in found))
-        return {
-            "steps": [],
-            "quotes": [sentence for _, sentence in found],
-            "answer": f"{'' if barely else stated} {row['answer'].capitalize()} [{numbers}].",
-            "short_answer": row["answer"],
-            "confidence": 0.9,
-        }
-
-    def evaluate(request: Request) -> Draft:
-        row = rows[question_of(request)]
-        passages = " ".join(shown(request).values())
-        missing = [title for (title, _), sentence in zip(row["supporting_facts"], supporting(row), strict=True)
-                   if sentence not in passages]  # fmt: skip
-        return {
-            "rationale": "A hop is missing.",
-            "deficit": "insufficient_knowledge" if missing else "none",
-            "error_type": "incomplete_reasoning",
-            "suggestion": "",
-            "suggested_queries": missing,
-        }
-
-    def refer(request: Request) -> Draft:
-        return {"steps": [], "short_answer": rows[question_of(request)]["answer"]}
-
-    return ScriptedModel({"write": write, "rewrite": write, "evaluate": evaluate, "reference": refer})
-
-
 def assert_resolves(reply: GroundedAnswer) -> None:
     """Every citation stands in the text, and leads to a sentence of a passage of the corpus."""
     passages = {found.passage.id: found.passage for found in reply.answer.evidence}
@@ -265,7 +197,8 @@ def assert_resolves(reply: GroundedAnswer) -> None:
 async def test_a_writer_that_quotes_correctly_is_never_refused(data: Path, encoder: AsyncEncoder, barely: bool) -> None:
     missed: list[str] = []
     marked: list[str] = []
-    async with asking(data, encoder, quoting_writer(barely=barely), "CITATION_STYLE=title") as companion:
+    model = reading_model(map(Known.of, ROWS), barely=barely)
+    async with asking(data, encoder, model, "CITATION_STYLE=title") as companion:
         for row in ROWS:
             reply = (await companion(row["question"], row["question"])).grounded
             if reply.answer.rounds[reply.answer.chosen].draft.abstained:

@@ -100,6 +100,17 @@ async def test_the_cost_limit_is_kept_by_many_calls_at_once(serve: Serve) -> Non
     assert 0 < spent <= Decimal("0.002")
 
 
+async def test_a_usage_that_is_missing_counts_as_the_most_that_its_reply_can_have_cost(serve: Serve) -> None:
+    server = serve(always(replace(GOOD, usage=None)))
+    async with opened(server, cost_limit_usd=1.0) as model:
+        await model.session().ainvoke("write", ASK)
+        (row,) = model.ledger.rows
+        assert model.budget.reserved_usd == 0
+        assert row.paid_usd == model.budget.paid_usd
+        most = Decimal("0.60") * len(GOOD.text.encode()) / Decimal(10**6)  # a token a byte, at the highest tariff
+    assert 0 < model.budget.paid_usd < most + Decimal("0.00015")
+
+
 async def test_what_was_paid_before_counts(serve: Serve) -> None:
     server = serve(always(GOOD))
     settings = settings_for(server, cost_limit_usd=0.01)

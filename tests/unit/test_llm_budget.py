@@ -1,13 +1,14 @@
 """A cost limit is kept, whatever the order in which calls begin and end."""
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.errors import CostLimitError, UnpricedModelError
-from meta_agent_rag.llm.budget import Budget
+from meta_agent_rag.llm.budget import Budget, unsettled
 
 amounts = st.decimals(0, 1, places=8)
 
@@ -39,6 +40,42 @@ def test_a_limit_may_be_reached_exactly() -> None:
 def test_an_earlier_part_of_the_run_counts() -> None:
     with pytest.raises(CostLimitError, match=r"could cost 0\.200000 USD.*0\.900000 of the limit of 1 USD"):
         limited("1", paid="0.9").reserve(Decimal("0.2"), model="m")
+
+
+def test_what_a_kill_leaves_unsettled_may_have_been_billed(tmp_path: Path) -> None:
+    journal = tmp_path / "reservations.jsonl"
+    budget = Budget.under(1.0, journal=journal)
+    budget.settle(budget.reserve(Decimal("0.25"), model="m"), Decimal("0.1"))
+    budget.reserve(Decimal("0.25"), model="m")
+    assert budget.journal is not None
+    budget.journal.close()  # as a kill does
+    with journal.open("ab") as file:
+        file.write(b'{"reserved_usd": "0.')
+    assert unsettled(journal) == Decimal("0.25"), "a torn reservation was never used"
+    resumed = Budget.under(1.0, paid_usd=Decimal("0.1") + unsettled(journal), journal=journal)
+    resumed.settle(resumed.reserve(Decimal("0.65"), model="m"), Decimal("0.65"))
+    with pytest.raises(CostLimitError):
+        resumed.reserve(Decimal("0.01"), model="m")
+    resumed.close()
+    assert unsettled(journal) == Decimal("0.25")
+
+
+def test_nothing_is_left_of_a_budget_that_came_to_its_end(tmp_path: Path) -> None:
+    journal = tmp_path / "reservations.jsonl"
+    budget = Budget.under(1.0, journal=journal)
+    budget.settle(budget.reserve(Decimal("0.25"), model="m"), None)
+    budget.close()
+    assert not journal.exists()
+    assert unsettled(journal) == 0
+
+
+@pytest.mark.parametrize(
+    "row", ["null", "[1]", '{"reserved_usd": "many"}', '{"reserved_usd": "NaN"}', '{"settled_usd": 9}']
+)
+def test_a_damaged_journal_holds_nothing(tmp_path: Path, row: str) -> None:
+    journal = tmp_path / "reservations.jsonl"
+    journal.write_text(f"{row}\n")
+    assert unsettled(journal) == 0
 
 
 def test_without_a_limit_everything_goes() -> None:

@@ -15,7 +15,7 @@ from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.opening import open_language_model
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.encoder import load_encoder
-from ..retrieval.guardrails import Dropped
+from ..retrieval.guardrails import Dropped, screen
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
 from ..retrieval.supplied import SuppliedRetriever
@@ -143,13 +143,17 @@ class Engine:
         """What the graph is started with, for whoever runs it node by node.
 
         Of more evidence than RETRIEVAL_TOP_K the best passages are shown first, and the rest is searched
-        where something is missing, unless SUPPLIED_EVIDENCE is `whole`. `asked` are the user's own words,
+        where something is missing, unless SUPPLIED_EVIDENCE is `whole`. In `grounded` runs what speaks to the
+        model is left out before anything is ranked. `asked` are the user's own words,
         where `question` was made from them; `manner` tells the writer how to write.
         """
         if not question.strip():
             raise InputError("The question is empty; write one.")
         if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
             raise InputError("The question is not valid Unicode; check the terminal's encoding and write it anew.")
+        dropped: tuple[Dropped, ...] = ()
+        if evidence is not None and grounded:
+            evidence, dropped = _without_orders(evidence)
         if evidence is not None and retriever is None and self.narrows(evidence):
             retriever, evidence = SuppliedRetriever(passages=tuple(evidence), encoder=self.monitor_encoder), None
         context = Context(
@@ -165,7 +169,7 @@ class Engine:
             manner=manner,
             deadline=deadline,
         )
-        return State(question=question.strip(), rounds=()), context
+        return State(question=question.strip(), rounds=(), dropped=dropped), context
 
     def _about(self, question: str, question_id: str, method: str) -> dict[str, Value]:
         about: dict[str, Value] = {telemetry.OPERATION: _RUN, telemetry.WORKFLOW: method}
@@ -209,6 +213,11 @@ class Engine:
             dropped=final.get("dropped", ()),
             calls=tuple(context.model.rows),
         )
+
+
+def _without_orders(evidence: Sequence[Passage]) -> tuple[tuple[Passage, ...], tuple[Dropped, ...]]:
+    screened = screen([Found(passage=passage, score=0.0) for passage in evidence], drop=True, shortest=0)
+    return tuple(found.passage for found in screened.kept), screened.dropped
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from ..grounding.citations import cite
 from ..grounding.claims import Claim, claims
 from ..grounding.confidence import Confidence, confidence
 from ..grounding.leakage import leaks, phrases_with
+from ..grounding.links import without_links
 from ..grounding.quotes import is_verbatim
 from ..grounding.refusals import Reason, refusal
 from ..grounding.styles import Style, chosen
@@ -100,9 +101,10 @@ async def checked(engine: Engine, answer: Answer, checks: Checks) -> GroundedAns
     quotes = tuple(quote for quote in round_.draft.quotes if is_verbatim(quote, texts))
     if not quotes:
         return _refused(answer, "invented_quotes")
-    if stepped := leaks(answer.text, quotes, checks.leakage_phrases):
+    said, short = (without_links(part, texts) for part in (answer.text, answer.short_answer))
+    if stepped := leaks(said, quotes, checks.leakage_phrases):
         return _refused(answer, "leakage", leaks=stepped)
-    text = with_quoted_passages_cited(answer.text, passages, quotes)
+    text = with_quoted_passages_cited(said, passages, quotes)
     stated = claims(text, texts)
     source = _quoted_or_cited(texts, quotes, stated)
     support = supports(stated, passages, await _cosine(engine.monitor_encoder, stated, passages))
@@ -112,7 +114,8 @@ async def checked(engine: Engine, answer: Answer, checks: Checks) -> GroundedAns
         support, asked = await refuted(engine, answer, stated, support)
         calls = (*calls, *asked)
     borne_out = any(found.supported for found in support)
-    if not borne_out or not holds_the_answer(answer.question, answer.short_answer, stated, support, source):
+    only_links = bool(answer.short_answer.strip() and not short.strip())
+    if not borne_out or only_links or not holds_the_answer(answer.question, short, stated, support, source):
         return _refused(answer, "unsupported", claims=_paired(stated, support), calls=calls)
     cited = [number for claim in stated for number in claim.marks]
     sure = confidence([hybrid.confidence(found) for found in passages], round_.draft.confidence, cited)
@@ -123,12 +126,12 @@ async def checked(engine: Engine, answer: Answer, checks: Checks) -> GroundedAns
     return GroundedAnswer(
         question=answer.question,
         text=shown.text,
-        short_answer=answer.short_answer,
+        short_answer=short,
         refused=None,
         citations=shown.citations,
         quotes=quotes,
         claims=_paired(stated, support),
-        removed=cite(answer.text, passages, quotes, checks.style).removed,
+        removed=cite(said, passages, quotes, checks.style).removed,
         leaks=(),
         confidence=sure,
         answer=answer,

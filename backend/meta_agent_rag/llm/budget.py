@@ -1,25 +1,38 @@
 """A cost limit that is kept: money is reserved before a call and settled after it."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
 
 from ..errors import CostLimitError, UnpricedModelError
+from ..journal import Journal, read_journal
+
+_RESERVED, _SETTLED = "reserved_usd", "settled_usd"
 
 
 @dataclass
 class Budget:
-    """What may be paid, has been paid, and is reserved for calls under way, in USD."""
+    """What may be paid, has been paid, and is reserved for calls under way, in USD.
+
+    With a `journal` reservations outlive a kill: what it holds unsettled (`unsettled`) may have been billed.
+    """
 
     limit_usd: Decimal | None = None
     paid_usd: Decimal = Decimal(0)
     reserved_usd: Decimal = Decimal(0)
+    journal: Journal | None = None
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, repr=False)
 
     @classmethod
-    def under(cls, limit_usd: float | None, *, paid_usd: Decimal = Decimal(0)) -> "Budget":
+    def under(cls, limit_usd: float | None, *, paid_usd: Decimal = Decimal(0), journal: Path | None = None) -> "Budget":
         """A budget under a limit as settings state it; without one nothing is refused."""
-        return cls(limit_usd=None if limit_usd is None else Decimal(str(limit_usd)), paid_usd=paid_usd)
+        if limit_usd is None:
+            return cls(paid_usd=paid_usd)
+        kept = None if journal is None else Journal(journal)
+        return cls(limit_usd=Decimal(str(limit_usd)), paid_usd=paid_usd, journal=kept)
 
     async def acquire(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
         """Reserve, waiting for calls under way where it is only their reservations that stand in the way."""
@@ -52,6 +65,7 @@ class Budget:
                 f"The next call could cost {highest_usd:.6f} USD, and {self.paid_usd:.6f} of the limit of "
                 f"{self.limit_usd} USD are spent; raise the limit to go on."
             )
+        self._note(_RESERVED, highest_usd)
         self.reserved_usd += highest_usd
         return highest_usd
 
@@ -59,9 +73,35 @@ class Budget:
         """Replace a reservation by what was paid; where that is unknown, the reservation stands as paid."""
         if self.limit_usd is None:
             return
+        self._note(_SETTLED, reserved_usd)
         self.reserved_usd -= reserved_usd
         self.paid_usd += reserved_usd if paid_usd is None else paid_usd
         for settled in self._waiting:
             if not settled.done():
                 settled.set_result(None)
         self._waiting.clear()
+
+    def close(self) -> None:
+        """Release the journal; one that holds nothing unsettled goes."""
+        if self.journal is not None:
+            self.journal.close()
+            if not unsettled(self.journal.path):
+                self.journal.path.unlink(missing_ok=True)
+
+    def _note(self, what: str, usd: Decimal) -> None:
+        if self.journal is not None:
+            self.journal.append({what: usd})
+
+
+def unsettled(journal: Path) -> Decimal:
+    """What calls that were under way at a kill could have cost, in USD; a missing file holds nothing."""
+    rows = read_journal(journal).rows
+    return max(sum((_usd(row, _RESERVED) - _usd(row, _SETTLED) for row in rows), Decimal(0)), Decimal(0))
+
+
+def _usd(row: Mapping[str, Any], what: str) -> Decimal:
+    try:
+        usd = Decimal(str(row.get(what, 0)))
+    except InvalidOperation:
+        return Decimal(0)
+    return usd if usd.is_finite() else Decimal(0)

@@ -24,11 +24,11 @@ from .budget import Budget
 from .cache import ResponseCache, request_key
 from .exchange import Message, Reply, Request, Sampling, Transport
 from .ledger import Ledger, LedgerRow, usage_fields
-from .pricing import priced_model
+from .pricing import most_it_costs, priced_model
 from .providers import EMBEDDED, Choice
 from .spans import completed
 from .structured import MalformedReplyError, parse_reply, without_thinking
-from .tariffs import highest_price, price
+from .tariffs import price
 from .tiers import Stage, check_stage_tiers, stage
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
@@ -38,7 +38,6 @@ _DRAWS_A_RUN = 1000
 _TASK_AND_REPLY_TOKENS = 1800
 _FURTHER_TRIES = 2
 _PASSED = "The deadline has passed; ask a simpler question or allow more time."
-_BYTES_PER_TOKEN = 2  # fewer than any tokenizer takes over prose, so that a reservation is never too small
 
 
 def utc_now() -> datetime:
@@ -86,6 +85,7 @@ class LanguageModel:
         """Release connections, processes and files."""
         await self.transport.aclose()
         self.ledger.close()
+        self.budget.close()
         if self.cache is not None:
             self.cache.close()
 
@@ -95,11 +95,13 @@ class LanguageModel:
         window = self.settings.embedded_context_tokens if provider.name == EMBEDDED else provider.context
         return max(min(self.settings.evidence_tokens, window - _TASK_AND_REPLY_TOKENS), 256)
 
+    def thinks(self, tier: Tier) -> bool:
+        """Does a tier reason before it replies?"""
+        return self.settings.flash_thinking if tier == "flash" else self.settings.pro_thinking
+
     def gives_logprobs(self, stage_name: str) -> bool:
         """Does what serves a stage report its tokens' log-probabilities?"""
-        settings, tier = self.settings, stage(stage_name, self.settings).tier
-        thinking = settings.flash_thinking if tier == "flash" else settings.pro_thinking
-        return self.choice.provider.logprobs and not thinking
+        return self.choice.provider.logprobs and not self.thinks(stage(stage_name, self.settings).tier)
 
     def gate(self, tier: Tier) -> asyncio.Semaphore:
         """Bounds the calls in flight of a tier to what the provider allows."""
@@ -262,7 +264,7 @@ class ModelSession:
         sampling: Sampling,
     ) -> _Call:
         settings, choice, tier = self.owner.settings, self.owner.choice, served_by.tier
-        thinking = settings.flash_thinking if tier == "flash" else settings.pro_thinking
+        thinking = self.owner.thinks(tier)
         temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
         request = Request(
             stage=served_by.name,
@@ -293,7 +295,7 @@ class ModelSession:
 
     async def _serve(self, call: _Call) -> Reply:
         owner = self.owner
-        reserved = await owner.budget.acquire(self._highest(call.request, call.row.tier), model=call.request.model)
+        reserved = await owner.budget.acquire(self._highest(call), model=call.request.model)
         try:
             seconds = self._seconds_left()
         except DeadlineError:
@@ -324,9 +326,8 @@ class ModelSession:
             raise
         finally:
             # where the bill is not known, all that it could have cost counts as paid, in a resumed run too
-            held = None if unbilled or owner.budget.limit_usd is None else reserved
-            seconds_taken = round(time.perf_counter() - started, 4)
-            row = replace(call.row, latency_s=seconds_taken, error=error, paid_usd=held)
+            held = None if unbilled or owner.budget.limit_usd is None else self._highest(call, outcome)
+            row = replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error, paid_usd=held)
             row = self._record(replace(call, row=row), outcome, fault=fault)
             owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd)
         return outcome
@@ -361,12 +362,13 @@ class ModelSession:
         model, prices = self._priced(call.row.tier)
         return price(reply.usage, model=model, prices=prices, at=call.row.at)
 
-    def _highest(self, request: Request, tier: Tier) -> Decimal | None:
+    def _highest(self, call: _Call, reply: Reply | None = None) -> Decimal | None:
+        """The most that a call may come to; once its reply is seen, hidden reasoning alone is not."""
         if self.owner.budget.limit_usd is None:
             return None
-        prompt_tokens = sum(len(message.content.encode()) for message in request.messages) // _BYTES_PER_TOKEN + 64
-        model, prices = self._priced(tier)
-        return highest_price(prompt_tokens, request.max_tokens, model=model, prices=prices, at=self.owner.clock())
+        model, prices = self._priced(call.row.tier)
+        seen = None if reply is None or self.owner.thinks(call.row.tier) else reply.text
+        return most_it_costs(call.request, seen, model=model, prices=prices, at=call.row.at)
 
     def _priced(self, tier: Tier) -> tuple[str, str | None]:
         return priced_model(self.owner.settings, self.owner.choice, tier, at=self.owner.clock())

@@ -25,11 +25,13 @@ async def open_language_model(
     *,
     ledger_path: Path | None = None,
     paid_usd: Decimal = Decimal(0),
+    reservations: Path | None = None,
     transport: Transport | None = None,
 ) -> AsyncIterator[LanguageModel]:
     """The model that settings choose, closed at the end.
 
-    `paid_usd` is what an earlier part of the same run has paid, counted against its cost limit.
+    `paid_usd` is what an earlier part of the same run has paid, counted against its cost limit;
+    `reservations` is a file that holds, while a limit is kept, what calls under way could cost.
     `transport` replaces the provider's, for tests and offline work.
     """
     choice = choose_provider(settings)
@@ -39,7 +41,7 @@ async def open_language_model(
         choice=choice,
         transport=transport or _transport(choice, settings),
         ledger=Ledger(path=ledger_path or settings.marag_data_dir / "ledger.jsonl"),
-        budget=Budget.under(settings.cost_limit_usd, paid_usd=paid_usd),
+        budget=Budget.under(settings.cost_limit_usd, paid_usd=paid_usd, journal=reservations),
         cache=ResponseCache(settings.marag_data_dir / "responses.sqlite") if settings.response_cache else None,
     )
     try:

@@ -1,11 +1,18 @@
-"""Which model's prices count for a call."""
+"""Which model's prices count for a call, and the most that it can come to."""
 
+from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 from typing import get_args
 
 from ..settings import Settings, Tier
+from .exchange import Request
 from .providers import EMBEDDED, Choice, providers
-from .tariffs import ANY_PROVIDER, million_token_prices
+from .tariffs import ANY_PROVIDER, highest_price, million_token_prices
+
+_BYTES_PER_TOKEN = 2
+"""Fewer than any tokenizer takes over prose, so that a reservation is never too small."""
+_FRAME_TOKENS = 64
 
 
 def priced_model(settings: Settings, choice: Choice, tier: Tier, *, at: datetime) -> tuple[str, str | None]:
@@ -26,3 +33,16 @@ def unpriced_models(settings: Settings, choice: Choice, *, at: datetime) -> tupl
         return ()
     priced = [priced_model(settings, choice, tier, at=at) for tier in get_args(Tier)]
     return tuple(name for name, prices in dict.fromkeys(priced) if million_token_prices(name, prices, at) is None)
+
+
+def most_it_costs(
+    request: Request, reply: str | None = None, *, model: str, prices: str | None, at: datetime
+) -> Decimal | None:
+    """The most that a call could cost, or, with its `reply`, could have cost; `None` without a known price."""
+    prompt = _most_tokens(message.content for message in request.messages)
+    completion = request.max_tokens if reply is None else min(_most_tokens([reply]), request.max_tokens)
+    return highest_price(prompt, completion, model=model, prices=prices, at=at)
+
+
+def _most_tokens(texts: Iterable[str]) -> int:
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_PER_TOKEN + _FRAME_TOKENS

@@ -57,19 +57,19 @@ class Screened:
     dropped: tuple[Dropped, ...]
 
 
-def screen(found: Sequence[Found], *, drop: bool) -> Screened:
+def screen(found: Sequence[Found], *, drop: bool, shortest: int = SHORTEST_TEXT) -> Screened:
     """Look for injections in titles and texts.
 
-    With `drop`, passages that hold one, or whose text is shorter than 20 characters, are left out.
-    Without (evidence that a caller supplied) all are kept, and `suspect` names the patterns found.
+    With `drop`, passages that hold one, or whose text has less than `shortest` characters, are left out.
+    Without (evidence that a benchmark supplies) all are kept, and `suspect` names the patterns found.
     """
     kept: list[Found] = []
     dropped: list[Dropped] = []
     for item in found:
         suspect = injections(item.passage.searchable())
         reasons = [pattern.reason for pattern in suspect]
-        if len(item.passage.text.strip()) < SHORTEST_TEXT:
-            reasons.append(f"its text is shorter than {SHORTEST_TEXT} characters")
+        if len(item.passage.text.strip()) < shortest:
+            reasons.append(f"its text is shorter than {shortest} characters")
         if drop and reasons:
             dropped.append(Dropped(passage_id=item.passage.id, reason="; ".join(reasons)))
         else:

@@ -1,0 +1,95 @@
+"""A scripted model that reads: it answers from the sentences that a question rests on, where its prompt has them."""
+
+import html
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..llm.exchange import Request
+from .scripted import ScriptedModel
+
+NOT_FOUND: Mapping[str, Any] = {
+    "steps": [],
+    "quotes": [],
+    "answer": "NOT FOUND",
+    "short_answer": "NOT FOUND",
+    "confidence": 0.9,
+}
+"""The draft of a writer that finds nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """A question with its answer and the sentences that it rests on, each with the title of its passage."""
+
+    question: str
+    answer: str
+    supporting: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Known":
+        """From a question of a data set in HotpotQA's form."""
+        context = dict(row["context"])
+        supporting = tuple((title, context[title][place].strip()) for title, place in row["supporting_facts"])
+        return cls(question=row["question"], answer=row["answer"], supporting=supporting)
+
+
+def passages_of(request: Request) -> dict[int, str]:
+    """The texts of a prompt's passages by their number."""
+    found = re.findall(r'<passage n="(\d+)"[^>]*>(.*?)</passage>', request.messages[1].content, re.DOTALL)
+    return {int(number): html.unescape(text) for number, text in found}
+
+
+def question_of(request: Request) -> str:
+    """The question that a prompt is about."""
+    found = re.findall(r"^Question: (.*)$", request.messages[1].content, re.MULTILINE)
+    return str(found[0])
+
+
+def reading_model(questions: Iterable[Known], *, barely: bool = False) -> ScriptedModel:
+    """A model that quotes the supporting sentences and gives the answer, or says NOT FOUND.
+
+    Its answer repeats them and then gives the bare answer, or, `barely`, gives the bare answer alone. Its critic
+    asks for the titles that are missing.
+    """
+    known = {one.question: one for one in questions}
+
+    def write(request: Request) -> Mapping[str, Any]:
+        return _draft(known[question_of(request)], passages_of(request), barely)
+
+    def evaluate(request: Request) -> Mapping[str, Any]:
+        passages = " ".join(passages_of(request).values())
+        sentences = known[question_of(request)].supporting
+        missing = [title for title, sentence in sentences if sentence not in passages]
+        return {
+            "rationale": "A hop is missing.",
+            "deficit": "insufficient_knowledge" if missing else "none",
+            "error_type": "incomplete_reasoning",
+            "suggestion": "",
+            "suggested_queries": missing,
+        }
+
+    def refer(request: Request) -> Mapping[str, Any]:
+        return {"steps": [], "short_answer": known[question_of(request)].answer}
+
+    return ScriptedModel({"write": write, "rewrite": write, "evaluate": evaluate, "reference": refer})
+
+
+def _draft(known: Known, passages: Mapping[int, str], barely: bool) -> Mapping[str, Any]:
+    places = [
+        next(((number, sentence) for number, text in passages.items() if sentence in text), None)
+        for _, sentence in known.supporting
+    ]
+    found = [place for place in places if place is not None]
+    if len(found) < len(places):
+        return NOT_FOUND
+    stated = " ".join(f"{sentence.rstrip('.')} [{number}]." for number, sentence in found)
+    numbers = ", ".join(str(number) for number in dict.fromkeys(number for number, _ in found))
+    return {
+        "steps": [],
+        "quotes": [sentence for _, sentence in found],
+        "answer": f"{'' if barely else stated} {known.answer.capitalize()} [{numbers}].",
+        "short_answer": known.answer,
+        "confidence": 0.9,
+    }
