@@ -1,7 +1,5 @@
 """46 files that broke other people's parsers: each must end as its manifest says."""
 
-import csv
-import functools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.speed.badfiles import allowed, expected
 from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
 from meta_agent_rag.ingestion.isolation import IsolatedReader, Reading
@@ -22,24 +21,9 @@ pytestmark = [
 ]
 ENDLESS = ("DA-619p.pdf", "bug1978317.pdf")
 """Files that take longer than any limit of a test: a shorter one ends them the same way."""
+EXPECTED = expected(FOLDER) if FOLDER.exists() else {}
 FREE = {"external-entity-named.html", "no_space_1MB.txt", "stars_50k.md"}
 """Files of which the manifest asks something else than an outcome."""
-
-
-@functools.cache
-def expected() -> dict[str, str]:
-    """What the manifest says of each file."""
-    with (FOLDER / "manifest.csv").open(encoding="utf-8", newline="") as stream:
-        return {row["file"]: row["expected"] for row in csv.DictReader(stream)}
-
-
-def allowed(sentence: str) -> set[str]:
-    """The outcomes that a sentence of the manifest allows: `accept`, or kinds of refusal."""
-    clause = sentence.split(";", maxsplit=1)[0]
-    kinds: set[str] = {kind for kind in REFUSAL_KINDS if re.search(rf"\b{kind}\b", clause)}
-    if "accept" in clause:
-        kinds.add("accept")
-    return kinds | (set(REFUSAL_KINDS) if re.search(r"accept.* or refuse$", clause) else set())
 
 
 async def read(job: Job, names: Sequence[str]) -> tuple[dict[str, str], dict[str, Reading]]:
@@ -60,14 +44,14 @@ async def read(job: Job, names: Sequence[str]) -> tuple[dict[str, str], dict[str
 
 
 async def test_every_bad_file_ends_as_expected_and_the_reader_lives_on() -> None:
-    assert len(expected()) >= 46
-    outcomes, readings = await read(JOB, [name for name in expected() if name not in ENDLESS])
+    assert len(EXPECTED) >= 46
+    outcomes, readings = await read(JOB, [name for name in EXPECTED if name not in ENDLESS])
     impatient = replace(JOB, seconds=3)
     outcomes |= (await read(impatient, [name for one in ENDLESS for name in (one, "bidi_zero_width.md")]))[0]
-    assert outcomes.keys() == expected().keys()
+    assert outcomes.keys() == EXPECTED.keys()
     wrong = {
         name: (outcomes[name], sentence)
-        for name, sentence in expected().items()
+        for name, sentence in EXPECTED.items()
         if name not in FREE and outcomes[name] not in allowed(sentence)
     }
     assert not wrong
@@ -98,4 +82,4 @@ def test_the_manifests_sentences_are_understood() -> None:
     assert allowed("refuse limit or no_text; RSS < 300 MB") == {"limit", "no_text"}
     assert allowed("accept decoded or refuse; never NUL text") == {"accept", *REFUSAL_KINDS}
     assert allowed("refuse unreadable or accept; no 500") == {"unreadable", "accept"}
-    assert all(allowed(sentence) for name, sentence in expected().items() if name not in FREE)
+    assert all(allowed(sentence) for name, sentence in EXPECTED.items() if name not in FREE)
