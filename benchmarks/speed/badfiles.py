@@ -81,7 +81,7 @@ def expected(folder: Path) -> dict[str, str]:
 
 
 def allowed(sentence: str) -> set[str]:
-    """The outcomes that a sentence of a manifest allows, `accept` or kinds of refusal; none where it says nothing of it."""
+    """The outcomes that a sentence of a manifest allows, `accept` or kinds of refusal; none where it names none."""
     clause = sentence.split(";", maxsplit=1)[0]
     if not clause.startswith(("accept", "refuse")):
         return set()
