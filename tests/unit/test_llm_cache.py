@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.errors import SettingsError, StorageError
 from meta_agent_rag.llm.cache import ResponseCache, request_key
 from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
 
@@ -186,4 +186,21 @@ def test_a_cache_that_another_process_locks_is_named(path: Path, monkeypatch: py
     cache.put("k", REPLY, NOW)
     assert kept(cache, "k") == REPLY
     other.close()
+    cache.close()
+
+
+def test_a_full_disk_stops_a_run_and_leaves_what_was_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+
+    def small(*given: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*given, **options)
+        connection.execute("PRAGMA max_page_count = 20")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    cache = ResponseCache(path)
+    cache.put("kept", REPLY, NOW)
+    with pytest.raises(StorageError, match=r"cannot be written .*full.*make room"):
+        cache.put("large", replace(REPLY, text="x" * 200_000), NOW)
+    assert kept(cache, "kept") == REPLY
     cache.close()

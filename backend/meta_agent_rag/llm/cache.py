@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import SettingsError
+from ..errors import SettingsError, StorageError
 from .exchange import Reply, Request, Usage
 
 _OPTIONAL = ("draw", "logprobs", "stop")
@@ -70,7 +70,7 @@ class ResponseCache:
         try:
             return self._connection.execute(statement, values)
         except sqlite3.DatabaseError as error:
-            raise _unusable(self._path, error) from None
+            raise (_unwritable if _is_of_the_disk(error) else _unusable)(self._path, error) from None
 
 
 def reply_from(kept: dict[str, Any]) -> Reply:
@@ -81,6 +81,17 @@ def reply_from(kept: dict[str, Any]) -> Reply:
         usage=None if usage is None else Usage(**usage),
         finish_reason=kept["finish_reason"],
         tokens=None if tokens is None else tuple((text, logprob) for text, logprob in tokens),
+    )
+
+
+def _is_of_the_disk(error: sqlite3.DatabaseError) -> bool:
+    kind = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the code without its extension
+    return kind in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
+
+
+def _unwritable(path: Path, error: Exception) -> StorageError:
+    return StorageError(
+        f"The response cache {str(path)!r} cannot be written ({error}); make room, or set RESPONSE_CACHE=false."
     )
 
 
