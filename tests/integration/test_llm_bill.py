@@ -1,0 +1,91 @@
+"""The ledger and the bill of a server that keeps its own books: equal to the last digit."""
+
+import asyncio
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from meta_agent_rag.llm.exchange import Message
+from meta_agent_rag.llm.ledger import read_ledger, total
+from meta_agent_rag.testing.server import ServerReply
+from tests.loopback import GOOD, Serve, opened
+
+CALLS = 300
+"""With ten times as many it takes half a minute, and agrees as well."""
+SECOND = timedelta(seconds=1)
+RATES = {  # nanodollars a token: (from the cache, not from it, written), off peak, by the day from which they hold
+    "deepseek-v4-flash": {
+        datetime(2026, 8, 1, tzinfo=UTC): (2.8, 140, 280),
+        datetime(2026, 9, 10, tzinfo=UTC): (3, 150, 600),
+    },
+    "deepseek-v4-pro": {
+        datetime(2026, 8, 1, tzinfo=UTC): (3.625, 435, 870),
+        datetime(2026, 8, 17, tzinfo=UTC): (22, 660, 1980),
+    },
+}
+BOUNDARIES = [
+    datetime(2026, 8, 16, 23, 59, 59, tzinfo=UTC),  # the last second of the first tariff
+    *(datetime(2026, 9, 10, hour, tzinfo=UTC) for hour in (0, 1, 4, 6, 10)),  # a Thursday, the second one's first day
+    *(datetime(2026, 11, 7, hour, tzinfo=UTC) for hour in (1, 4, 6, 10)),  # a Saturday
+]
+PEAKS = ((1, 4), (6, 10))
+
+
+def picodollars(model: str, at: datetime, hit: int, miss: int, written: int) -> int:
+    """The bill, in whole numbers: thousandths of a nanodollar are enough for every tariff."""
+    first = max(day for day in RATES[model] if day <= at)
+    dated = first > min(RATES[model])
+    at_peak = dated and at.weekday() < 5 and any(start <= at.hour < end for start, end in PEAKS)
+    rates = [round(rate * 1000) for rate in RATES[model][first]]
+    return (2 if at_peak else 1) * sum(rate * tokens for rate, tokens in zip(rates, (hit, miss, written), strict=True))
+
+
+async def test_the_ledger_agrees_with_the_bill(serve: Serve, tmp_path: Path) -> None:
+    chance = random.Random(2000)
+    billed: list[int] = []
+    moment = BOUNDARIES[0]
+
+    def reply(body: dict[str, Any]) -> ServerReply:
+        written, hit, miss = chance.randint(0, 900), chance.randint(0, 4000), chance.randint(1, 4000)
+        usage: dict[str, Any] = {"prompt_tokens": hit + miss, "completion_tokens": written}
+        shape = chance.randrange(3)
+        if shape == 0:
+            usage |= {"prompt_cache_hit_tokens": hit, "prompt_cache_miss_tokens": miss}
+        elif shape == 1:
+            usage |= {"prompt_tokens_details": {"cached_tokens": hit}}
+        else:
+            hit, miss = 0, hit + miss
+        billed.append(picodollars(body["model"], moment, hit, miss, written))
+        return replace(GOOD, usage=usage)
+
+    server = serve(reply)
+    async with opened(server) as model:
+        for boundary in BOUNDARIES:
+            for moment in (boundary - SECOND, boundary, boundary + SECOND):
+                if "deepseek-v4-flash" not in served(moment):
+                    continue
+                at = replace(model, clock=partial(_same, moment))
+                calls = [
+                    at.session().ainvoke(stage, [Message(role="user", content=f"{moment} {number}")])
+                    for number in range(CALLS // (3 * len(BOUNDARIES)))
+                    for stage in ("write", "rewrite")
+                ]
+                await asyncio.gather(*calls)
+        told = total(model.ledger.rows).cost_usd
+    assert told is not None
+    assert told * 10**12 == sum(billed)
+    assert len(billed) > CALLS
+    assert total(read_ledger(tmp_path / "data" / "ledger.jsonl")).cost_usd == told
+
+
+def _same(moment: datetime) -> datetime:
+    return moment
+
+
+def served(moment: datetime) -> set[str]:
+    """The models that have a price then."""
+    gap = datetime(2026, 8, 17, tzinfo=UTC) <= moment < datetime(2026, 9, 10, tzinfo=UTC)
+    return {"deepseek-v4-pro"} if gap else set(RATES)
