@@ -13,7 +13,7 @@ from .comparison import compare
 from .comparison_words import as_json, markdown, show
 from .datasets import load_questions
 from .past_run import PastRun, past_run
-from .sides import Side, file_side, run_side
+from .sides import Side, file_side, pooled, run_side
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 _DEFAULT_DATASET = "hotpotqa"
@@ -47,6 +47,10 @@ def main(  # options of a command
     ] = None,
     method_a: Annotated[str | None, typer.Option(help="The method of A, where its run has several.")] = None,
     method_b: Annotated[str | None, typer.Option(help="The method of B, where its run has several.")] = None,
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="With one run A: another run of the same two methods, on another data set."),
+    ] = None,
     data_file: Annotated[Path | None, typer.Option(help="The questions that files of predictions answer.")] = None,
     dataset: Annotated[
         str | None, typer.Option(help=f"Their data set (default {_DEFAULT_DATASET}, with a run that run's).")
@@ -63,9 +67,13 @@ def main(  # options of a command
 
     A file of predictions is a JSON list or JSON Lines of {"id", "prediction"}, or the official {"answer": {id: text}}.
     """
-    a, b = _sides(
-        first, second, (method_a, method_b), Data(dataset=dataset, data_file=data_file, aliases=aliases), output_dir
-    )
+    methods = (method_a, method_b)
+    a, b = _sides(first, second, methods, Data(dataset=dataset, data_file=data_file, aliases=aliases), output_dir)
+    if pool:
+        if second is not None:
+            raise InputError("--pool is for two methods of runs that hold both; leave B out.")
+        both = [(a, b), *(_of_one_run(run, (a.name, b.name), output_dir) for run in pool)]
+        a, b = pooled([one for one, _ in both]), pooled([other for _, other in both])
     found = compare(a, b, seed=seed)
     if out is not None:
         out.write_text(markdown(found), encoding="utf-8")

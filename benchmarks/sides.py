@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,31 @@ def run_side(run: PastRun, method: str | None) -> Side:
     answers = {row["id"]: _scored_row(run, row) for row in run.rows(method)}
     return Side(
         name=method, source=f"run {run.name}", dataset=run.dataset, answers=answers, protocol=_run_protocol(run)
+    )
+
+
+def pooled(sides: Sequence[Side]) -> Side:
+    """One method's answers of several runs as one side, with the data set in the place of a question's type.
+
+    Raises `InputError` where two of the runs are of the same data set.
+    """
+    names = [side.dataset for side in sides]
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"Two of the pooled runs are of one data set ({', '.join(names)}); pool runs of different ones."
+        )
+    aspects = dict.fromkeys(aspect for side in sides for aspect in side.protocol)
+    told = {aspect: dict.fromkeys(side.protocol.get(aspect, "not told") for side in sides) for aspect in aspects}
+    return Side(
+        name=sides[0].name,
+        source=" and ".join(side.source for side in sides),
+        dataset=" and ".join(names),
+        answers={
+            f"{side.dataset} {id_}": replace(scored, id=f"{side.dataset} {id_}", type=side.dataset)
+            for side in sides
+            for id_, scored in side.answers.items()
+        },
+        protocol={aspect: " | ".join(values) for aspect, values in told.items()},
     )
 
 

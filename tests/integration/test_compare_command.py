@@ -51,6 +51,19 @@ def test_two_runs_at_80_columns(tmp_path: Path) -> None:
     assert (tmp_path / "comparison.md").read_text().startswith("**No difference")
 
 
+def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
+    rows = [*rows_a("react"), *rows_b("metarag")]
+    hotpot = write_run(tmp_path / "hotpot", rows, dataset="hotpotqa")
+    wiki = write_run(tmp_path / "wiki", rows, dataset="2wikimultihopqa")
+    named = ("--method-a", "react", "--method-b", "metarag", "--json")
+    alone = json.loads(comparing(hotpot, *named).stdout)
+    both = json.loads(comparing(hotpot, *named, "--pool", wiki).stdout)
+    assert (both["n"], both["only_b_right"]) == (2 * alone["n"], 2 * alone["only_b_right"])
+    assert {name: row["n"] for name, row in both["by_type"].items()} == {"hotpotqa": 12, "2wikimultihopqa": 12}
+    assert "pool runs of different ones" in comparing(hotpot, *named, "--pool", hotpot).output
+    assert "leave B out" in comparing(hotpot, wiki, *named, "--pool", wiki).output
+
+
 def test_two_methods_of_one_run_as_json(tmp_path: Path) -> None:
     run = write_run(tmp_path / "both", [*rows_a("react"), *rows_b("metarag")], methods=["react", "metarag", "flare"])
     implied, named = comparing(run, "--json"), comparing(run, "--method-a", "metarag", "--method-b", "react", "--json")
