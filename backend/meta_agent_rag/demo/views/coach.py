@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,12 +19,13 @@ from ...conversation.turn import Conversation
 from ...retrieval.hybrid import Retriever
 from ...retrieval.sample import shipped
 from ..coach_html import beside, celebration, rules
-from ..parts import TalkParts, Updates
+from ..desk import Desk
+from ..parts import TalkParts, Updates, page
 from ..run_html import quiet
 from ..shelf import Shelf, corpora, topics_of
-from ..talking import moments
-from ..trail import Message, stopped
-from ..workbench import Workbench
+from ..talking import heard
+from ..trail import Message
+from ..workbench import Workbench, visitor_of
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -61,21 +62,24 @@ def build(workbench: Workbench) -> None:
         message: str, shown: Any, history: Any, corpus: str, mode: str, level: float, request: gr.Request
     ) -> AsyncIterator[Updates]:
         held = Socratic(mode=cast("Mode", mode), level=int(level))
-        talker = _Talker(workbench=workbench, corpus=corpus, held=held, visitor=request.session_hash or "")
+        talker = _Talker(workbench=workbench, corpus=corpus, held=held, visitor=visitor_of(request))
         async for updates in tab.said(message, shown, history, talker):
             yield updates
 
-    answering = gr.on(
-        [parts.message.submit, parts.send.click],
-        saying,
-        [parts.message, parts.talk, parts.history, parts.corpus, parts.mode, parts.level],
-        parts.all,
-        trigger_mode="once",
-        **own,
-    )
-    parts.stop.click(tab.stopped, [parts.talk], parts.all, cancels=[answering], **own)
-    gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], tab.reset, None, parts.all,
-          cancels=[answering], **own)  # fmt: skip
+    async def beginning_anew(request: gr.Request) -> Updates:
+        return await tab.reset(visitor_of(request))
+
+    async def stopping(request: gr.Request) -> None:
+        tab.desk.stop(visitor_of(request))
+
+    async def leaving(request: gr.Request) -> None:
+        tab.desk.leave(visitor_of(request))
+
+    asked = [parts.message, parts.talk, parts.history, parts.corpus, parts.mode, parts.level]
+    gr.on([parts.message.submit, parts.send.click], saying, asked, parts.all, trigger_mode="once", **own)
+    parts.stop.click(stopping, **own)
+    gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], beginning_anew, None, parts.all, **own)
+    page().unload(leaving)
     gr.on([parts.mode.input, parts.level.input], tab.held, [parts.mode, parts.level], parts.all, **own)
 
 
@@ -84,6 +88,7 @@ class _Tab:
     """What happens in the tab. The history belongs to one visitor's page."""
 
     parts: _Parts
+    desk: Desk = field(default_factory=Desk)
 
     async def said(
         self, message: str, shown: Sequence[Message], history: History, talker: "_Talker"
@@ -93,25 +98,19 @@ class _Tab:
         if not message.strip():
             yield {parts.beside: quiet("The message is empty; write something.")}
             return
-        yield {**parts.busy(True), parts.message: "", parts.confetti: ""}
-        async for moment in moments(talker, message, history):
+        yield {parts.message: "", parts.confetti: ""}
+        async for moment in heard(self.desk, talker.visitor, talker, message, history):
             yield {
                 **parts.at(moment, shown),
                 **({} if moment.turn is None else {parts.beside: beside(moment.turn, talker.held.level)}),
                 **({} if not moment.is_last else {parts.confetti: celebration(moment.turn)}),
             }
 
-    def stopped(self, shown: Sequence[Message]) -> Updates:
-        """The reply on its way is given up."""
-        return {**self.parts.busy(False), self.parts.talk: stopped(shown)}
-
-    def reset(self) -> Updates:
-        """Forget the conversation."""
+    async def reset(self, visitor: str) -> Updates:
+        """End what is under way and forget the conversation."""
+        await self.desk.drop(visitor)
         parts = self.parts
-        return {
-            **parts.emptied(), parts.beside: beside(None, 1),
-            parts.confetti: "",
-        }  # fmt: skip
+        return {**parts.emptied(), parts.beside: beside(None, 1), parts.confetti: ""}
 
     def held(self, mode: str, level: float) -> Updates:
         """Mode and level hold from the next message on."""

@@ -17,6 +17,7 @@ from ..loop.switches import switches, what_if
 from ..loop.visit import Setup, Visit
 from ..loop.waiting import expected_wait, spending_cap
 from ..loop.what_if import WhatIf
+from ..parts import page
 from ..workbench import Workbench, visitor_of
 
 _PARTS = ("graph", "answer", "stages", "spent")
@@ -114,7 +115,6 @@ class _Tab:
     def wire(self) -> None:
         """What happens at each event; Gradio tells a visitor by the annotation `gr.Request`."""
         import gradio as gr
-        from gradio.context import get_blocks_context
 
         async def run(request: gr.Request, *asked: Any) -> AsyncIterator[list[Any]]:
             async for update in self._go(visitor_of(request), asked, steps=False):
@@ -144,8 +144,7 @@ class _Tab:
             linked = None if request.query_params.get("run") else request.query_params.get("question")
             return [gr.skip()] * 4 if not linked else self._linked(linked)
 
-        context, parts = get_blocks_context(), self.parts
-        assert context is not None
+        parts = self.parts
         asked = [*(parts[name] for name in ("chosen", "text", "evidence", "compare")), *self.ours, *self.theirs]
         shown = [parts[name] for name in _SHOWN]
         gr.on([parts["run"].click, parts["text"].submit], run, asked, shown, **_QUIET)
@@ -157,8 +156,8 @@ class _Tab:
         parts["compare"].change(compare, parts["compare"], beside, **_QUIET)
         self.ours[-1].change(self._wait, self.ours[-1], parts["wait"], **_QUIET)
         linked = [parts[name] for name in ("chosen", "text", "evidence", "status")]
-        context.root_block.load(follow_link, None, linked, **_QUIET)
-        context.root_block.unload(leave)
+        page().load(follow_link, None, linked, **_QUIET)
+        page().unload(leave)
 
     def choose(self, id_: str) -> list[Any]:
         """Another question: its words, and the paragraphs that it brings."""
