@@ -1,5 +1,6 @@
 """The tabs Chat and Coach as a visitor sees them, in Chromium."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +10,8 @@ import pytest
 
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.testing import ScriptedModel
-from meta_agent_rag.testing.scripted import Line
-from meta_agent_rag.testing.server import LoopbackServer, hanging, loopback_server, quoting
+from meta_agent_rag.testing.scripted import Line, universal_reply
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, hanging, loopback_server, quoting
 from tests.coach import EXPLAINED, reply
 from tests.loop import BIRTH_SENTENCE, draft, reference
 
@@ -153,3 +154,22 @@ def test_a_page_that_is_closed_pays_for_no_answer(visit: OpenPage, server: Loopb
         until(lambda: len(server.bodies) == len(server.left) + 1)
         page.close()
         until(lambda: len(server.bodies) == len(server.left))
+
+
+@pytest.mark.parametrize(
+    ("tab", "button", "goes_on"), [("chat", "ask", "Not answered, "), ("coach", "say", "What moves?")]
+)
+def test_a_server_that_fails_is_said_in_a_sentence_and_the_talk_goes_on(  # noqa: PLR0917  # fixtures and a table
+    visit: OpenPage, server: LoopbackServer, url: str, tab: str, button: str, goes_on: str
+) -> None:
+    server.behaviour = always(ServerReply(status=401))
+    page = visit(f"?tab={tab}", url=url)
+    talk = page.locator(f"#{tab}-talk")
+    say(page, tab, "Why does the shadow move over a sundial?", button)
+    talk.get_by_text("This could not be answered").wait_for()
+    talk.get_by_text("refused the key (401); check the key (`marag doctor` names its variable).").wait_for()
+    coached = universal_reply(reply="What moves?", acknowledges_right_answer=False)
+    server.behaviour = always(ServerReply(text=json.dumps(coached)))
+    page.locator(f"#{tab}-{button}:enabled").wait_for()
+    say(page, tab, "Why does the shadow move at noon?", button)
+    talk.get_by_text(goes_on).wait_for()
