@@ -10,13 +10,15 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from meta_agent_rag.demo.questions import QuestionSet, sample_questions
+from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
@@ -39,6 +41,14 @@ class Demo:
     model: ScriptedModel
 
 
+def fetched(name: str) -> QuestionSet:
+    """The questions of one data set, and a hub that does not answer for another."""
+    if name == "hotpotqa":
+        raise DataFileError("The hub does not answer; name a file.")
+    one = sample_questions().questions[1]
+    return QuestionSet(name=name, questions=(replace(one, id="2hop__1", text="Which river is it?"),))
+
+
 @contextmanager
 def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iterator[str]:
     """The demo on a free port, with an event loop of its own in a thread; without a model it asks a server."""
@@ -53,7 +63,8 @@ def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iter
 
     async def serve() -> None:
         encoder = AsyncEncoder(HashEncoder())
-        async with open_workbench(settings, transport=model, monitor_encoder=encoder) as workbench:
+        sets: dict[str, Any] = {"datasets": ["musique", "hotpotqa"], "fetch": fetched}
+        async with open_workbench(settings, transport=model, monitor_encoder=encoder, **sets) as workbench:
             config = Config(mounted(workbench), host="127.0.0.1", port=0, log_level="error", ws="none")
             servers.append(Server(config))
             await servers[0].serve()

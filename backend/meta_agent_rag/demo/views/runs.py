@@ -201,7 +201,7 @@ _NO_RUN = Run(name="", rows=())
 def _texts(workbench: Workbench) -> Mapping[str, Found]:
     """The passages that the demo knows, by id: those of its questions."""
     passages = (
-        passage for one in workbench.question_sets for question in one.questions for passage in question.passages
+        passage for one in workbench.known_sets() for question in one.questions for passage in question.passages
     )
     return {passage.id: Found(passage=passage, score=0.0) for passage in passages}
 
