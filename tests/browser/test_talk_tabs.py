@@ -123,6 +123,22 @@ def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
     assert talk.get_by_text("Stopped").count() == 0
 
 
+def test_the_coach_teaches_the_documents_that_were_brought_along(
+    visit: OpenPage, model: ScriptedModel, tmp_path: Path
+) -> None:
+    model.script = {"coach": reply("What does the text say of Mira Holt?")}
+    (tmp_path / "holt.md").write_text(f"# Mira Holt\n\n{BIRTH_SENTENCE}\n")
+    page = visit("?tab=chat")
+    page.set_input_files("#chat-upload input[type=file]", [tmp_path / "holt.md"])
+    page.locator("#chat-files", has_text="holt.md: added").wait_for()
+    page.get_by_role("tab", name="Coach").click()
+    page.get_by_label("Course", exact=True).click()
+    page.get_by_role("option", name="Your documents", exact=True).click()
+    say(page, "coach", "Where was Mira Holt born?", "say")
+    page.locator("#coach-talk").get_by_text("What does the text say of Mira Holt?").wait_for()
+    assert any(BIRTH_SENTENCE in message.content for message in model.asked("coach")[0].messages)
+
+
 def test_the_coach_keeps_its_level_and_celebrates_the_right_answer(visit: OpenPage, model: ScriptedModel) -> None:
     right = reply("That's right. What follows for noon?", right=True)
     model.script = {"coach": [reply(EXPLAINED), reply("What stands still, stick or Sun?"), right]}

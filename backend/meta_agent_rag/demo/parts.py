@@ -35,6 +35,14 @@ class Parts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnDocuments:
+    """A visitor's documents, which every conversation may be about: the `Shelf`, and the names of its files."""
+
+    shelf: "gr.State"
+    files: "gr.State"
+
+
+@dataclass(frozen=True, kw_only=True)
 class TalkParts(Parts):
     """What a conversation is held with; `corpus` is what it is about."""
 

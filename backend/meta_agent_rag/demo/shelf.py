@@ -19,6 +19,7 @@ from ..settings import Settings
 from .workbench import Workbench
 
 CORPUS = "shelf"
+_YOURS = ("Your documents", CORPUS)
 MOST_FILES = 50
 """Files that one visitor may bring along."""
 
@@ -106,6 +107,7 @@ async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:
     return ()
 
 
-def corpora(workbench: Workbench) -> list[tuple[str, str]]:
-    """The corpora to choose from, as (label, name)."""
-    return [(f"{name} documents" if name == SAMPLE else name, name) for name in workbench.corpora()]
+def corpora(workbench: Workbench, own: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The corpora to choose from, as (label, name); the visitor's first where there are files of their `own`."""
+    known = [(f"{name} documents" if name == SAMPLE else name, name) for name in workbench.corpora()]
+    return [*([_YOURS] if own else []), *known]

@@ -103,7 +103,10 @@ class Workbench:
         if name not in self.set_names():
             raise UnknownNameError("data set", name, self.set_names())
         here = next((one for one in self.question_sets if one.name == name), None)
-        return here or await self.once(("questions", name), partial(self._fetched, name))
+        if here is not None:
+            return here
+        fetched: QuestionSet = await self.once(("questions", name), partial(self._fetched, name))
+        return fetched
 
     def question(self, id_: str) -> Question | None:
         """The question of an id, from whichever set that is here has it."""
@@ -135,7 +138,13 @@ class Workbench:
 
     async def encoder(self) -> AsyncEncoder:
         """The encoder of passages."""
-        opened: AsyncEncoder = await self.once("encoder", self._encoder)
+        opened: AsyncEncoder = await self.once("encoder", partial(self._encoder, None))
+        return opened
+
+    async def scope_encoder(self) -> AsyncEncoder:
+        """The encoder of what a coach's subject is."""
+        name = self.settings.scope_encoder
+        opened: AsyncEncoder = await self.once("scope encoder", partial(self._encoder, name))
         return opened
 
     async def folder(self) -> Path:
@@ -188,8 +197,8 @@ class Workbench:
         return open_language_model(self._settings_for(provider), transport=self.transport)
 
     @asynccontextmanager
-    async def _encoder(self) -> AsyncIterator[AsyncEncoder]:
-        yield await asyncio.to_thread(open_encoder, self.settings)
+    async def _encoder(self, name: str | None) -> AsyncIterator[AsyncEncoder]:
+        yield await asyncio.to_thread(open_encoder, self.settings, name)
 
     @asynccontextmanager
     async def _fetched(self, name: str) -> AsyncIterator[QuestionSet]:

@@ -17,7 +17,7 @@ from ...ingestion.parsers import known_suffixes
 from ..desk import Desk, Stopped
 from ..loop.status import problem
 from ..loop.walk import unexpected
-from ..parts import TalkParts, Updates, page
+from ..parts import OwnDocuments, TalkParts, Updates, page
 from ..run_html import quiet
 from ..shelf import CORPUS, Shelf, corpora
 from ..talk_html import kept, reading, sources, taken
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_YOURS = ("Your documents", CORPUS)
 _PRIVATE = "Your files are read on the demo's machine and removed after your visit."
 _EXAMPLES = (
     "Which engineer designed the Candlewright Bridge?",
@@ -45,13 +44,14 @@ class _Parts(TalkParts):
     """The components of the tab."""
 
     shelf: "gr.State"
+    names: "gr.State"
     upload: "gr.File"
     files: "gr.HTML"
     sources: "gr.HTML"
 
 
-def build(workbench: Workbench) -> None:
-    """Lay the tab out."""
+def build(workbench: Workbench) -> OwnDocuments:
+    """Lay the tab out, and give the documents that visitors bring along in it."""
     import gradio as gr
 
     parts = _laid_out(workbench)
@@ -85,6 +85,7 @@ def build(workbench: Workbench) -> None:
     anew = [parts.reset.click, parts.corpus.input, parts.talk.clear]
     gr.on(anew, beginning_anew, parts.shelf, parts.all, **own)
     page().unload(leaving)
+    return OwnDocuments(shelf=parts.shelf, files=parts.names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,10 +159,11 @@ class _Tab:
         import gradio as gr
 
         parts, files = self.parts, [] if shelf is None else await shelf.files()
-        choices = [*([_YOURS] if files else []), *corpora(self.workbench)]
+        choices = corpora(self.workbench, files)
         return {
             **parts.busy(False),
             parts.upload: gr.update(value=None, interactive=True),
+            parts.names: tuple(files),
             parts.files: quiet(_PRIVATE) if shelf is None else kept(files),
             parts.corpus: gr.update(choices=choices, value=CORPUS) if files and chosen else gr.update(choices=choices),
         }
@@ -194,7 +196,7 @@ def _forget(shelf: Shelf | None) -> None:
 def _laid_out(workbench: Workbench) -> _Parts:
     import gradio as gr
 
-    history, shelf = gr.State(History()), gr.State(None, delete_callback=_forget)
+    history, shelf, names = gr.State(History()), gr.State(None, delete_callback=_forget), gr.State(())
     with gr.Row():
         with gr.Column(scale=3, min_width=320):
             talk = gr.Chatbot(
@@ -229,6 +231,6 @@ def _laid_out(workbench: Workbench) -> _Parts:
             files = gr.HTML(quiet(_PRIVATE), elem_id="chat-files")
             cited = gr.HTML(sources(None), elem_id="chat-sources")
     return _Parts(
-        history=history, shelf=shelf, corpus=corpus, upload=upload, files=files, talk=talk, message=message,
-        send=send, stop=stop, reset=reset, sources=cited,
+        history=history, shelf=shelf, names=names, corpus=corpus, upload=upload, files=files, talk=talk,
+        message=message, send=send, stop=stop, reset=reset, sources=cited,
     )  # fmt: skip

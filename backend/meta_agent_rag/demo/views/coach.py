@@ -20,9 +20,9 @@ from ...retrieval.hybrid import Retriever
 from ...retrieval.sample import shipped
 from ..coach_html import beside, celebration, rules
 from ..desk import Desk
-from ..parts import TalkParts, Updates, page
+from ..parts import OwnDocuments, TalkParts, Updates, page
 from ..run_html import quiet
-from ..shelf import Shelf, corpora, topics_of
+from ..shelf import CORPUS, Shelf, corpora, topics_of
 from ..talking import heard
 from ..trail import Message
 from ..workbench import Workbench, visitor_of
@@ -50,8 +50,8 @@ class _Parts(TalkParts):
     confetti: "gr.HTML"
 
 
-def build(workbench: Workbench) -> None:
-    """Lay the tab out."""
+def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
+    """Lay the tab out; a lesson may be about the visitor's own documents too."""
     import gradio as gr
 
     parts = _laid_out(workbench)
@@ -59,10 +59,10 @@ def build(workbench: Workbench) -> None:
     own: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
     async def saying(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
-        message: str, shown: Any, history: Any, corpus: str, mode: str, level: float, request: gr.Request
+        message: str, shown: Any, history: Any, corpus: str, shelf: Any, mode: str, level: float, request: gr.Request
     ) -> AsyncIterator[Updates]:
         held = Socratic(mode=cast("Mode", mode), level=int(level))
-        talker = _Talker(workbench=workbench, corpus=corpus, held=held, visitor=visitor_of(request))
+        talker = _Talker(workbench=workbench, corpus=corpus, shelf=shelf, held=held, visitor=visitor_of(request))
         async for updates in tab.said(message, shown, history, talker):
             yield updates
 
@@ -75,11 +75,16 @@ def build(workbench: Workbench) -> None:
     async def leaving(request: gr.Request) -> None:
         tab.desk.leave(visitor_of(request))
 
-    asked = [parts.message, parts.talk, parts.history, parts.corpus, parts.mode, parts.level]
+    asked = [parts.message, parts.talk, parts.history, parts.corpus, own_documents.shelf, parts.mode, parts.level]
     gr.on([parts.message.submit, parts.send.click], saying, asked, parts.all, trigger_mode="once", **own)
     parts.stop.click(stopping, **own)
     gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], beginning_anew, None, parts.all, **own)
     page().unload(leaving)
+
+    def offered(files: Any) -> Any:
+        return gr.update(choices=[_COURSE, *corpora(workbench, files)])
+
+    own_documents.files.change(offered, own_documents.files, parts.corpus, **own)
     gr.on([parts.mode.input, parts.level.input], tab.held, [parts.mode, parts.level], parts.all, **own)
 
 
@@ -126,6 +131,7 @@ class _Talker:
 
     workbench: Workbench
     corpus: str
+    shelf: Shelf | None
     held: Socratic
     visitor: str
 
@@ -142,18 +148,24 @@ class _Talker:
         )
 
     async def _retriever(self) -> Retriever:
+        if self.corpus == CORPUS and self.shelf is not None:
+            return self.shelf
         if self.corpus != _COURSE[1]:
             return await self.workbench.retriever(self.corpus)
         course: Shelf = await self.workbench.once("course", partial(_course, self.workbench))
         return course
 
     async def _scope(self, retriever: Retriever) -> Scope | None:
-        """What belongs to the subject, read once for all visitors."""
+        """What belongs to the subject, read once for all visitors; of one's own documents, which change, every time."""
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[Scope | None]:
-            yield await open_scope(self.workbench.settings, await topics_of(retriever))
+            settings, encoder = self.workbench.settings, await self.workbench.scope_encoder()
+            yield await open_scope(settings, await topics_of(retriever), encoder=encoder)
 
+        if retriever is self.shelf:
+            async with opened() as own:
+                return own
         scope: Scope | None = await self.workbench.once(("scope", self.corpus), opened)
         return scope
 
@@ -194,7 +206,9 @@ def _laid_out(workbench: Workbench) -> _Parts:
                 reset = gr.Button("Reset", elem_id="coach-reset", min_width=110)
             gr.Examples([[one] for one in _EXAMPLES], message, label="To begin with")
         with gr.Column(scale=2, min_width=300):
-            corpus = gr.Dropdown([_COURSE, *corpora(workbench)], value=_COURSE[1], label="Course")
+            corpus = gr.Dropdown(
+                [_COURSE, *corpora(workbench)], value=_COURSE[1], label="Course", elem_id="coach-corpus"
+            )
             mode = gr.Radio([("Coach: asks", "coach"), ("Teacher: explains", "teacher")], value="coach", label="Mode")
             level = gr.Slider(
                 min(levels()),
