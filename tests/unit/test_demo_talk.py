@@ -79,7 +79,9 @@ async def test_a_visitor_has_one_stream_at_a_time_to_stop_to_drop_or_to_leave() 
     desk, ended = Desk(), list[str]()
     stopped_, other = desk.run("one", counting(ended)), desk.run("two", counting(ended))
     assert (await anext(stopped_), await anext(other)) == (1, 1)
+    assert desk.busy("one")
     desk.stop("one")
+    assert not desk.busy("one")
     assert [item async for item in stopped_] == [Stopped()]
     assert ended == ["stream"]
     second = desk.run("two", counting(ended))

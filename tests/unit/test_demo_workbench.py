@@ -136,6 +136,24 @@ class TestWorkbench:
         assert visit.fault.startswith("LLM_PROVIDER is 'compatible'")
         assert not visit.under_way
 
+    async def test_what_begins_after_a_stop_outlives_the_stream_before(self, tmp_path: Path) -> None:
+        encoder, model = AsyncEncoder(HashEncoder()), ScriptedModel(STORY, seconds=60.0)
+        async with open_workbench(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as bench:
+            visit, question = Visit(workbench=bench, visitor="one"), sample_questions().get(QUESTION_ID)
+            what_if = WhatIf.of(bench.settings, "deepseek")
+            setup = Setup(text=QUESTION, chosen=question, corpus=None, what_ifs=(what_if,))
+            first = visit.go(setup, steps=False)
+            while not model.requests:
+                await anext(first)
+            await visit.stop()
+            model.seconds = 0.0
+            second = visit.go(setup, steps=False)
+            await anext(second)
+            assert [None async for _ in first]
+            assert visit.under_way
+            assert [None async for _ in second]
+            assert [sight.status for sight in visit.sights] == ["done"]
+
 
 async def test_a_call_is_reserved_for_the_visitor_and_for_all() -> None:
     whole = Budget(limit_usd=Decimal("0.5"))

@@ -51,6 +51,11 @@ class Desk:
             if self._errands.get(visitor) is errand:
                 del self._errands[visitor]
 
+    def busy(self, visitor: str) -> bool:
+        """Is anything under way? What was stopped is not, even before its stream has closed."""
+        errand = self._errands.get(visitor)
+        return errand is not None and not (errand.stopped or errand.dropped or errand.work.done())
+
     def stop(self, visitor: str) -> None:
         """End what is under way at once, a model's call included; its stream closes with `Stopped`."""
         errand = self._errands.get(visitor)

@@ -79,7 +79,7 @@ def build(workbench: Workbench) -> OwnDocuments:
         tab.desk.leave(visitor_of(request))
 
     asked = [parts.message, parts.talk, parts.history, parts.corpus, parts.shelf]
-    gr.on([parts.message.submit, parts.send.click], asking, asked, parts.all, trigger_mode="once", **own)
+    gr.on([parts.message.submit, parts.send.click], asking, asked, parts.all, trigger_mode="multiple", **own)
     parts.upload.upload(adding, [parts.upload, parts.shelf], parts.all, trigger_mode="once", **own)
     parts.stop.click(stopping, **own)
     anew = [parts.reset.click, parts.corpus.input, parts.talk.clear]
@@ -101,6 +101,8 @@ class _Tab:
     ) -> AsyncIterator[Updates]:
         """One message: the steps as they happen, then the answer that passed the checks."""
         parts = self.parts
+        if self.desk.busy(talker.visitor):  # a second click
+            return
         if not message.strip():
             yield {parts.sources: quiet("The message is empty; write a question.")}
             return

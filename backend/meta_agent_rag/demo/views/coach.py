@@ -76,7 +76,7 @@ def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
         tab.desk.leave(visitor_of(request))
 
     asked = [parts.message, parts.talk, parts.history, parts.corpus, own_documents.shelf, parts.mode, parts.level]
-    gr.on([parts.message.submit, parts.send.click], saying, asked, parts.all, trigger_mode="once", **own)
+    gr.on([parts.message.submit, parts.send.click], saying, asked, parts.all, trigger_mode="multiple", **own)
     parts.stop.click(stopping, **own)
     gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], beginning_anew, None, parts.all, **own)
     page().unload(leaving)
@@ -100,6 +100,8 @@ class _Tab:
     ) -> AsyncIterator[Updates]:
         """One message: the reply that keeps the rules, its length, and confetti where the learner is right."""
         parts = self.parts
+        if self.desk.busy(talker.visitor):  # a second click
+            return
         if not message.strip():
             yield {parts.beside: quiet("The message is empty; write something.")}
             return

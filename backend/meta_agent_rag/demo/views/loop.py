@@ -154,8 +154,10 @@ class _Tab:
         parts = self.parts
         asked = [*(parts[name] for name in ("chosen", "text", "evidence", "compare")), *self.ours, *self.theirs]
         shown = [parts[name] for name in _SHOWN]
-        gr.on([parts["run"].click, parts["text"].submit], run, asked, shown, **_QUIET)
-        parts["step"].click(step, asked, shown, **_QUIET)
+        # a click just after Stop counts, though the stream before may not be closed; the visit sorts them out
+        at_any_time: dict[str, Any] = {**_QUIET, "trigger_mode": "multiple"}
+        gr.on([parts["run"].click, parts["text"].submit], run, asked, shown, **at_any_time)
+        parts["step"].click(step, asked, shown, **at_any_time)
         parts["stop"].click(stop, None, shown, **_QUIET)
         parts["reset"].click(reset, parts["compare"], shown, **_QUIET)
         parts["chosen"].input(self.choose, parts["chosen"], [parts["text"], parts["evidence"]], **_QUIET)
