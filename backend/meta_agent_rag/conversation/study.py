@@ -200,7 +200,8 @@ async def open_scope(
     """What the coach's scope guard compares with; `None` where there are no topics. Loads the encoder unless given."""
     if not topics:
         return None
-    encoder = encoder or await asyncio.to_thread(open_encoder, settings, settings.scope_encoder)
+    if encoder is None:
+        encoder = await asyncio.to_thread(open_encoder, settings, settings.scope_encoder)
     return TopicScope(topics=topics, encoder=encoder, threshold=settings.scope_threshold)
 
 
