@@ -187,6 +187,15 @@ def _loop(page: "Page") -> None:
     page.locator("#loop-answer-a .m-outcome").wait_for()
 
 
+def _compared(page: "Page") -> None:
+    page.check("#loop-compare input")
+    page.locator("#b-rounds input[type=number]").fill("0")
+    page.locator("#b-rounds input[type=number]").press("Tab")
+    page.click("#loop-run")
+    for side in "ab":
+        page.locator(f"#loop-answer-{side} .m-outcome").wait_for()
+
+
 def _runs(page: "Page") -> None:
     page.locator("#runs-replay", has_text="How many spectators").wait_for()
 
@@ -216,12 +225,16 @@ def _coach(page: "Page") -> None:
 
 SHOTS = (
     Shot(name="loop-light", query="?tab=loop", act=_loop),
+    Shot(name="loop-dark", query="?tab=loop", act=_loop, dark=True),
+    Shot(name="loop-compare-light", query="?tab=loop", act=_compared),
     Shot(name="loop-phone-dark", query="?tab=loop", act=_loop, size=_NARROW, dark=True, top="#loop-answer-a"),
     Shot(name="runs-light", query="?tab=runs", act=_runs),
     Shot(name="runs-scores-dark", query="?tab=runs", act=_scores, dark=True),
+    Shot(name="runs-phone-light", query="?tab=runs", act=_runs, size=_NARROW, top="#marag-tabs"),
     Shot(name="chat-dark", query="?tab=chat", act=_chat, dark=True),
     Shot(name="chat-phone-light", query="?tab=chat", act=_chat, size=_NARROW, top="#marag-tabs"),
     Shot(name="coach-light", query="?tab=coach", act=_coach),
+    Shot(name="coach-dark", query="?tab=coach", act=_coach, dark=True),
     Shot(name="coach-phone-dark", query="?tab=coach", act=_coach, size=_NARROW, dark=True, top="#marag-tabs"),
 )
 """The pictures, in the order of the tabs."""

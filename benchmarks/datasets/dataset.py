@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from meta_agent_rag.retrieval.hub_rows import Hub
+
 from .question import Question
 from .rows import RawRows, read_json_rows
 
 Aliases = Mapping[str, tuple[str, ...]]
 """Further gold answers by the id of an answer."""
-
-Hub = tuple[str, str | None, str]
-"""Repository, configuration and split on the Hugging Face hub."""
 
 
 @dataclass(frozen=True, kw_only=True)

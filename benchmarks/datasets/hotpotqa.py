@@ -3,6 +3,8 @@
 Official file: `hotpot_dev_distractor_v1.json` from https://hotpotqa.github.io (CC BY-SA 4.0).
 """
 
+from meta_agent_rag.retrieval.hub_rows import HUBS
+
 from .dataset import Aliases, Dataset
 from .question import Question
 from .rows import read_json_rows
@@ -25,7 +27,7 @@ def parse(raw: object, _aliases: Aliases) -> Question:
 
 DATASET = Dataset(
     name="hotpotqa",
-    hub=("hotpotqa/hotpot_qa", "distractor", "validation"),
+    hub=HUBS["hotpotqa"],
     read_rows=read_json_rows,
     parse=parse,
     example={

@@ -8,6 +8,8 @@ import re
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
+from meta_agent_rag.retrieval.hub_rows import HUBS
+
 from .dataset import Aliases, Dataset
 from .question import Paragraph, Question
 from .rows import read_json_rows
@@ -59,7 +61,7 @@ def parse(raw: object, _aliases: Aliases) -> Question | None:
 
 DATASET = Dataset(
     name="musique",
-    hub=("dgslibisey/MuSiQue", None, "validation"),
+    hub=HUBS["musique"],
     read_rows=read_json_rows,
     parse=parse,
     example={

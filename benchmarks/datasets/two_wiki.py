@@ -5,6 +5,8 @@ The official score (`2wikimultihop_evaluate_v1.1.py`) counts an answer's aliases
 the row's `answer_id`; they come from the separate file alone.
 """
 
+from meta_agent_rag.retrieval.hub_rows import HUBS
+
 from .dataset import Aliases, Dataset
 from .question import Question
 from .rows import read_json_rows
@@ -32,7 +34,7 @@ def parse(raw: object, aliases: Aliases) -> Question:
 
 DATASET = Dataset(
     name="2wikimultihopqa",
-    hub=("framolfese/2WikiMultihopQA", None, "validation"),
+    hub=HUBS["2wikimultihopqa"],
     read_rows=read_json_rows,
     parse=parse,
     takes_aliases=True,

@@ -10,13 +10,15 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from meta_agent_rag.demo.questions import QuestionSet, sample_questions
+from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 20_000
 """Milliseconds to wait for what should be there at once: other work may hold the processor."""
+ENCODERS = ("ENCODER=hash-64", "SCOPE_ENCODER=hash-64")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +41,17 @@ class Demo:
     model: ScriptedModel
 
 
+def fetched(name: str) -> QuestionSet:
+    """The questions of one data set, and a hub that does not answer for another."""
+    if name == "hotpotqa":
+        raise DataFileError("The hub does not answer; name a file.")
+    one = sample_questions().questions[1]
+    return QuestionSet(name=name, questions=(replace(one, id="2hop__1", text="Which river is it?"),))
+
+
 @contextmanager
-def served(folder: Path, model: ScriptedModel, *assignments: str) -> Iterator[Demo]:
-    """The demo on a free port, with an event loop of its own in a thread."""
+def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iterator[str]:
+    """The demo on a free port, with an event loop of its own in a thread; without a model it asks a server."""
     from uvicorn import Config, Server
 
     from meta_agent_rag.demo.running import mounted
@@ -52,7 +63,8 @@ def served(folder: Path, model: ScriptedModel, *assignments: str) -> Iterator[De
 
     async def serve() -> None:
         encoder = AsyncEncoder(HashEncoder())
-        async with open_workbench(settings, transport=model, monitor_encoder=encoder) as workbench:
+        sets: dict[str, Any] = {"datasets": ["musique", "hotpotqa"], "fetch": fetched}
+        async with open_workbench(settings, transport=model, monitor_encoder=encoder, **sets) as workbench:
             config = Config(mounted(workbench), host="127.0.0.1", port=0, log_level="error", ws="none")
             servers.append(Server(config))
             await servers[0].serve()
@@ -71,7 +83,7 @@ def served(folder: Path, model: ScriptedModel, *assignments: str) -> Iterator[De
         raise faults[0]
     port = servers[0].servers[0].sockets[0].getsockname()[1]
     try:
-        yield Demo(url=f"http://127.0.0.1:{port}/", model=model)
+        yield f"http://127.0.0.1:{port}/"
     finally:
         servers[0].should_exit = servers[0].force_exit = True
         thread.join(60)
@@ -95,9 +107,9 @@ def browser() -> "Iterator[Browser]":
 @pytest.fixture(scope="package")
 def demo(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     """The demo over the story, for all tests; a first search shows one passage."""
-    assignments = ("RETRIEVAL_TOP_K=1", "ENCODER=hash-64", "SCOPE_ENCODER=hash-64")
-    with served(tmp_path_factory.mktemp("demo"), ScriptedModel(STORY), *assignments) as started:
-        yield started
+    model = ScriptedModel(STORY)
+    with served(tmp_path_factory.mktemp("demo"), model, "RETRIEVAL_TOP_K=1", *ENCODERS) as url:
+        yield Demo(url=url, model=model)
 
 
 @pytest.fixture
@@ -127,7 +139,9 @@ def visit(context: "BrowserContext", demo: Demo) -> Iterator[OpenPage]:
     asked: list[str] = []
     complaints: list[str] = []
 
-    def open_page(query: str = "", *, width: int = 1440, height: int = 900, dark: bool = False) -> "Page":
+    def open_page(
+        query: str = "", *, url: str = demo.url, width: int = 1440, height: int = 900, dark: bool = False
+    ) -> "Page":
         page = context.new_page()
         pages.append(page)
         page.set_viewport_size({"width": width, "height": height})
@@ -135,7 +149,7 @@ def visit(context: "BrowserContext", demo: Demo) -> Iterator[OpenPage]:
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda fault: complaints.append(str(fault)))
-        page.goto(demo.url + query)
+        page.goto(url + query)
         page.locator("#loop-run").wait_for(state="attached")
         return page
 

@@ -146,5 +146,20 @@ def test_a_link_leads_to_a_question_which_may_be_changed(visit: OpenPage, model:
     assert "Gold answer" not in answer(page)
 
 
+def test_a_data_set_is_picked_and_a_hub_that_does_not_answer_is_said(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit()
+    text = page.locator("#loop-text textarea")
+    page.get_by_label("Questions of", exact=True).click()
+    page.get_by_role("option", name="musique", exact=True).click()
+    page.wait_for_function("document.querySelector('#loop-text textarea').value === 'Which river is it?'")
+    assert page.locator("#loop-chosen input").input_value() == "Which river is it?"
+    page.get_by_label("Questions of", exact=True).click()
+    page.get_by_role("option", name="hotpotqa", exact=True).click()
+    wait_for_status(page, "The hub does not answer; name a file.")
+    assert page.locator("#loop-set input").input_value() == "sample"
+    assert text.input_value() == QUESTION
+    assert model.requests == []
+
+
 def test_a_link_to_no_question_says_so(visit: OpenPage) -> None:
     wait_for_status(visit("?question=nobody"), "There is no question 'nobody' here")

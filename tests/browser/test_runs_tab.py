@@ -33,12 +33,20 @@ def test_the_recorded_run_is_filtered_and_replayed_without_a_call(visit: OpenPag
     page.locator("#runs-count", has_text="3 of 110 answers.").wait_for()
     page.locator("#runs-answers label", has_text="sample-037").click()
     replay(page).get_by_text("Who succeeded the ruler").wait_for()
-    page.get_by_role("button", name="Next step").click()  # after all of them it begins anew
+    first, back, on, every = (
+        page.get_by_role("button", name=name, exact=True) for name in ("First step", "Back", "Next step", "All steps")
+    )
+    replay(page).get_by_text("step 9 of 9").wait_for()
+    assert [button.is_enabled() for button in (first, back, on, every)] == [True, True, False, False]
+    back.click()
+    replay(page).get_by_text("step 8 of 9").wait_for()
+    first.click()
     replay(page).get_by_text("step 1 of 9").wait_for()
+    assert [button.is_enabled() for button in (first, back, on, every)] == [False, False, True, True]
     assert replay(page).locator("section section").count() == 1
-    page.get_by_role("button", name="Next step").click()
+    on.click()
     replay(page).get_by_text("First draft").wait_for()
-    page.get_by_role("button", name="All steps").click()
+    every.click()
     replay(page).get_by_text("Gold answer: Aldous.").wait_for()
     assert model.requests == []
 

@@ -1,18 +1,24 @@
 """The tabs Chat and Coach as a visitor sees them, in Chromium."""
 
+import json
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.testing import ScriptedModel
-from meta_agent_rag.testing.scripted import Line
+from meta_agent_rag.testing.scripted import Line, universal_reply
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, hanging, loopback_server, quoting
 from tests.coach import EXPLAINED, reply
 from tests.loop import BIRTH_SENTENCE, draft, reference
 
-from .conftest import OpenPage
+from .conftest import ENCODERS, PATIENCE, OpenPage, served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 HOSTILE = '<img src="http://example.com/x.png"> ![](http://example.com/y.png)'
 """What a document or a model may hold: the fixture sees a request for it."""
@@ -22,6 +28,28 @@ def written(request: Request) -> Line:
     if "Mira Holt" not in request.messages[-1].content.rpartition("Question")[2]:
         return {**draft("NOT FOUND", answer="NOT FOUND"), "quotes": []}
     return draft("Oslo", quotes=[BIRTH_SENTENCE], answer=f"Mira Holt was born in Oslo [1]. {HOSTILE}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LoopbackServer]:
+    """A model server, which a test tells how to behave."""
+    with loopback_server(quoting()) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def url(browser: "Browser", server: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A demo that asks the model server."""
+    with served(tmp_path_factory.mktemp("remote"), None, f"LLM_BASE_URL={server.base_url}", *ENCODERS) as started:
+        yield started
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    deadline = time.monotonic() + PATIENCE / 1000
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def say(page: "Page", tab: str, words: str, button: str) -> None:
@@ -64,6 +92,53 @@ def test_documents_are_brought_along_and_answer_with_their_sources(
     talk.get_by_text("Ask the documents").wait_for()
 
 
+def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
+    visit: OpenPage, model: ScriptedModel, tmp_path: Path
+) -> None:
+    for name in ("holt", "late"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\n{BIRTH_SENTENCE}\n")
+    page = visit("?tab=chat")
+    talk, files, upload = (page.locator(f"#chat-{part}") for part in ("talk", "files", "upload"))
+    model.seconds = 60.0
+    say(page, "chat", "Where was Mira Holt born?", "ask")
+    talk.get_by_text("Writing", exact=False).first.wait_for()
+    upload.locator("input[type=file]").set_input_files([tmp_path / "holt.md"])
+    talk.get_by_text("Ask the documents").wait_for()
+    files.get_by_text("holt.md: added").wait_for()
+    assert talk.get_by_text("Mira Holt").count() == 0
+    for button in ("stop", "reset"):
+        upload.locator("input[type=file]").set_input_files([tmp_path / "late.md"])
+        files.get_by_text("Opening the files.").wait_for()
+        assert page.locator("#chat-ask").is_disabled()
+        page.click(f"#chat-{button}")
+        files.get_by_text("Your documents: holt.md.").wait_for()
+        page.locator("#chat-ask:enabled").wait_for()
+        assert page.locator("#chat-stop").is_disabled()
+        assert page.locator("#chat-corpus input").input_value() == "Your documents"
+    say(page, "chat", "Where was Mira Holt born?", "ask")
+    talk.get_by_text("Writing", exact=False).first.wait_for()
+    page.click("#chat-reset")
+    talk.get_by_text("Ask the documents").wait_for()
+    page.locator("#chat-ask:enabled").wait_for()
+    assert talk.get_by_text("Stopped").count() == 0
+
+
+def test_the_coach_teaches_the_documents_that_were_brought_along(
+    visit: OpenPage, model: ScriptedModel, tmp_path: Path
+) -> None:
+    model.script = {"coach": reply("What does the text say of Mira Holt?")}
+    (tmp_path / "holt.md").write_text(f"# Mira Holt\n\n{BIRTH_SENTENCE}\n")
+    page = visit("?tab=chat")
+    page.set_input_files("#chat-upload input[type=file]", [tmp_path / "holt.md"])
+    page.locator("#chat-files", has_text="holt.md: added").wait_for()
+    page.get_by_role("tab", name="Coach").click()
+    page.get_by_label("Course", exact=True).click()
+    page.get_by_role("option", name="Your documents", exact=True).click()
+    say(page, "coach", "Where was Mira Holt born?", "say")
+    page.locator("#coach-talk").get_by_text("What does the text say of Mira Holt?").wait_for()
+    assert any(BIRTH_SENTENCE in message.content for message in model.asked("coach")[0].messages)
+
+
 def test_the_coach_keeps_its_level_and_celebrates_the_right_answer(visit: OpenPage, model: ScriptedModel) -> None:
     right = reply("That's right. What follows for noon?", right=True)
     model.script = {"coach": [reply(EXPLAINED), reply("What stands still, stick or Sun?"), right]}
@@ -85,3 +160,32 @@ def test_the_coach_keeps_its_level_and_celebrates_the_right_answer(visit: OpenPa
     assert page.locator("#coach-confetti .m-confetti i").count() > 20
     page.emulate_media(reduced_motion="reduce")
     assert not page.locator("#coach-confetti .m-confetti").is_visible()
+
+
+def test_a_page_that_is_closed_pays_for_no_answer(visit: OpenPage, server: LoopbackServer, url: str) -> None:
+    server.behaviour = hanging(quoting(), share=1.0)
+    for tab, button in (("chat", "ask"), ("coach", "say")):
+        page = visit(f"?tab={tab}", url=url)
+        say(page, tab, "Why does the shadow move over a sundial?", button)
+        until(lambda: len(server.bodies) == len(server.left) + 1)
+        page.close()
+        until(lambda: len(server.bodies) == len(server.left))
+
+
+@pytest.mark.parametrize(
+    ("tab", "button", "goes_on"), [("chat", "ask", "Not answered, "), ("coach", "say", "What moves?")]
+)
+def test_a_server_that_fails_is_said_in_a_sentence_and_the_talk_goes_on(  # noqa: PLR0917  # fixtures and a table
+    visit: OpenPage, server: LoopbackServer, url: str, tab: str, button: str, goes_on: str
+) -> None:
+    server.behaviour = always(ServerReply(status=401))
+    page = visit(f"?tab={tab}", url=url)
+    talk = page.locator(f"#{tab}-talk")
+    say(page, tab, "Why does the shadow move over a sundial?", button)
+    talk.get_by_text("This could not be answered").wait_for()
+    talk.get_by_text("refused the key (401); check the key (`marag doctor` names its variable).").wait_for()
+    coached = universal_reply(reply="What moves?", acknowledges_right_answer=False)
+    server.behaviour = always(ServerReply(text=json.dumps(coached)))
+    page.locator(f"#{tab}-{button}:enabled").wait_for()
+    say(page, tab, "Why does the shadow move at noon?", button)
+    talk.get_by_text(goes_on).wait_for()

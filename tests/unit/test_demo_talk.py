@@ -1,7 +1,7 @@
 """What the conversations of the demo show: steps without a word of a draft, sources, uploads, the coach's trace."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from meta_agent_rag.conversation.socratic.coach import CoachReply
 from meta_agent_rag.conversation.socratic.mode import Socratic
 from meta_agent_rag.conversation.turn import Conversation
 from meta_agent_rag.demo.coach_html import beside, celebration, measured, rules
+from meta_agent_rag.demo.desk import Desk, Stopped
 from meta_agent_rag.demo.shelf import MOST_FILES, Shelf
 from meta_agent_rag.demo.talk_html import reading, sources, taken
-from meta_agent_rag.demo.talking import Moment, moments
+from meta_agent_rag.demo.talking import Moment, heard, moments
 from meta_agent_rag.demo.trail import STOPPED, Trail, stopped
 from meta_agent_rag.demo.watching import Done, watched
 from meta_agent_rag.errors import InputError, UnreachableError
@@ -62,6 +63,58 @@ async def test_work_tells_gives_its_result_and_ends_with_the_stream() -> None:
 
     with pytest.raises(InputError, match="No"):
         await anext(watched(failing))
+
+
+async def counting(ended: list[str], *, fault: Exception | None = None) -> AsyncGenerator[int, None]:
+    try:
+        yield 1
+        if fault is not None:
+            raise fault
+        await asyncio.Event().wait()
+    finally:
+        ended.append("stream")
+
+
+async def test_a_visitor_has_one_stream_at_a_time_to_stop_to_drop_or_to_leave() -> None:
+    desk, ended = Desk(), list[str]()
+    stopped_, other = desk.run("one", counting(ended)), desk.run("two", counting(ended))
+    assert (await anext(stopped_), await anext(other)) == (1, 1)
+    assert desk.busy("one")
+    desk.stop("one")
+    assert not desk.busy("one")
+    assert [item async for item in stopped_] == [Stopped()]
+    assert ended == ["stream"]
+    second = desk.run("two", counting(ended))
+    rest = asyncio.create_task(anext(other, "nothing more"))
+    assert await anext(second) == 1
+    assert await rest == "nothing more"
+    desk.leave("two")
+    assert [item async for item in second] == []
+    assert len(ended) == 3
+    desk.stop("two")
+    await desk.drop("nobody")
+    with pytest.raises(InputError, match="No"):
+        assert [item async for item in desk.run("one", counting(ended, fault=InputError("No.")))]
+
+
+async def test_a_message_that_is_stopped_is_not_remembered(tmp_path: Path) -> None:
+    desk = Desk()
+    async with conversation(tmp_path, ScriptedModel(), answerer=FakeAnswerer()) as opened:
+
+        async def opening(history: History, tell: Callable[[Step], None]) -> Conversation:
+            tell(Step(node="retrieve", rounds=()))
+            await asyncio.Event().wait()
+            return opened
+
+        stream = heard(desk, "one", opening, "Where was Mira Holt born?", History())
+        while (await anext(stream)).messages[-1]["metadata"]["title"] != "Retrieving":
+            pass
+        desk.stop("one")
+        (last,) = [moment async for moment in stream]
+    assert last.is_last
+    assert last.history is None
+    assert last.messages[-1]["content"] == STOPPED
+    assert [message["metadata"]["status"] for message in last.messages[1:-1]] == ["done", "done"]
 
 
 async def shown(opened: Conversation, message: str) -> list[Moment]:
@@ -180,5 +233,5 @@ async def test_the_course_is_read_in_place_and_has_topics(tmp_path: Path) -> Non
     settings = settings_in(tmp_path, "ENCODER=hash-64")
     course = Shelf.below(tmp_path, settings, AsyncEncoder(HashEncoder()))
     await course.add(sorted(COURSE.glob("*.md")))
-    assert len(course.files) == len(list(COURSE.glob("*.md"))) == 6
+    assert len(await course.files()) == len(list(COURSE.glob("*.md"))) == 6
     assert [topic.name for topic in await course.topics()] == ["seasons", "sundials", "time"]

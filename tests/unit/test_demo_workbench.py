@@ -10,10 +10,10 @@ import pytest
 from meta_agent_rag.demo.loop.visit import Setup, Visit
 from meta_agent_rag.demo.loop.waiting import expected_wait, spending_cap
 from meta_agent_rag.demo.loop.what_if import WhatIf
-from meta_agent_rag.demo.questions import read_questions, sample_questions
+from meta_agent_rag.demo.questions import QuestionSet, read_questions, sample_questions
 from meta_agent_rag.demo.spending import VisitorBudget
 from meta_agent_rag.demo.workbench import Workbench, open_workbench
-from meta_agent_rag.errors import CostLimitError, DataFileError
+from meta_agent_rag.errors import CostLimitError, DataFileError, UnknownNameError
 from meta_agent_rag.llm.budget import Budget
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
@@ -60,6 +60,13 @@ class TestQuestions:
         with pytest.raises(DataFileError, match=said):
             read_questions(path)
 
+    def test_the_columns_of_the_hub_count_hops_and_the_unanswerable_is_left_out(self, tmp_path: Path) -> None:
+        path = tmp_path / "rows.jsonl"
+        columns = {**HUB, "supporting_facts": {"title": ["Film", "Mira", "Film"], "sent_id": [0, 0, 1]}}
+        path.write_text("\n".join(map(json.dumps, (columns, {**MUSIQUE, "answerable": False}))))
+        (question,) = read_questions(path).questions
+        assert question.hops == 2
+
     def test_the_sample_comes_with_its_paragraphs(self) -> None:
         found = sample_questions().get(QUESTION_ID)
         assert found is not None
@@ -83,6 +90,32 @@ class TestWorkbench:
             assert (await bench.engine("one")).model.budget is not first.model.budget
         assert model.closed
 
+    async def test_a_data_set_is_fetched_once_when_it_is_picked_and_only_where_it_is_allowed(
+        self, tmp_path: Path
+    ) -> None:
+        asked: list[str] = []
+
+        def fetch(name: str) -> QuestionSet:
+            asked.append(name)
+            if len(asked) == 1:
+                raise DataFileError("The hub does not answer.")
+            return QuestionSet(name=name, questions=sample_questions().questions[:1])
+
+        async with open_workbench(settings_in(tmp_path), datasets=["musique"], fetch=fetch) as bench:
+            assert bench.set_names() == ["sample", "musique"]
+            with pytest.raises(UnknownNameError, match="hotpotqa"):
+                await bench.question_set("hotpotqa")
+            assert asked == []
+            with pytest.raises(DataFileError, match="does not answer"):
+                await bench.question_set("musique")
+            assert len(bench.known_sets()) == 1
+            assert await bench.question_set("musique") is await bench.question_set("musique")
+            assert [one.name for one in bench.known_sets()] == ["sample", "musique"]
+        assert asked == ["musique"] * 2
+        with pytest.raises(UnknownNameError, match="squad"):
+            async with open_workbench(settings_in(tmp_path), datasets=["squad"]):
+                pass
+
     def test_only_what_is_configured_can_be_chosen(self, tmp_path: Path) -> None:
         bench = Workbench(settings=settings_in(tmp_path, "GROQ_API_KEY=none"))
         assert bench.provider_names() == ["deepseek", "groq", "embedded"]
@@ -102,6 +135,24 @@ class TestWorkbench:
         assert [visit.under_way async for _ in visit.go(setup, steps=False)][-1:] == [True]
         assert visit.fault.startswith("LLM_PROVIDER is 'compatible'")
         assert not visit.under_way
+
+    async def test_what_begins_after_a_stop_outlives_the_stream_before(self, tmp_path: Path) -> None:
+        encoder, model = AsyncEncoder(HashEncoder()), ScriptedModel(STORY, seconds=60.0)
+        async with open_workbench(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as bench:
+            visit, question = Visit(workbench=bench, visitor="one"), sample_questions().get(QUESTION_ID)
+            what_if = WhatIf.of(bench.settings, "deepseek")
+            setup = Setup(text=QUESTION, chosen=question, corpus=None, what_ifs=(what_if,))
+            first = visit.go(setup, steps=False)
+            while not model.requests:
+                await anext(first)
+            await visit.stop()
+            model.seconds = 0.0
+            second = visit.go(setup, steps=False)
+            await anext(second)
+            assert [None async for _ in first]
+            assert visit.under_way
+            assert [None async for _ in second]
+            assert [sight.status for sight in visit.sights] == ["done"]
 
 
 async def test_a_call_is_reserved_for_the_visitor_and_for_all() -> None:

@@ -22,6 +22,12 @@ def demo(
         list[Path] | None,
         typer.Option(help="An official file of HotpotQA, 2WikiMultiHopQA or MuSiQue to choose questions from."),
     ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A data set (hotpotqa, 2wikimultihopqa, musique) to fetch from the Hugging Face hub when it is picked."
+        ),
+    ] = None,
     runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to look at.")] = Path("RESULTS"),
     set_: Assignments = None,
     debug: Debug = False,
@@ -32,6 +38,9 @@ def demo(
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())
+    files, datasets = data_file or (), dataset or ()
     launch(
-        lambda: open_workbench(settings, corpus=corpus, data_files=data_file or (), runs_dir=runs), host=host, port=port
+        lambda: open_workbench(settings, corpus=corpus, data_files=files, datasets=datasets, runs_dir=runs),
+        host=host,
+        port=port,
     )

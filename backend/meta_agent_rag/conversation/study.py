@@ -14,6 +14,7 @@ from ..grounding.citation import Citation
 from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..prompts import check_prompts
+from ..retrieval.batching import AsyncEncoder
 from ..retrieval.editing import Progress
 from ..retrieval.hybrid import HybridRetriever
 from ..retrieval.opening import open_encoder, open_retriever
@@ -193,11 +194,14 @@ async def open_study(
         )
 
 
-async def open_scope(settings: Settings, topics: tuple[Topic, ...]) -> Scope | None:
-    """What the coach's scope guard compares with; `None` where there are no topics. Loads the encoder."""
+async def open_scope(
+    settings: Settings, topics: tuple[Topic, ...], *, encoder: AsyncEncoder | None = None
+) -> Scope | None:
+    """What the coach's scope guard compares with; `None` where there are no topics. Loads the encoder unless given."""
     if not topics:
         return None
-    encoder = await asyncio.to_thread(open_encoder, settings, settings.scope_encoder)
+    if encoder is None:
+        encoder = await asyncio.to_thread(open_encoder, settings, settings.scope_encoder)
     return TopicScope(topics=topics, encoder=encoder, threshold=settings.scope_threshold)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _KEPT = (600, 3600)
 """Seconds: how often uploads are looked at, and how old one may become."""
-_TABS = (("Loop", loop), ("Runs", runs), ("Chat", chat), ("Coach", coach))
+_TABS = ("Loop", "Runs", "Chat", "Coach")
 
 
 def create_demo(workbench: Workbench) -> "gr.Blocks":
@@ -22,13 +22,19 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
     with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True, delete_cache=_KEPT) as demo:
         gr.HTML(heading(workbench), elem_id="marag-heading")
         with gr.Tabs(elem_id="marag-tabs") as tabs:
-            for label, view in _TABS:
-                with gr.Tab(label, id=label.lower()):
-                    view.build(workbench)
+            of_loop, of_runs, of_chat, of_coach = (gr.Tab(label, id=label.lower()) for label in _TABS)
+            with of_loop:
+                loop.build(workbench)
+            with of_runs:
+                runs.build(workbench)
+            with of_chat:
+                own = chat.build(workbench)
+            with of_coach:
+                coach.build(workbench, own)
 
         def chosen(request: gr.Request) -> gr.Tabs:
             wanted = request.query_params.get("tab") or ("runs" if request.query_params.get("run") else "loop")
-            return gr.Tabs(selected=wanted if wanted in {label.lower() for label, _ in _TABS} else "loop")
+            return gr.Tabs(selected=wanted if wanted in map(str.lower, _TABS) else "loop")
 
         demo.load(chosen, outputs=tabs, show_progress="hidden", api_visibility="private")
     return demo

@@ -15,6 +15,15 @@ Updates: TypeAlias = dict[Any, Any]
 """Components with their new values."""
 
 
+def page() -> "gr.Blocks":
+    """The page that is being laid out; its events are those of the visitor who opens and closes it."""
+    from gradio.context import get_blocks_context
+
+    context = get_blocks_context()
+    assert context is not None
+    return context.root_block
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parts:
     """The components of a tab."""
@@ -23,6 +32,14 @@ class Parts:
     def all(self) -> list[Any]:
         """Every component."""
         return [getattr(self, part.name) for part in fields(self)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnDocuments:
+    """A visitor's documents, which every conversation may be about: the `Shelf`, and the names of its files."""
+
+    shelf: "gr.State"
+    files: "gr.State"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,5 +73,5 @@ class TalkParts(Parts):
         return {
             self.talk: [*shown, *moment.messages],
             **({} if moment.history is None else {self.history: moment.history}),
-            **(self.busy(False) if moment.is_last else {}),
+            **self.busy(not moment.is_last),
         }

@@ -1,4 +1,4 @@
-"""Questions that a visitor can choose: the packaged sample, and files in the schema of a multi-hop data set."""
+"""Questions to choose from: the sample, and files or the hub's rows in the schema of a multi-hop data set."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataFileError
+from ..retrieval.hub_rows import HUBS, place, read_hub_rows
 from ..retrieval.passage import Passage, passage_id
 from ..retrieval.sample import SAMPLE, sample_rows
+
+MOST_FETCHED = 1000
+"""Questions that are kept of a data set on the hub."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +48,29 @@ def read_questions(path: Path) -> QuestionSet:
 
     Raises `DataFileError` that names the file, and the row from 1 where one is malformed.
     """
+    return _question_set(path.stem, path.name, _rows(path))
+
+
+def hub_questions(name: str) -> QuestionSet:
+    """The first questions of a data set on the Hugging Face hub. Raises `DataFileError` where it cannot be had."""
+    rows = read_hub_rows(HUBS[name], most=MOST_FETCHED)
+    return _question_set(name, place(HUBS[name]), rows)
+
+
+def _question_set(name: str, source: str, rows: Sequence[Any]) -> QuestionSet:
     questions = []
-    for number, row in enumerate(_rows(path), start=1):
+    for number, row in enumerate(rows, start=1):
         try:
-            questions.append(_question(row))
+            if row.get("answerable", True):  # MuSiQue has others too
+                questions.append(_question(row))
         except (KeyError, TypeError, ValueError, AttributeError) as fault:
             raise DataFileError(
-                f"{path.name}: row {number} is no question of HotpotQA, 2WikiMultiHopQA or MuSiQue "
+                f"{source}: row {number} is no question of HotpotQA, 2WikiMultiHopQA or MuSiQue "
                 f"({type(fault).__name__}: {fault}); name an official file."
             ) from None
     if not questions:
-        raise DataFileError(f"{str(path)!r} holds no question; name an official file.")
-    return QuestionSet(name=path.stem, questions=tuple(questions))
+        raise DataFileError(f"{source} holds no question; name an official file.")
+    return QuestionSet(name=name, questions=tuple(questions))
 
 
 def _rows(path: Path) -> list[Any]:
@@ -77,7 +92,8 @@ def _question(row: dict[str, Any]) -> Question:
     if not passages or not row["question"].strip():
         raise ValueError("the question or its paragraphs are empty")
     supporting = row.get("supporting_facts")
-    hops = row.get("hops") or (len({fact[0] for fact in supporting}) if isinstance(supporting, list) else None)
+    titles = supporting.get("title") if isinstance(supporting, dict) else [fact[0] for fact in supporting or ()]
+    hops = row.get("hops") or len(set(titles or ())) or None
     return Question(
         id=str(row["_id"] if "_id" in row else row["id"]),
         text=row["question"],

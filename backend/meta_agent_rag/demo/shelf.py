@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ..conversation.socratic.topics import Topic, corpus_topics
-from ..errors import InputError
+from ..errors import CorpusError, InputError
 from ..ingestion.pipeline import OnProgress, ingest
 from ..ingestion.report import IngestReport
 from ..retrieval.batching import AsyncEncoder
@@ -19,20 +19,20 @@ from ..settings import Settings
 from .workbench import Workbench
 
 CORPUS = "shelf"
+_YOURS = ("Your documents", CORPUS)
 MOST_FILES = 50
 """Files that one visitor may bring along."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shelf:
-    """A corpus below `settings.marag_data_dir`, and a `Retriever` over it. It is opened anew for every retrieval, so
-    that an upload, a question and the end of a visit never wait for each other's handles.
+    """A corpus below `settings.marag_data_dir`, and a `Retriever` over it. It is opened anew for every retrieval, by
+    one task after the other, so that no handle outlives its use and a visit can end at any time.
     """
 
     settings: Settings
     encoder: AsyncEncoder
-    files: list[str] = field(default_factory=list)
-    _adding: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    _in_use: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @classmethod
     def below(cls, folder: Path, settings: Settings, encoder: AsyncEncoder) -> "Shelf":
@@ -52,25 +52,26 @@ class Shelf:
 
         Sources are told by the names of the files alone.
         """
-        async with self._adding:
-            if len(self.files) + len(paths) > MOST_FILES:
-                raise InputError(
-                    f"{len(self.files) + len(paths)} files are too many; at most {MOST_FILES} can be read."
-                )
+        async with self._in_use:
+            files = len(await self._files()) + len(paths)
+            if files > MOST_FILES:
+                raise InputError(f"{files} files are too many; at most {MOST_FILES} can be read.")
             kept = [await asyncio.to_thread(self._taken, path) for path in paths] if take else list(paths)
-            report = await ingest(self.settings, kept, CORPUS, encoder=self.encoder, on_progress=on_progress)
-            known = {outcome.source for outcome in report.outcomes if outcome.status in {"added", "replaced"}}
-            self.files.extend(Path(source).name for source in sorted(known))
-            return report
+            return await ingest(self.settings, kept, CORPUS, encoder=self.encoder, on_progress=on_progress)
+
+    async def files(self) -> list[str]:
+        """The names of the files that are searched, also where reading them was cut short."""
+        async with self._in_use:
+            return await self._files()
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`."""
-        async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
+        async with self._in_use, open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
             return await retriever.retrieve(queries, k=k, exclude=exclude)
 
     async def topics(self) -> tuple[Topic, ...]:
         """What the documents are about, for the coach."""
-        async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
+        async with self._in_use, open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
             return await topics_of(retriever)
 
     def remove(self) -> None:
@@ -81,6 +82,14 @@ class Shelf:
     @property
     def _files_folder(self) -> Path:
         return self.folder.with_name(f"{self.folder.name}-files")  # a data folder's own files are never ingested
+
+    async def _files(self) -> list[str]:
+        try:
+            async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
+                documents = await asyncio.to_thread(retriever.corpus.catalogue.documents)
+        except CorpusError:  # nothing was taken yet
+            return []
+        return [Path(document.source).name for document in documents]
 
     def _taken(self, path: Path) -> Path:
         home = self._files_folder / uuid4().hex
@@ -98,6 +107,7 @@ async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:
     return ()
 
 
-def corpora(workbench: Workbench) -> list[tuple[str, str]]:
-    """The corpora to choose from, as (label, name)."""
-    return [(f"{name} documents" if name == SAMPLE else name, name) for name in workbench.corpora()]
+def corpora(workbench: Workbench, own: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The corpora to choose from, as (label, name); the visitor's first where there are files of their `own`."""
+    known = [(f"{name} documents" if name == SAMPLE else name, name) for name in workbench.corpora()]
+    return [*([_YOURS] if own else []), *known]

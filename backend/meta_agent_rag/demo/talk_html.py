@@ -53,6 +53,12 @@ def taken(report: IngestReport) -> str:
     return f'<ul class="m-files" role="status">{lines}</ul>'
 
 
+def kept(files: Sequence[str]) -> str:
+    """The files that are searched once an upload was stopped or a talk begun anew."""
+    names = ", ".join(f"<strong>{escape(name)}</strong>" for name in files)
+    return f'<p class="m-note" role="status">Your documents: {names or "none"}.</p>'
+
+
 def _fate(outcome: FileOutcome) -> str:
     name = f"<strong>{escape(PurePath(outcome.source).name)}</strong>"
     reason = _by_name(outcome.reason or "")

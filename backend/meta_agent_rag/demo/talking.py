@@ -1,8 +1,8 @@
 """One message of a visitor and all that follows, as both conversations of the demo show it."""
 
 import logging
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 from uuid import uuid4
@@ -11,8 +11,9 @@ from ..agent.engine import Step
 from ..conversation.history import History
 from ..conversation.turn import Conversation, Turn
 from ..errors import MetaRagError
+from .desk import Desk, Stopped
 from .loop.walk import unexpected
-from .trail import Message, Trail, asked, failed, rounds_of, said, summary
+from .trail import Message, Trail, asked, failed, rounds_of, said, stopped, summary
 from .watching import Done, watched
 
 _LOG = logging.getLogger(__name__)
@@ -22,19 +23,20 @@ _LOG = logging.getLogger(__name__)
 class Moment:
     """What a chat shows at a moment: the `messages` that came since the question, itself included.
 
-    `turn` is there once the answer is; `history` is what is remembered, given with the last moment alone.
+    `turn` is there once the answer is; `history` is what is remembered, given with the last moment alone, and not
+    where it was `given_up`.
     """
 
     messages: list[Message]
     turn: Turn | None = None
     notes: tuple[str, ...] = ()
     history: History | None = None
-    failed: bool = False
+    given_up: bool = False
 
     @property
     def is_last(self) -> bool:
         """Does nothing follow?"""
-        return self.failed or self.history is not None
+        return self.given_up or self.history is not None
 
 
 class Opening(Protocol):
@@ -44,7 +46,20 @@ class Opening(Protocol):
         """The conversation as it stands; `tell` is told of the loop's steps. Raises a `MetaRagError`."""
 
 
-async def moments(opening: Opening, message: str, history: History) -> AsyncIterator[Moment]:
+async def heard(
+    desk: Desk, visitor: str, opening: Opening, message: str, history: History
+) -> AsyncGenerator[Moment, None]:
+    """The `moments` after a visitor's message, until it is stopped or dropped at the desk."""
+    last = Moment(messages=[asked(message)])
+    async for moment in desk.run(visitor, moments(opening, message, history)):
+        if isinstance(moment, Stopped):
+            yield replace(last, messages=stopped(last.messages), history=None, given_up=True)
+        else:
+            last = moment
+            yield moment
+
+
+async def moments(opening: Opening, message: str, history: History) -> AsyncGenerator[Moment, None]:
     """What happens after a message, as it happens. Closing the stream stops it, and nothing of it is remembered."""
     trail = Trail(id=uuid4().hex)
     question = asked(message)
@@ -66,7 +81,7 @@ async def moments(opening: Opening, message: str, history: History) -> AsyncIter
         if not isinstance(fault, MetaRagError):
             _LOG.exception("A message could not be answered.")
             fault = MetaRagError(unexpected(fault))
-        yield Moment(messages=[question, *trail.messages, failed(fault)], failed=True)
+        yield Moment(messages=[question, *trail.messages, failed(fault)], given_up=True)
 
 
 async def _replied(

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,11 +20,12 @@ from ..llm.pricing import unpriced_models
 from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus import list_corpora
+from ..retrieval.hub_rows import HUBS
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.sample import SAMPLE
 from ..settings import Settings
-from .questions import Question, QuestionSet, read_questions, sample_questions
+from .questions import Question, QuestionSet, hub_questions, read_questions, sample_questions
 from .spending import VisitorBudget
 
 if TYPE_CHECKING:
@@ -42,13 +43,16 @@ def visitor_of(request: "gr.Request") -> str:
 class Workbench:
     """Settings, the questions to choose from, the folder of benchmark runs, and what is opened on demand.
 
-    `corpus` is the one that is taken where a visitor names none. `transport` and `monitor_encoder` replace
+    `corpus` is the one that is taken where a visitor names none. `datasets` are those that the operator lets visitors
+    `fetch` from the hub; nothing is asked of it before one of them is picked. `transport` and `monitor_encoder` replace
     what settings describe, as in `open_engine`; `retrievers` stand for corpora that are already open.
     """
 
     settings: Settings
     corpus: str = SAMPLE
     question_sets: tuple[QuestionSet, ...] = field(default=(), repr=False)
+    datasets: tuple[str, ...] = ()
+    fetch: Callable[[str], QuestionSet] = hub_questions
     runs_dir: Path = Path("RESULTS")
     transport: Transport | None = field(default=None, repr=False)
     monitor_encoder: AsyncEncoder | None = None
@@ -85,9 +89,28 @@ class Workbench:
         ]
         return list(dict.fromkeys([self.corpus, *known]))
 
+    def set_names(self) -> list[str]:
+        """The sets of questions to choose from; the first is there at once."""
+        return [*(one.name for one in self.question_sets), *self.datasets]
+
+    def known_sets(self) -> tuple[QuestionSet, ...]:
+        """The sets that are here, those that were fetched included."""
+        fetched = (self._open.get(("questions", name)) for name in self.datasets)
+        return (*self.question_sets, *filter(None, fetched))
+
+    async def question_set(self, name: str) -> QuestionSet:
+        """A set of questions, fetched at its first use. Raises `DataFileError` where the hub does not give it."""
+        if name not in self.set_names():
+            raise UnknownNameError("data set", name, self.set_names())
+        here = next((one for one in self.question_sets if one.name == name), None)
+        if here is not None:
+            return here
+        fetched: QuestionSet = await self.once(("questions", name), partial(self._fetched, name))
+        return fetched
+
     def question(self, id_: str) -> Question | None:
-        """The question of an id, from whichever set has it."""
-        return next((found for one in self.question_sets if (found := one.get(id_))), None)
+        """The question of an id, from whichever set that is here has it."""
+        return next((found for one in self.known_sets() if (found := one.get(id_))), None)
 
     async def engine(self, visitor: str, *, provider: str | None = None) -> Engine:
         """An engine that spends from a visitor's budget; `visitor` is what `visitor_of` gives.
@@ -115,7 +138,13 @@ class Workbench:
 
     async def encoder(self) -> AsyncEncoder:
         """The encoder of passages."""
-        opened: AsyncEncoder = await self.once("encoder", self._encoder)
+        opened: AsyncEncoder = await self.once("encoder", partial(self._encoder, None))
+        return opened
+
+    async def scope_encoder(self) -> AsyncEncoder:
+        """The encoder of what a coach's subject is."""
+        name = self.settings.scope_encoder
+        opened: AsyncEncoder = await self.once("scope encoder", partial(self._encoder, name))
         return opened
 
     async def folder(self) -> Path:
@@ -168,8 +197,12 @@ class Workbench:
         return open_language_model(self._settings_for(provider), transport=self.transport)
 
     @asynccontextmanager
-    async def _encoder(self) -> AsyncIterator[AsyncEncoder]:
-        yield await asyncio.to_thread(open_encoder, self.settings)
+    async def _encoder(self, name: str | None) -> AsyncIterator[AsyncEncoder]:
+        yield await asyncio.to_thread(open_encoder, self.settings, name)
+
+    @asynccontextmanager
+    async def _fetched(self, name: str) -> AsyncIterator[QuestionSet]:
+        yield await asyncio.to_thread(self.fetch, name)
 
     @asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
@@ -191,14 +224,22 @@ class Workbench:
 
 @asynccontextmanager
 async def open_workbench(
-    settings: Settings, *, corpus: str = SAMPLE, data_files: Sequence[Path] = (), **parts: Any
+    settings: Settings,
+    *,
+    corpus: str = SAMPLE,
+    data_files: Sequence[Path] = (),
+    datasets: Sequence[str] = (),
+    **parts: Any,
 ) -> AsyncIterator[Workbench]:
     """A workbench, closed at the end; `parts` are further fields of it.
 
-    Raises `DataFileError` for a file that holds no questions.
+    Raises `DataFileError` for a file that holds no questions, `UnknownNameError` for a data set the hub does not have.
     """
+    for name in datasets:
+        if name not in HUBS:
+            raise UnknownNameError("data set", name, list(HUBS))
     sets = (sample_questions(), *(read_questions(path) for path in data_files))
-    workbench = Workbench(settings=settings, corpus=corpus, question_sets=sets, **parts)
+    workbench = Workbench(settings=settings, corpus=corpus, question_sets=sets, datasets=tuple(datasets), **parts)
     try:
         yield workbench
     finally:

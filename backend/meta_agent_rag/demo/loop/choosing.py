@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..questions import Question
+from ..questions import Question, QuestionSet
 from ..workbench import Workbench
 from .visit import Setup
 from .what_if import WhatIf
@@ -13,14 +13,9 @@ _LISTED = 300
 """Questions of a set that are listed; a link leads to any other."""
 
 
-def choices(workbench: Workbench, *, also: Question | None = None) -> list[tuple[str, str]]:
-    """What can be picked, as (label, id): a question of one's own, then those of every set."""
-    several = len(workbench.question_sets) > 1
-    listed = {
-        question.id: f"{one.name}: {question.text}" if several else question.text
-        for one in workbench.question_sets
-        for question in one.questions[:_LISTED]
-    }
+def choices(one: QuestionSet, *, also: Question | None = None) -> list[tuple[str, str]]:
+    """What can be picked, as (label, id): a question of one's own, then those of a set."""
+    listed = {question.id: question.text for question in one.questions[:_LISTED]}
     if also is not None:
         listed.setdefault(also.id, also.text)
     return [("Write my own …", OWN), *((label, id_) for id_, label in listed.items())]

@@ -37,6 +37,12 @@ def problem(words: str) -> str:
     return f'<p class="m-status m-is-failed" role="alert">{escape(words)}</p>'
 
 
+def fetching(name: str) -> str:
+    """The line while a set of questions is on its way."""
+    words = f"Fetching the questions of {escape(name)} from the Hugging Face hub; the first time takes longest."
+    return f'<p class="m-status m-is-working" role="status">{words}</p>'
+
+
 def _status(visit: Visit) -> tuple[str, str]:
     if visit.fault:
         return "failed", visit.fault

@@ -67,8 +67,8 @@ class Visit:
             self.setup, self.walks = setup, ()
         self.fault = ""
         news: asyncio.Queue[bool] = asyncio.Queue()
-        self._task = asyncio.create_task(self._go(setup, news, steps=steps))
-        self._task.add_done_callback(lambda _: news.put_nowait(False))
+        task = self._task = asyncio.create_task(self._go(setup, news, steps=steps))
+        task.add_done_callback(lambda _: news.put_nowait(False))
         try:
             yield
             while await news.get():
@@ -78,13 +78,12 @@ class Visit:
                 if over:
                     break
         finally:
-            await self.stop()  # the visitor has gone, or has seen the end
+            await _ended(task)  # the visitor has gone, or has seen the end
 
     async def stop(self) -> None:
         """Cancel what is under way, the model's call included."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        if self._task is not None:
+            await _ended(self._task)
 
     async def reset(self) -> None:
         """Stop, and forget the walks."""
@@ -111,3 +110,9 @@ class Visit:
         if setup.chosen is None:
             raise InputError("A question of your own brings no paragraphs; search a corpus for it.")
         return Walk.begin(engine, setup.text, evidence=setup.chosen.passages, question_id=question_id)
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])

@@ -1,8 +1,8 @@
 """The tab Chat: documents of the visitor's own, or a corpus that is there, and answers that were checked."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,23 +14,24 @@ from ...conversation.history import History
 from ...conversation.turn import Conversation
 from ...errors import MetaRagError
 from ...ingestion.parsers import known_suffixes
+from ..desk import Desk, Stopped
 from ..loop.status import problem
 from ..loop.walk import unexpected
-from ..parts import TalkParts, Updates
+from ..parts import OwnDocuments, TalkParts, Updates, page
 from ..run_html import quiet
 from ..shelf import CORPUS, Shelf, corpora
-from ..talk_html import reading, sources, taken
-from ..talking import moments
-from ..trail import Message, stopped
+from ..talk_html import kept, reading, sources, taken
+from ..talking import heard
+from ..trail import Message
 from ..watching import Done, watched
-from ..workbench import Workbench
+from ..workbench import Workbench, visitor_of
 
 if TYPE_CHECKING:
     import gradio as gr
 
 _LOG = logging.getLogger(__name__)
 
-_YOURS = ("Your documents", CORPUS)
+_PRIVATE = "Your files are read on the demo's machine and removed after your visit."
 _EXAMPLES = (
     "Which engineer designed the Candlewright Bridge?",
     "How tall is Stag Skerry Light?",
@@ -43,13 +44,14 @@ class _Parts(TalkParts):
     """The components of the tab."""
 
     shelf: "gr.State"
+    names: "gr.State"
     upload: "gr.File"
     files: "gr.HTML"
     sources: "gr.HTML"
 
 
-def build(workbench: Workbench) -> None:
-    """Lay the tab out."""
+def build(workbench: Workbench) -> OwnDocuments:
+    """Lay the tab out, and give the documents that visitors bring along in it."""
     import gradio as gr
 
     parts = _laid_out(workbench)
@@ -59,28 +61,31 @@ def build(workbench: Workbench) -> None:
     async def asking(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
         message: str, shown: Any, history: Any, corpus: str, shelf: Any, request: gr.Request
     ) -> AsyncIterator[Updates]:
-        talker = _Talker(workbench=workbench, corpus=corpus, shelf=shelf, visitor=request.session_hash or "")
+        talker = _Talker(workbench=workbench, corpus=corpus, shelf=shelf, visitor=visitor_of(request))
         async for updates in tab.asked(message, shown, history, talker):
             yield updates
 
-    answering = gr.on(
-        [parts.message.submit, parts.send.click],
-        asking,
-        [parts.message, parts.talk, parts.history, parts.corpus, parts.shelf],
-        parts.all,
-        trigger_mode="once",
-        **own,
-    )
-    adding = parts.upload.upload(tab.added, [parts.upload, parts.shelf], parts.all, trigger_mode="once", **own)
-    parts.stop.click(tab.stopped, [parts.talk], parts.all, cancels=[answering, adding], **own)
-    gr.on(
-        [parts.reset.click, parts.corpus.input, parts.talk.clear],
-        tab.reset,
-        None,
-        parts.all,
-        cancels=[answering],
-        **own,
-    )
+    async def adding(uploads: Any, shelf: Any, request: gr.Request) -> AsyncIterator[Updates]:
+        async for updates in tab.added(uploads, shelf, visitor_of(request)):
+            yield updates
+
+    async def beginning_anew(shelf: Any, request: gr.Request) -> Updates:
+        return await tab.reset(shelf, visitor_of(request))
+
+    async def stopping(request: gr.Request) -> None:
+        tab.desk.stop(visitor_of(request))
+
+    async def leaving(request: gr.Request) -> None:
+        tab.desk.leave(visitor_of(request))
+
+    asked = [parts.message, parts.talk, parts.history, parts.corpus, parts.shelf]
+    gr.on([parts.message.submit, parts.send.click], asking, asked, parts.all, trigger_mode="multiple", **own)
+    parts.upload.upload(adding, [parts.upload, parts.shelf], parts.all, trigger_mode="once", **own)
+    parts.stop.click(stopping, **own)
+    anew = [parts.reset.click, parts.corpus.input, parts.talk.clear]
+    gr.on(anew, beginning_anew, parts.shelf, parts.all, **own)
+    page().unload(leaving)
+    return OwnDocuments(shelf=parts.shelf, files=parts.names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,61 +94,81 @@ class _Tab:
 
     parts: _Parts
     workbench: Workbench
+    desk: Desk = field(default_factory=Desk)
 
     async def asked(
         self, message: str, shown: Sequence[Message], history: History, talker: "_Talker"
     ) -> AsyncIterator[Updates]:
         """One message: the steps as they happen, then the answer that passed the checks."""
         parts = self.parts
+        if self.desk.busy(talker.visitor):  # a second click
+            return
         if not message.strip():
             yield {parts.sources: quiet("The message is empty; write a question.")}
             return
-        yield {**parts.busy(True), parts.message: "", parts.sources: sources(None)}
-        async for moment in moments(talker, message, history):
+        yield {parts.message: "", parts.sources: sources(None)}
+        async for moment in heard(self.desk, talker.visitor, talker, message, history):
             yield {
                 **parts.at(moment, shown),
                 **({} if moment.turn is None else {parts.sources: sources(moment.turn, moment.notes)}),
             }
 
-    async def added(self, uploads: Sequence[str] | None, shelf: Shelf | None) -> AsyncIterator[Updates]:
-        """Files of the visitor's own: how far reading them is, then what became of each."""
+    async def added(self, uploads: Sequence[str] | None, shelf: Shelf | None, visitor: str) -> AsyncIterator[Updates]:
+        """Files of the visitor's own: how far reading them is, then what became of each. A talk begins anew."""
+        async for updates in self.desk.run(visitor, self._adding([Path(upload) for upload in uploads or ()], shelf)):
+            if isinstance(updates, Stopped):
+                yield await self._idle(shelf)
+            else:
+                shelf = updates.get(self.parts.shelf, shelf)
+                yield updates
+
+    async def _adding(self, paths: Sequence[Path], shelf: Shelf | None) -> AsyncGenerator[Updates, None]:
         import gradio as gr
 
         parts = self.parts
-        yield {**parts.busy(True), parts.files: quiet("Opening the files.")}
+        yield {
+            **self._emptied(),
+            **parts.busy(True),
+            parts.files: quiet("Opening the files."),
+            parts.upload: gr.update(value=None, interactive=False),
+        }
         try:
             shelf = shelf or Shelf.below(
                 await self.workbench.folder(), self.workbench.settings, await self.workbench.encoder()
             )
             yield {parts.shelf: shelf}
-            paths = [Path(upload) for upload in uploads or ()]
             async for event in watched(partial(shelf.add, paths, take=True)):
                 if isinstance(event, Done):
-                    yield {parts.files: taken(event.result)}
+                    yield {**await self._idle(shelf, chosen=True), parts.files: taken(event.result)}
                 else:
                     yield {parts.files: reading(event)}
         except MetaRagError as fault:
-            yield {parts.files: problem(str(fault))}
+            yield {**await self._idle(shelf), parts.files: problem(str(fault))}
         except Exception as fault:  # noqa: BLE001  # the last one to look: it is logged, and the visitor is told
             _LOG.exception("Files could not be taken.")
-            yield {parts.files: problem(unexpected(fault))}
-        choices = gr.update(choices=self._choices(shelf), value=CORPUS) if shelf and shelf.files else gr.skip()
-        yield {**self.reset(), parts.upload: None, parts.corpus: choices}
+            yield {**await self._idle(shelf), parts.files: problem(unexpected(fault))}
 
-    def stopped(self, shown: Sequence[Message]) -> Updates:
-        """The answer on its way is given up."""
-        pending = any((message.get("metadata") or {}).get("status") == "pending" for message in shown)
-        files = {} if pending else {self.parts.files: quiet("Stopped; files that were finished are kept.")}
-        talk = {self.parts.talk: stopped(shown)} if pending else {}
-        return {**self.parts.busy(False), **talk, **files}
+    async def reset(self, shelf: Shelf | None, visitor: str) -> Updates:
+        """End what is under way and forget the conversation; the documents that were taken stay."""
+        await self.desk.drop(visitor)
+        return {**self._emptied(), **await self._idle(shelf)}
 
-    def reset(self) -> Updates:
-        """Forget the conversation; the documents stay."""
-        parts = self.parts
-        return {**parts.emptied(), parts.sources: sources(None)}
+    def _emptied(self) -> Updates:
+        return {**self.parts.emptied(), self.parts.sources: sources(None)}
 
-    def _choices(self, shelf: Shelf | None) -> list[tuple[str, str]]:
-        return [*([_YOURS] if shelf is not None else []), *corpora(self.workbench)]
+    async def _idle(self, shelf: Shelf | None, *, chosen: bool = False) -> Updates:
+        """Nothing is under way, and these are the documents; the visitor's own become those to ask where `chosen`."""
+        import gradio as gr
+
+        parts, files = self.parts, [] if shelf is None else await shelf.files()
+        choices = corpora(self.workbench, files)
+        return {
+            **parts.busy(False),
+            parts.upload: gr.update(value=None, interactive=True),
+            parts.names: tuple(files),
+            parts.files: quiet(_PRIVATE) if shelf is None else kept(files),
+            parts.corpus: gr.update(choices=choices, value=CORPUS) if files and chosen else gr.update(choices=choices),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +198,7 @@ def _forget(shelf: Shelf | None) -> None:
 def _laid_out(workbench: Workbench) -> _Parts:
     import gradio as gr
 
-    history, shelf = gr.State(History()), gr.State(None, delete_callback=_forget)
+    history, shelf, names = gr.State(History()), gr.State(None, delete_callback=_forget), gr.State(())
     with gr.Row():
         with gr.Column(scale=3, min_width=320):
             talk = gr.Chatbot(
@@ -205,11 +230,9 @@ def _laid_out(workbench: Workbench) -> _Parts:
                 label="Your own: PDF, Word, HTML, Markdown",
                 file_count="multiple", elem_id="chat-upload", file_types=list(known_suffixes()), height=170,
             )  # fmt: skip
-            files = gr.HTML(
-                quiet("Your files are read on the demo's machine and removed after your visit."), elem_id="chat-files"
-            )
+            files = gr.HTML(quiet(_PRIVATE), elem_id="chat-files")
             cited = gr.HTML(sources(None), elem_id="chat-sources")
     return _Parts(
-        history=history, shelf=shelf, corpus=corpus, upload=upload, files=files, talk=talk, message=message,
-        send=send, stop=stop, reset=reset, sources=cited,
+        history=history, shelf=shelf, names=names, corpus=corpus, upload=upload, files=files, talk=talk,
+        message=message, send=send, stop=stop, reset=reset, sources=cited,
     )  # fmt: skip

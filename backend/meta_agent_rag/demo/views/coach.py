@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,12 +19,13 @@ from ...conversation.turn import Conversation
 from ...retrieval.hybrid import Retriever
 from ...retrieval.sample import shipped
 from ..coach_html import beside, celebration, rules
-from ..parts import TalkParts, Updates
+from ..desk import Desk
+from ..parts import OwnDocuments, TalkParts, Updates, page
 from ..run_html import quiet
-from ..shelf import Shelf, corpora, topics_of
-from ..talking import moments
-from ..trail import Message, stopped
-from ..workbench import Workbench
+from ..shelf import CORPUS, Shelf, corpora, topics_of
+from ..talking import heard
+from ..trail import Message
+from ..workbench import Workbench, visitor_of
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -49,8 +50,8 @@ class _Parts(TalkParts):
     confetti: "gr.HTML"
 
 
-def build(workbench: Workbench) -> None:
-    """Lay the tab out."""
+def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
+    """Lay the tab out; a lesson may be about the visitor's own documents too."""
     import gradio as gr
 
     parts = _laid_out(workbench)
@@ -58,24 +59,32 @@ def build(workbench: Workbench) -> None:
     own: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
     async def saying(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
-        message: str, shown: Any, history: Any, corpus: str, mode: str, level: float, request: gr.Request
+        message: str, shown: Any, history: Any, corpus: str, shelf: Any, mode: str, level: float, request: gr.Request
     ) -> AsyncIterator[Updates]:
         held = Socratic(mode=cast("Mode", mode), level=int(level))
-        talker = _Talker(workbench=workbench, corpus=corpus, held=held, visitor=request.session_hash or "")
+        talker = _Talker(workbench=workbench, corpus=corpus, shelf=shelf, held=held, visitor=visitor_of(request))
         async for updates in tab.said(message, shown, history, talker):
             yield updates
 
-    answering = gr.on(
-        [parts.message.submit, parts.send.click],
-        saying,
-        [parts.message, parts.talk, parts.history, parts.corpus, parts.mode, parts.level],
-        parts.all,
-        trigger_mode="once",
-        **own,
-    )
-    parts.stop.click(tab.stopped, [parts.talk], parts.all, cancels=[answering], **own)
-    gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], tab.reset, None, parts.all,
-          cancels=[answering], **own)  # fmt: skip
+    async def beginning_anew(request: gr.Request) -> Updates:
+        return await tab.reset(visitor_of(request))
+
+    async def stopping(request: gr.Request) -> None:
+        tab.desk.stop(visitor_of(request))
+
+    async def leaving(request: gr.Request) -> None:
+        tab.desk.leave(visitor_of(request))
+
+    asked = [parts.message, parts.talk, parts.history, parts.corpus, own_documents.shelf, parts.mode, parts.level]
+    gr.on([parts.message.submit, parts.send.click], saying, asked, parts.all, trigger_mode="multiple", **own)
+    parts.stop.click(stopping, **own)
+    gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], beginning_anew, None, parts.all, **own)
+    page().unload(leaving)
+
+    def offered(files: Any) -> Any:
+        return gr.update(choices=[_COURSE, *corpora(workbench, files)])
+
+    own_documents.files.change(offered, own_documents.files, parts.corpus, **own)
     gr.on([parts.mode.input, parts.level.input], tab.held, [parts.mode, parts.level], parts.all, **own)
 
 
@@ -84,34 +93,31 @@ class _Tab:
     """What happens in the tab. The history belongs to one visitor's page."""
 
     parts: _Parts
+    desk: Desk = field(default_factory=Desk)
 
     async def said(
         self, message: str, shown: Sequence[Message], history: History, talker: "_Talker"
     ) -> AsyncIterator[Updates]:
         """One message: the reply that keeps the rules, its length, and confetti where the learner is right."""
         parts = self.parts
+        if self.desk.busy(talker.visitor):  # a second click
+            return
         if not message.strip():
             yield {parts.beside: quiet("The message is empty; write something.")}
             return
-        yield {**parts.busy(True), parts.message: "", parts.confetti: ""}
-        async for moment in moments(talker, message, history):
+        yield {parts.message: "", parts.confetti: ""}
+        async for moment in heard(self.desk, talker.visitor, talker, message, history):
             yield {
                 **parts.at(moment, shown),
                 **({} if moment.turn is None else {parts.beside: beside(moment.turn, talker.held.level)}),
                 **({} if not moment.is_last else {parts.confetti: celebration(moment.turn)}),
             }
 
-    def stopped(self, shown: Sequence[Message]) -> Updates:
-        """The reply on its way is given up."""
-        return {**self.parts.busy(False), self.parts.talk: stopped(shown)}
-
-    def reset(self) -> Updates:
-        """Forget the conversation."""
+    async def reset(self, visitor: str) -> Updates:
+        """End what is under way and forget the conversation."""
+        await self.desk.drop(visitor)
         parts = self.parts
-        return {
-            **parts.emptied(), parts.beside: beside(None, 1),
-            parts.confetti: "",
-        }  # fmt: skip
+        return {**parts.emptied(), parts.beside: beside(None, 1), parts.confetti: ""}
 
     def held(self, mode: str, level: float) -> Updates:
         """Mode and level hold from the next message on."""
@@ -127,6 +133,7 @@ class _Talker:
 
     workbench: Workbench
     corpus: str
+    shelf: Shelf | None
     held: Socratic
     visitor: str
 
@@ -143,18 +150,24 @@ class _Talker:
         )
 
     async def _retriever(self) -> Retriever:
+        if self.corpus == CORPUS and self.shelf is not None:
+            return self.shelf
         if self.corpus != _COURSE[1]:
             return await self.workbench.retriever(self.corpus)
         course: Shelf = await self.workbench.once("course", partial(_course, self.workbench))
         return course
 
     async def _scope(self, retriever: Retriever) -> Scope | None:
-        """What belongs to the subject, read once for all visitors."""
+        """What belongs to the subject, read once for all visitors; of one's own documents, which change, every time."""
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[Scope | None]:
-            yield await open_scope(self.workbench.settings, await topics_of(retriever))
+            settings, encoder = self.workbench.settings, await self.workbench.scope_encoder()
+            yield await open_scope(settings, await topics_of(retriever), encoder=encoder)
 
+        if retriever is self.shelf:
+            async with opened() as own:
+                return own
         scope: Scope | None = await self.workbench.once(("scope", self.corpus), opened)
         return scope
 
@@ -195,7 +208,9 @@ def _laid_out(workbench: Workbench) -> _Parts:
                 reset = gr.Button("Reset", elem_id="coach-reset", min_width=110)
             gr.Examples([[one] for one in _EXAMPLES], message, label="To begin with")
         with gr.Column(scale=2, min_width=300):
-            corpus = gr.Dropdown([_COURSE, *corpora(workbench)], value=_COURSE[1], label="Course")
+            corpus = gr.Dropdown(
+                [_COURSE, *corpora(workbench)], value=_COURSE[1], label="Course", elem_id="coach-corpus"
+            )
             mode = gr.Radio([("Coach: asks", "coach"), ("Teacher: explains", "teacher")], value="coach", label="Mode")
             level = gr.Slider(
                 min(levels()),

@@ -8,15 +8,18 @@ from typing import Any
 
 from ...agent.deficits import discover_deficits
 from ...agent.graph import build_graph
-from ..loop.choosing import OWN, PARAGRAPHS, choices, setup
+from ...errors import MetaRagError
+from ..loop.choosing import PARAGRAPHS, choices, setup
 from ..loop.drawing import Lit, drawing, repair_nodes
 from ..loop.outcome import outcome, timeline
 from ..loop.stages import stages
-from ..loop.status import introduction, problem, status
+from ..loop.status import fetching, introduction, problem, status
 from ..loop.switches import switches, what_if
 from ..loop.visit import Setup, Visit
 from ..loop.waiting import expected_wait, spending_cap
 from ..loop.what_if import WhatIf
+from ..parts import page
+from ..questions import QuestionSet
 from ..workbench import Workbench, visitor_of
 
 _PARTS = ("graph", "answer", "stages", "spent")
@@ -67,14 +70,15 @@ class _Tab:
         import gradio as gr
 
         bench, parts = self.workbench, self.parts
-        known = choices(bench)
-        first = bench.question(known[1][1]) if len(known) > 1 else None
+        start, names = bench.question_sets[0], bench.set_names()
+        first = start.questions[0]
+        parts["set"] = gr.Dropdown(
+            names, value=start.name, label="Questions of", elem_id="loop-set", visible=len(names) > 1
+        )
         parts["chosen"] = gr.Dropdown(
-            known, value=first.id if first else OWN, label="Question", elem_id="loop-chosen", filterable=True
+            choices(start), value=first.id, label="Question", elem_id="loop-chosen", filterable=True
         )
-        parts["text"] = gr.Textbox(
-            first.text if first else "", label="Its words; change them as you like", lines=2, elem_id="loop-text"
-        )
+        parts["text"] = gr.Textbox(first.text, label="Its words; change them as you like", lines=2, elem_id="loop-text")
         corpora = [(f"the corpus “{name}”", name) for name in bench.corpora()]
         parts["evidence"] = gr.Dropdown(
             [("the paragraphs that come with the question", PARAGRAPHS), *corpora],
@@ -87,13 +91,13 @@ class _Tab:
             parts["step"] = gr.Button("Next step", elem_id="loop-step", min_width=70)
             parts["stop"] = gr.Button("Stop", variant="stop", elem_id="loop-stop", min_width=70, interactive=False)
             parts["reset"] = gr.Button("Reset", elem_id="loop-reset", min_width=70)
-        start = WhatIf.of(bench.settings, self._provider)
-        parts["wait"] = gr.HTML(self._wait(start.provider), elem_id="loop-wait")
+        what_if_ = WhatIf.of(bench.settings, self._provider)
+        parts["wait"] = gr.HTML(self._wait(what_if_.provider), elem_id="loop-wait")
         with gr.Accordion("What if …", open=False, elem_id="loop-what-if"):
-            self.ours = switches(bench, start, name="a")
+            self.ours = switches(bench, what_if_, name="a")
         parts["compare"] = gr.Checkbox(label="Compare with a second configuration", value=False, elem_id="loop-compare")
         with gr.Accordion("The second configuration", visible=False, elem_id="loop-second") as parts["second"]:
-            self.theirs = switches(bench, start, name="b")
+            self.theirs = switches(bench, what_if_, name="b")
 
     def lay_out_sides(self) -> None:
         """The line that says what is going on, and what each configuration does."""
@@ -114,7 +118,6 @@ class _Tab:
     def wire(self) -> None:
         """What happens at each event; Gradio tells a visitor by the annotation `gr.Request`."""
         import gradio as gr
-        from gradio.context import get_blocks_context
 
         async def run(request: gr.Request, *asked: Any) -> AsyncIterator[list[Any]]:
             async for update in self._go(visitor_of(request), asked, steps=False):
@@ -134,6 +137,10 @@ class _Tab:
             await visit.reset()
             return self._update(visit, comparing=comparing)
 
+        async def choose_set(name: str, request: gr.Request) -> AsyncIterator[list[Any]]:
+            async for update in self._choose_set(visitor_of(request), name):
+                yield update
+
         def compare(comparing: bool, request: gr.Request) -> list[Any]:
             return self._compare(visitor_of(request), comparing)
 
@@ -142,23 +149,46 @@ class _Tab:
 
         def follow_link(request: gr.Request) -> list[Any]:
             linked = None if request.query_params.get("run") else request.query_params.get("question")
-            return [gr.skip()] * 4 if not linked else self._linked(linked)
+            return [gr.skip()] * 5 if not linked else self._linked(linked)
 
-        context, parts = get_blocks_context(), self.parts
-        assert context is not None
+        parts = self.parts
         asked = [*(parts[name] for name in ("chosen", "text", "evidence", "compare")), *self.ours, *self.theirs]
         shown = [parts[name] for name in _SHOWN]
-        gr.on([parts["run"].click, parts["text"].submit], run, asked, shown, **_QUIET)
-        parts["step"].click(step, asked, shown, **_QUIET)
+        # a click just after Stop counts, though the stream before may not be closed; the visit sorts them out
+        at_any_time: dict[str, Any] = {**_QUIET, "trigger_mode": "multiple"}
+        gr.on([parts["run"].click, parts["text"].submit], run, asked, shown, **at_any_time)
+        parts["step"].click(step, asked, shown, **at_any_time)
         parts["stop"].click(stop, None, shown, **_QUIET)
         parts["reset"].click(reset, parts["compare"], shown, **_QUIET)
         parts["chosen"].input(self.choose, parts["chosen"], [parts["text"], parts["evidence"]], **_QUIET)
         beside = [parts[name] for name in ("second", "column-b", "graph-a", "graph-b", "stages-b")]
         parts["compare"].change(compare, parts["compare"], beside, **_QUIET)
         self.ours[-1].change(self._wait, self.ours[-1], parts["wait"], **_QUIET)
-        linked = [parts[name] for name in ("chosen", "text", "evidence", "status")]
-        context.root_block.load(follow_link, None, linked, **_QUIET)
-        context.root_block.unload(leave)
+        questions = [parts[name] for name in ("set", "chosen", "text", "evidence", "status")]
+        parts["set"].input(choose_set, parts["set"], questions, **_QUIET)
+        page().load(follow_link, None, questions, **_QUIET)
+        page().unload(leave)
+
+    async def _choose_set(self, visitor: str, name: str) -> AsyncIterator[list[Any]]:
+        """Another set of questions, and the first of them; it may have to be fetched first."""
+        import gradio as gr
+
+        bench = self.workbench
+        if all(one.name != name for one in bench.known_sets()):
+            yield [*[gr.skip()] * 4, fetching(name)]
+        try:
+            one = await bench.question_set(name)
+        except MetaRagError as fault:
+            yield [*self._of_set(bench.question_sets[0]), problem(str(fault))]
+        else:
+            yield [*self._of_set(one), status(self._visit(visitor))]
+
+    def _of_set(self, one: QuestionSet) -> list[Any]:
+        """A set of questions with its first one."""
+        import gradio as gr
+
+        first = one.questions[0]
+        return [one.name, gr.update(choices=choices(one), value=first.id), first.text, PARAGRAPHS]
 
     def choose(self, id_: str) -> list[Any]:
         """Another question: its words, and the paragraphs that it brings."""
@@ -184,9 +214,10 @@ class _Tab:
         question = self.workbench.question(id_)
         if question is None:
             words = f"There is no question {id_!r} here; choose one from the list, or name its file with --data-file."
-            return [gr.skip(), gr.skip(), gr.skip(), problem(words)]
-        listed = gr.update(choices=choices(self.workbench, also=question), value=question.id)
-        return [listed, question.text, PARAGRAPHS, gr.skip()]
+            return [*[gr.skip()] * 4, problem(words)]
+        one = next(one for one in self.workbench.known_sets() if one.get(id_))
+        listed = gr.update(choices=choices(one, also=question), value=question.id)
+        return [one.name, listed, question.text, PARAGRAPHS, gr.skip()]
 
     async def _leave(self, visitor: str) -> None:
         """The page is closed: nothing is spent for nobody."""

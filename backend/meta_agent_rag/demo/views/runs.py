@@ -44,6 +44,7 @@ class _Parts(Parts):
     count: "gr.HTML"
     answers: "gr.Radio"
     replay: "gr.HTML"
+    first: "gr.Button"
     back: "gr.Button"
     next: "gr.Button"
     every: "gr.Button"
@@ -56,6 +57,11 @@ class _Parts(Parts):
     def filters(self) -> list[Any]:
         """The parts of the filter, in the order of `_PARTS`."""
         return [getattr(self, name) for name in _PARTS]
+
+    @property
+    def steps(self) -> "tuple[gr.Button, ...]":
+        """The buttons of the replay, from its beginning to its end."""
+        return (self.first, self.back, self.next, self.every)
 
 
 def build(workbench: Workbench) -> None:
@@ -80,9 +86,9 @@ def build(workbench: Workbench) -> None:
     parts.upload.upload(tab.uploaded, parts.upload, parts.all, api_visibility="private")
     for part in parts.filters:
         part.input(tab.filtered, [parts.run, *parts.filters], parts.all, **quietly)
-    replayed = [parts.step, parts.replay]
+    replayed = [parts.step, parts.replay, *parts.steps]
     parts.answers.input(tab.replayed, [parts.run, parts.answers], replayed, **quietly)
-    for button, by in ((parts.back, -1), (parts.next, 1), (parts.every, _EVERY_STEP)):
+    for button, by in zip(parts.steps, (-_EVERY_STEP, -1, 1, _EVERY_STEP), strict=True):
         button.click(tab.stepping(by), [parts.run, parts.answers, parts.step], replayed, **quietly)
     parts.table.input(tab.tabled, [parts.run, parts.table], parts.cells, **quietly)
 
@@ -118,10 +124,10 @@ class _Tab:
         return self._replay(run, place, _EVERY_STEP)
 
     def stepping(self, by: int) -> Callable[..., Updates]:
-        """A button's function: so many steps on; back from all of them begins anew."""
+        """A button's function: so many steps on."""
 
         def stepped(run: Run | None, place: str | None, step: int) -> Updates:
-            return self._replay(run, place, 1 if step >= _EVERY_STEP and by == 1 else step + by)
+            return self._replay(run, place, step + by)
 
         return stepped
 
@@ -179,19 +185,29 @@ class _Tab:
 
     def _replay(self, run: Run | None, place: str | None, step: int) -> Updates:
         if run is None or place is None:
-            return {self.parts.step: _EVERY_STEP, self.parts.replay: quiet("There is nothing to replay.")}
+            return self._at(0, 0, quiet("There is nothing to replay."))
         row = run.rows[int(place)]
         try:
             every = cards(row, self.texts, settings_of(run, self.settings))
         except MetaRagError as fault:
-            return {self.parts.step: _EVERY_STEP, self.parts.replay: problem(str(fault))}
+            return self._at(0, 0, problem(str(fault)))
         except _FOREIGN:
             words = "This answer is damaged: its row holds something else than the loop writes; run it anew."
-            return {self.parts.step: _EVERY_STEP, self.parts.replay: problem(words)}
-        step = _EVERY_STEP if step >= _EVERY_STEP else min(max(step, 1), len(every))
+            return self._at(0, 0, problem(words))
+        step = min(max(step, 1), len(every))
+        link = link_to(run.name, row) if run.linked else ""
+        return self._at(step, len(every), shown(row, every[:step], len(every), link))
+
+    def _at(self, step: int, of: int, html: str) -> Updates:
+        """What is replayed, with the buttons that lead on from there."""
+        import gradio as gr
+
+        leads = (step > 1, step > 1, step < of, step < of)
+        buttons = zip(self.parts.steps, leads, strict=True)
         return {
-            self.parts.step: min(step, len(every)) if step < _EVERY_STEP else step,
-            self.parts.replay: shown(row, every[:step], len(every), link_to(run.name, row) if run.linked else ""),
+            self.parts.step: step,
+            self.parts.replay: html,
+            **{button: gr.update(interactive=there) for button, there in buttons},
         }
 
 
@@ -213,7 +229,7 @@ def _words(name: str) -> str:
 def _laid_out() -> _Parts:
     import gradio as gr
 
-    run, step = gr.State(None), gr.State(_EVERY_STEP)
+    run, step = gr.State(None), gr.State(0)
     with gr.Row():
         name = gr.Dropdown([RECORDED], value=RECORDED, label="Run", scale=4)
         upload = gr.UploadButton("Open a packed run (.zip)", file_types=[".zip"], size="sm", scale=1, min_width=200)
@@ -230,9 +246,10 @@ def _laid_out() -> _Parts:
                 with gr.Column(scale=2, min_width=300):
                     answers = gr.Radio([], label="Answers", elem_id="runs-answers")
                 with gr.Column(scale=3, min_width=320):
-                    with gr.Row():
-                        back, next_, every = (
-                            gr.Button(label, size="sm", min_width=90) for label in ("Back", "Next step", "All steps")
+                    with gr.Row(elem_classes="m-buttons"):
+                        first, back, next_, every = (
+                            gr.Button(label, size="sm", min_width=60, interactive=False)
+                            for label in ("First step", "Back", "Next step", "All steps")
                         )
                     replay = gr.HTML(
                         quiet("Choose an answer to replay its rounds; no model is called."), elem_id="runs-replay"
@@ -246,6 +263,6 @@ def _laid_out() -> _Parts:
             drawn = gr.HTML(quiet("No run is open."), elem_id="runs-plots")
     return _Parts(
         run=run, step=step, name=name, upload=upload, about=about, method=filters[0], outcome=filters[1],
-        deficit=filters[2], hops=filters[3], count=count, answers=answers, replay=replay, back=back, next=next_,
-        every=every, table=chosen_table, cells=cells, scores=scores, plots=drawn,
+        deficit=filters[2], hops=filters[3], count=count, answers=answers, replay=replay, first=first, back=back,
+        next=next_, every=every, table=chosen_table, cells=cells, scores=scores, plots=drawn,
     )  # fmt: skip
