@@ -27,7 +27,8 @@ _WHOLE_ROWS = 1000
 """While the database is away, so many rows are kept in memory with prompts and passages, further ones without."""
 _PAUSE_SECONDS = 0.2
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 5.0
-_LAST_DRAIN_SECONDS = 1.5
+_INSERT_SECONDS, _LAST_DRAIN_SECONDS = 30.0, 1.5
+"""A database that does not take a batch in this time is away."""
 REFUSED = "refused.jsonl"
 """Where rows are set aside that the database does not take."""
 
@@ -113,7 +114,7 @@ class AuditLog:
     async def _inserted(self, rows: Sequence[Row]) -> None:
         insert = postgresql.insert if is_postgresql(self.engine) else sqlite.insert
         statement: Insert = insert(AUDIT).on_conflict_do_nothing(index_elements=[AUDIT.c.query_id, AUDIT.c.at])
-        async with self.engine.begin() as connection:
+        async with asyncio.timeout(_INSERT_SECONDS), self.engine.begin() as connection:
             await connection.execute(statement, [from_journal(row) for row in rows])
 
     def _set_aside(self, row: Row) -> None:
