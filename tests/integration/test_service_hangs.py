@@ -23,7 +23,7 @@ KNOWN = 2.1
 
 @dataclass(kw_only=True)
 class Wire:
-    """A loopback way to a server. Once it hangs it still takes connections and what comes on them, and brings nothing."""
+    """A loopback way to a server. Once it hangs it takes connections, and what comes on them, and brings nothing."""
 
     upstream: int
     port: int = 0
@@ -68,7 +68,7 @@ async def wire_to(port: int) -> AsyncIterator[Wire]:
     finally:
         server.close()
         wire.recover()
-        while wire.open:
+        while wire.open:  # noqa: ASYNC110  # they end without telling
             await asyncio.sleep(0.01)
 
 
@@ -116,7 +116,7 @@ async def test_requests_are_answered_in_time_while_the_database_hangs(
             rows = len(service.service.audit.pending)
             assert rows == 3, "two refusals of the capped key and an answer"
             async with asyncio.timeout(1):
-                while len(wire.open) > 1 or _tasks() > tasks:  # the record's own connection may wait longer
+                while len(wire.open) > 1 or _tasks() > tasks:  # noqa: ASYNC110  # the record's own may wait longer
                     await asyncio.sleep(0.02)
             wire.recover()
             assert (await service.client.get(f"/v1/queries/{record}")).status_code == 200

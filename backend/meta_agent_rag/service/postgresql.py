@@ -19,7 +19,7 @@ class PromptConnection(AsyncConnection[Any]):
     """
 
     @classmethod
-    async def connect(cls, *args: Any, **options: Any) -> Self:  # type: ignore[override]  # as psycopg's own
+    async def connect(cls, *args: Any, **options: Any) -> Self:
         """Connect, as psycopg does; what does not come about leaves no open socket."""
         try:
             return await super().connect(*args, **options)
@@ -27,7 +27,7 @@ class PromptConnection(AsyncConnection[Any]):
             clear_frames(error.__traceback__)  # they hold the half-made connection until the garbage is collected
             raise
 
-    async def wait(self, gen: PQGen[Result], interval: float = _LOOK_SECONDS, timeout: float | None = None) -> Result:
+    async def wait(self, gen: PQGen[Result], interval: float = _LOOK_SECONDS, timeout: float | None = None) -> Result:  # noqa: ASYNC109  # as psycopg's
         """Wait until the server has done a thing, as psycopg does."""
         try:
             return await wait_async(gen, self.pgconn.socket, interval=interval, timeout=timeout)

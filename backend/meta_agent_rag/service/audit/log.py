@@ -83,18 +83,15 @@ class AuditLog:
 
     async def drain(self) -> None:
         """Take everything that waits to the database; raises `SQLAlchemyError` or `OSError` where it is away."""
-        files, handed = self.spool.waiting(), list(self.pending)
+        files, handed = self.spool.take(), list(self.pending)
         for file in files:
-            try:
-                records = await asyncio.to_thread(read_journal, file)
-            except FileNotFoundError:
-                continue  # another process was faster
+            records = await asyncio.to_thread(read_journal, file)
             if records.damaged:
                 _LOG.warning("%d damaged lines in %r were passed over.", records.damaged, str(file))
             for start in range(0, len(records.rows), _BATCH):
                 await self._insert(records.rows[start : start + _BATCH])
-            file.unlink(missing_ok=True)
-        for query_id in handed:  # from the files above, or from one that another process has taken there
+            file.unlink()
+        for query_id in handed:
             self.pending.pop(query_id, None)
 
     async def _insert(self, rows: Sequence[Row]) -> None:
