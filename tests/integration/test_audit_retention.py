@@ -201,11 +201,11 @@ async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
 class _Interrupted(AuditLog):
     """Has read what it takes to the database, and goes on when it is told to."""
 
-    read: asyncio.Event = field(default_factory=asyncio.Event)
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
     told: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def _insert(self, rows: Sequence[Row]) -> None:
-        self.read.set()
+        self.reached.set()
         await self.told.wait()
         await super()._insert(rows)
 
@@ -217,7 +217,7 @@ async def test_what_a_service_is_about_to_record_does_not_outlive_its_deletion(t
         (spool / "waiting" / "a.jsonl").write_text(json.dumps(as_json(record(1, datetime.now(UTC), "one"))) + "\n")
         service.spool.append(as_json(record(2, datetime.now(UTC), "one")))
         draining = asyncio.create_task(service.drain())
-        await service.read.wait()
+        await service.reached.wait()
         forgetting = asyncio.create_task(forget(settings, engine, spool, "one"))
         await asyncio.wait({forgetting}, timeout=0.5)
         service.told.set()
