@@ -41,7 +41,7 @@ def kills(
     n: Annotated[int, typer.Option("--n", min=1, help="Questions.")] = 200,
     kills: Annotated[int, typer.Option(min=1, help="Kills of the run.")] = 20,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions at once.")] = 8,
-    limit: Annotated[float, typer.Option(help="USD of the run that has a limit, at 64 questions at once.")] = 0.05,
+    limit: Annotated[float, typer.Option(help="USD of the run that has a limit, at 64 questions at once.")] = 0.03,
     seed: Annotated[int, typer.Option(help="When the kills come.")] = 4812,
     json_: Json = False,
 ) -> None:
@@ -217,6 +217,7 @@ def _billing(behaviour: Behaviour, bills: list[Decimal], missing: float, seed: i
     def billed(body: dict[str, Any]) -> ServerReply:
         reply = behaviour(body)
         prompt = sum(len(message["content"]) for message in body["messages"]) // 4
+        reply = replace(reply, text=_at_length(reply.text))
         usage = Usage(prompt=prompt, cache_hit=int(prompt * _CACHED_SHARE), completion=len(reply.text) // 4)
         cost = price(usage, model=body["model"], prices="deepseek", at=datetime.now(UTC))
         assert cost is not None
@@ -229,3 +230,9 @@ def _billing(behaviour: Behaviour, bills: list[Decimal], missing: float, seed: i
         return replace(reply, usage=None if chance.random() < missing else told)
 
     return billed
+
+
+def _at_length(reply: str) -> str:
+    """A reply as long as models make them, so that a run costs as much as a limit is for."""
+    fields = json.loads(reply)
+    return json.dumps({**fields, "rationale": "so it is " * 120, "answer": f"{fields['answer']} " + "that is " * 60})

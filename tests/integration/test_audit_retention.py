@@ -5,6 +5,8 @@ import json
 import random
 import signal
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,13 @@ from benchmarks.speed.retention import measure
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import StorageError
 from meta_agent_rag.service.audit.archive import archives, read_archive
-from meta_agent_rag.service.audit.log import open_audit
+from meta_agent_rag.service.audit.forgetting import forget, traces
+from meta_agent_rag.service.audit.log import AuditLog, open_audit
 from meta_agent_rag.service.audit.months import make_months, tables
 from meta_agent_rag.service.audit.reading import as_json, latest
 from meta_agent_rag.service.audit.retention import Ages, alone, archive, prunable_before, prune
+from meta_agent_rag.service.audit.rows import Row
+from meta_agent_rag.service.audit.spool import open_spool
 from meta_agent_rag.service.database import is_postgresql, open_database
 from meta_agent_rag.service.tables import AUDIT
 from tests.loop import settings_in
@@ -180,7 +185,7 @@ async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
     assert await told("prune", "--yes") == {"records": 3, "done": True}
     (file, *_) = (await told("archive", "--yes"))["files"]
     shown = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "read", file])
-    assert "speed: Who designed the mill" in shown.stdout
+    assert "-         speed: Who designed the mill" in shown.stdout, "no mode is known of it"
     found = {"client": "one", "records": 4, "database": 1, "archives": 1, "spool": 2}
     assert await told("forget", "one") == {**found, "done": False}
     assert await told("forget", "one", "--yes") == {**found, "done": True}
@@ -190,6 +195,36 @@ async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
     for words in (["read", "none.gz"], ["prune", "--set", "AUDIT_WARM_DAYS=1"]):
         wrong = await asyncio.to_thread(CliRunner().invoke, app, ["audit", *words])
         assert wrong.exit_code == 2, wrong.output
+
+
+@dataclass
+class _Interrupted(AuditLog):
+    """Has read what it takes to the database, and goes on when it is told to."""
+
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def _insert(self, rows: Sequence[Row]) -> None:
+        self.reached.set()
+        await self.told.wait()
+        await super()._insert(rows)
+
+
+async def test_what_a_service_is_about_to_record_does_not_outlive_its_deletion(tmp_path: Path) -> None:
+    settings, spool = settings_in(tmp_path), tmp_path / "audit"
+    async with open_database(settings) as engine:
+        service = _Interrupted(engine=engine, spool=open_spool(spool))
+        (spool / "waiting" / "a.jsonl").write_text(json.dumps(as_json(record(1, datetime.now(UTC), "one"))) + "\n")
+        service.spool.append(as_json(record(2, datetime.now(UTC), "one")))
+        draining = asyncio.create_task(service.drain())
+        await service.reached.wait()
+        forgetting = asyncio.create_task(forget(settings, engine, spool, "one"))
+        await asyncio.wait({forgetting}, timeout=0.5)
+        service.told.set()
+        await draining
+        assert (await forgetting).spool == 2
+        assert (await traces(engine, spool, "one")).total == 0
+        service.spool.close()
 
 
 async def test_a_client_is_forgotten_only_once_its_key_has_ended(tmp_path: Path) -> None:

@@ -160,10 +160,11 @@ async def test_a_torn_line_and_files_taken_twice_do_no_harm(tmp_path: Path) -> N
     spool = tmp_path / "audit"
     whole = json.dumps(row).encode()
     (spool / "slot-0" / "live.jsonl").write_bytes(whole + b"\n" + whole[:40])
-    (spool / "waiting" / "a.jsonl").write_bytes(whole + b"\n")
+    earlier = {name: value for name, value in row.items() if name != "mode"}  # as an earlier version wrote it
+    (spool / "waiting" / "a.jsonl").write_bytes(whole + b"\n" + json.dumps({**earlier, "query_id": "e" * 32}).encode())
     async with open_database(settings_in(tmp_path)) as database, open_audit(database, spool) as log:
-        assert not log.spool.waiting()
-        assert len(await latest(database, 10)) == 1
+        assert not log.spool.take()
+        assert [one["mode"] for one in await latest(database, 10)] == ["grounded", ""]
 
 
 def test_each_process_has_its_own_place_in_the_spool(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_each_process_has_its_own_place_in_the_spool(tmp_path: Path) -> None:
     second.lock.close()
     third = open_spool(tmp_path)
     assert third.slot == second.slot
-    assert [read_journal(file).rows[0]["query_id"] for file in third.waiting()] == ["1"]
+    assert [read_journal(file).rows[0]["query_id"] for file in third.take()] == ["1"]
     for spool in (first, third):
         spool.close()
     (tmp_path / "file").write_text("")

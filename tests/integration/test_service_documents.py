@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,7 +19,10 @@ from meta_agent_rag.retrieval.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.editing import edit_corpus
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.service.metrics import Metrics
+from meta_agent_rag.service.uploads.intake import open_intake
 from meta_agent_rag.service.uploads.names import safe_name
+from meta_agent_rag.service.uploads.records import State, Upload, UploadFolder
 from tests.loop import BIRTH, FILM, settings_in
 from tests.service import Running, bearer, code_of, running
 
@@ -104,6 +109,22 @@ async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -
         assert 'marag_documents_total{state="indexed"} 3.0' in metrics
     async with serving(tmp_path) as (service, _):
         assert await _until_found(service, "Where does the Ferry Inn stand?", "Lund")
+
+
+async def test_how_a_document_ended_is_kept_for_90_days(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    folder = UploadFolder(path=settings.marag_data_dir / "uploads")
+    states: list[tuple[State, int]] = [("indexed", 91), ("failed", 91), ("indexed", 89), ("queued", 91)]
+    for number, (state, days) in enumerate(states):
+        upload = Upload(id=f"{number:032x}", client_id="one", corpus="films", name="a.md", at=0.0, state=state)
+        folder.accept(folder.start(), upload)
+        if state != "queued":
+            folder.settle(upload)
+        then = time.time() - days * 86_400
+        os.utime(folder.path / ".records" / f"{upload.id}.json", (then, then))
+    async with open_intake(settings, {}, Metrics()) as intake:
+        known = [intake.status(f"{number:032x}", "one") for number in range(len(states))]
+    assert [upload and upload.state for upload in known] == [None, None, "indexed", "queued"]
 
 
 async def test_the_coach_keeps_to_what_the_corpus_is_about(tmp_path: Path) -> None:

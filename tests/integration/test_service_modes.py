@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from meta_agent_rag.service.audit.reading import latest
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED as COUNTER_QUESTION
 from tests.coach import EXPLAINED, reply
@@ -31,7 +32,7 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path
         assert COUNTER_QUESTION in str(model.asked("coach")[-1].messages), "and so is what the coach asked"
         record = (await service.client.get(f"/v1/queries/{asked['query_id']}")).json()["record"]
         assert (record["answer"], [call["stage"] for call in record["model_calls"]]) == (COUNTER_QUESTION, ["coach"])
-        assert record["passages"]
+        assert (record["mode"], bool(record["passages"])) == ("coach", True)
         plain = (await service.ask(mode="teacher", question=QUESTION, session="two")).json()
         assert plain["rounds"] == 1
         for fields in ({"options": {"level": 1}}, {"mode": "coach", "options": {"level": 4}}, {"mode": "tutor"}):
@@ -39,6 +40,10 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path
         supplied = await service.client.post("/v1/ask", json={**CONTEXT, "mode": "coach"})
         assert (supplied.status_code, code_of(supplied)) == (422, "invalid_request")
         assert (await service.client.post("/v1/ask", json={**CONTEXT, "mode": "teacher"})).status_code == 200
+        await service.ask()
+        await service.drained()
+        modes = [row["mode"] for row in await latest(service.service.audit.engine, 20)]
+        assert modes == ["teacher", "coach", "coach", "teacher", "", "", "", "", "teacher", "grounded"]
 
 
 class _Hanging(ScriptedModel):

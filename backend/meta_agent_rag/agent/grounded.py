@@ -12,7 +12,7 @@ from ..grounding.abstention import is_abstention
 from ..grounding.attribution import with_quoted_passages_cited
 from ..grounding.bearing import holds_the_answer, on_the_question
 from ..grounding.citation import Citation
-from ..grounding.citations import cite
+from ..grounding.citations import cite, removed_marks
 from ..grounding.claims import Claim, claims
 from ..grounding.confidence import Confidence, confidence
 from ..grounding.leakage import leaks, phrases_with
@@ -131,7 +131,7 @@ async def checked(engine: Engine, answer: Answer, checks: Checks) -> GroundedAns
         citations=shown.citations,
         quotes=quotes,
         claims=_paired(stated, support),
-        removed=cite(said, passages, quotes, checks.style).removed,
+        removed=removed_marks(said, passages),
         leaks=(),
         confidence=sure,
         answer=answer,
@@ -164,11 +164,11 @@ def _paired(stated: Sequence[Claim], support: Sequence[Support]) -> tuple[tuple[
 
 
 async def _cosine(encoder: AsyncEncoder, stated: Sequence[Claim], passages: Sequence[Found]) -> Cosine:
-    """The cosine of a claim and a passage, from vectors computed in one batch."""
-    wanted = list(
-        dict.fromkeys([*(claim.text for claim in stated), *(found.passage.searchable() for found in passages)])
-    )
-    vectors = dict(zip(wanted, await encoder.passages(wanted), strict=True))
+    """The cosine of a claim and a passage that the answer cites, from vectors computed in one batch."""
+    numbers = {number for claim in stated for number in claim.marks}
+    cited = [found.passage.searchable() for number, found in enumerate(passages, start=1) if number in numbers]
+    wanted = list(dict.fromkeys([*(claim.text for claim in stated), *cited])) if cited else []
+    vectors = dict(zip(wanted, await encoder.passages(wanted), strict=True)) if wanted else {}
 
     def cosine(claim: Claim, passage: Passage) -> float:
         return float(vectors[claim.text] @ vectors[passage.searchable()])

@@ -1,6 +1,6 @@
 """Turns the writer's marks into citations that resolve to a place in a document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..retrieval.passage import Found, Passage
@@ -45,8 +45,17 @@ def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: S
     return Cited(
         text=_replaced(answer, written),
         citations=tuple(dict.fromkeys(citations)),
-        removed=sum(not _known(number, passages) for mark in by_mark for number in mark.numbers),
+        removed=_unknown(by_mark, passages),
     )
+
+
+def removed_marks(answer: str, passages: Sequence[Found]) -> int:
+    """How many numbers `cite` would take out of an answer, since no passage has them."""
+    return _unknown(marks(answer, [found.passage.searchable() for found in passages]), passages)
+
+
+def _unknown(found: Iterable[Mark], passages: Sequence[Found]) -> int:
+    return sum(not _known(number, passages) for mark in found for number in mark.numbers)
 
 
 def _known(number: int, passages: Sequence[Found]) -> bool:

@@ -12,7 +12,7 @@ _TYPOGRAPHIC = str.maketrans(
 
 def normalised(text: str) -> str:
     """Lower case, without punctuation and articles, single spaces; articles alone are kept (blood group A)."""
-    plain = _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).lower().translate(_TYPOGRAPHIC))
+    plain = _PUNCTUATION.sub(" ", _plain(text).lower())
     return " ".join(_ARTICLES.sub(" ", plain).split() or plain.split())
 
 
@@ -23,4 +23,10 @@ def tokens(text: str) -> frozenset[str]:
 
 def as_quoted(text: str) -> str:
     """White space and typographic quotes and dashes made plain; words and case untouched."""
-    return " ".join(unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHIC).split())
+    return " ".join(_plain(text).split())
+
+
+def _plain(text: str) -> str:
+    if text.isascii():  # as most texts are: there is nothing to do
+        return text
+    return unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHIC)

@@ -40,7 +40,8 @@ async def ask(
     `history` is what was said before, where the client brings it along instead of naming a session.
     Raises `RequestError`, or a `MetaRagError` that `failures.refusal` translates.
     """
-    inquiry.question, inquiry.source_mode, inquiry.session = asked.question, asked.source_mode, asked.session
+    inquiry.question, inquiry.session = asked.question, asked.session
+    inquiry.source_mode, inquiry.mode = asked.source_mode, asked.mode
     restricted = asked.source_mode == CONTEXT_RESTRICTED
     inquiry.corpus = None if restricted else asked.corpus or next(iter(service.retrievers))
     service.calls.inquiries[inquiry.query_id] = inquiry

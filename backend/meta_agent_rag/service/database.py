@@ -84,7 +84,10 @@ def _engine(settings: Settings) -> AsyncEngine:
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
     try:
-        return create_async_engine(url, pool_pre_ping=True, connect_args=_POSTGRESQL)
+        from .postgresql import PromptConnection
+
+        options = {**_POSTGRESQL, "async_creator_fn": PromptConnection.connect}
+        return create_async_engine(url, pool_pre_ping=True, connect_args=options)
     except ModuleNotFoundError as error:
         raise SettingsError(f"DATABASE_URL needs the package {error.name!r}, which is not installed.") from None
 

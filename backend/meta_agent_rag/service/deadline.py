@@ -17,6 +17,7 @@ DEFAULT_SECONDS = 5.0
 EMBEDDED_SECONDS = 120.0
 _RETRIEVAL_SHARE = 0.4
 _FINISH_SHARE = 0.1
+_DATABASE_SECONDS = 2.0
 _GRACE_SECONDS = 0.2
 
 
@@ -30,6 +31,11 @@ class Budgets:
     total: float
     retrieval: float
     finish: float
+
+    @property
+    def database(self) -> float:
+        """Seconds for one look into the database: a key's and that of its day's cost fit into a request."""
+        return min(_DATABASE_SECONDS, self.retrieval)
 
     @classmethod
     def of(cls, settings: Settings) -> "Budgets":

@@ -54,6 +54,7 @@ class Inquiry:
     client: Client | None = None
     question: str = ""
     source_mode: str = ""
+    mode: str = ""
     corpus: str | None = None
     session: str | None = None
     queries: list[str] = field(default_factory=list)

@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"marag_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NAME = re.compile(r"[\w .@-]{1,100}")
 _KNOWN_SECONDS = 2.0
 _KNOWN_SECONDS_WITHOUT_DATABASE = 300.0
-_LOOK_UP_SECONDS = 2.0
+LOOK_UP_SECONDS = 2.0
 _PEPPER_FILE = "service.pepper"
 
 
@@ -54,10 +54,14 @@ class KeyRecord:
 
 @dataclass(kw_only=True)
 class Keys:
-    """The keys in the database. What was looked up is known for 2 s, so that a revoked key ends within that time."""
+    """The keys in the database. What was looked up is known for 2 s, so that a revoked key ends within that time.
+
+    A look-up ends after `look_up_seconds`, whether the database is away or hangs.
+    """
 
     engine: AsyncEngine
     pepper: bytes
+    look_up_seconds: float = LOOK_UP_SECONDS
     _known: dict[str, tuple[float, KeyRecord | None]] = field(default_factory=dict, repr=False)
 
     async def create(
@@ -128,7 +132,7 @@ class Keys:
         if known is not None and now - known[0] < _KNOWN_SECONDS:
             return known[1]
         try:
-            async with asyncio.timeout(_LOOK_UP_SECONDS), self.engine.connect() as connection:
+            async with asyncio.timeout(self.look_up_seconds), self.engine.connect() as connection:
                 row = (await connection.execute(select(KEYS).where(KEYS.c.id == id_))).first()
         except (SQLAlchemyError, OSError, TimeoutError):
             if known is not None and now - known[0] < _KNOWN_SECONDS_WITHOUT_DATABASE:
@@ -149,9 +153,9 @@ def require_scope(client: Client, scope: str) -> None:
         raise RequestError(403, "forbidden", f"The key {client.name!r} lacks the scope {scope!r}; use one that has it.")
 
 
-def open_keys(engine: AsyncEngine, settings: Settings) -> Keys:
+def open_keys(engine: AsyncEngine, settings: Settings, *, look_up_seconds: float = LOOK_UP_SECONDS) -> Keys:
     """The keys of a database. Raises `StorageError` where no pepper can be kept."""
-    return Keys(engine=engine, pepper=_pepper(settings))
+    return Keys(engine=engine, pepper=_pepper(settings), look_up_seconds=look_up_seconds)
 
 
 def _pepper(settings: Settings) -> bytes:

@@ -103,7 +103,7 @@ class Service:
         now = datetime.now(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         try:
-            async with asyncio.timeout(self.budgets.retrieval):
+            async with asyncio.timeout(self.budgets.database):
                 spent = await self.audit.spent(client.id, midnight)
         except (SQLAlchemyError, OSError, TimeoutError):
             raise RequestError(503, "unavailable", "The key's daily cap cannot be checked; try again later.") from None
@@ -150,15 +150,15 @@ async def open_service(
         remembered = Limits.of(settings)
         sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, remembered))
         await _warmed(engine)
-        metrics = Metrics()
+        metrics, budgets = Metrics(), Budgets.of(settings)
         intake = await stack.enter_async_context(open_intake(settings, retrievers, metrics))
         yield Service(
             settings=settings,
             engine=engine,
             retrievers=retrievers,
             checks=checks,
-            budgets=Budgets.of(settings),
-            keys=open_keys(database, settings),
+            budgets=budgets,
+            keys=open_keys(database, settings, look_up_seconds=budgets.database),
             limits=limits,
             places=Places(limit=settings.service_concurrency),
             audit=audit,

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -99,7 +98,7 @@ async def _deleted(engine: AsyncEngine, client_id: str, done: Done) -> None:
 async def _spool_emptied(spool: Path, client_id: str) -> None:
     """Wait until running services have brought what they hold to the database, which takes them a moment."""
     until = time.monotonic() + _SPOOL_SECONDS
-    while await asyncio.to_thread(_in_files, _waiting(spool), client_id):
+    while await asyncio.to_thread(_in_waiting, spool, client_id):
         if time.monotonic() > until:
             raise StorageError(
                 f"Records of {client_id!r} still wait in {str(spool)!r} for the database; run it again later."
@@ -108,19 +107,25 @@ async def _spool_emptied(spool: Path, client_id: str) -> None:
 
 
 def _waiting(spool: Path) -> list[Path]:
-    return [*spool.glob("slot-*/live.jsonl"), *spool.glob("waiting/*.jsonl")]
+    return [*spool.glob("slot-*/*.jsonl"), *spool.glob("waiting/*.jsonl")]
+
+
+def _in_waiting(spool: Path, client_id: str) -> int:
+    """Records in files that were all in their places meanwhile: one on its way to another place is not overlooked."""
+    while True:
+        files = _waiting(spool)
+        with suppress(FileNotFoundError):
+            count = sum(_in_file(file, client_id) for file in files)
+            if files == _waiting(spool):
+                return count
 
 
 def _in_spool(spool: Path, client_id: str) -> int:
-    return _in_files([*_waiting(spool), spool / REFUSED], client_id)
+    return _in_waiting(spool, client_id) + _in_file(spool / REFUSED, client_id)
 
 
-def _in_files(paths: Sequence[Path], client_id: str) -> int:
-    count = 0
-    for path in paths:
-        with suppress(FileNotFoundError):  # it has just been taken to the database
-            count += sum(row.get("client_id") == client_id for row in read_journal(path).rows)
-    return count
+def _in_file(path: Path, client_id: str) -> int:
+    return sum(row.get("client_id") == client_id for row in read_journal(path).rows)
 
 
 def _in_archives(folder: Path, client_id: str) -> int:

@@ -27,7 +27,8 @@ _WHOLE_ROWS = 1000
 """While the database is away, so many rows are kept in memory with prompts and passages, further ones without."""
 _PAUSE_SECONDS = 0.2
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 5.0
-_LAST_DRAIN_SECONDS = 1.5
+_INSERT_SECONDS, _LAST_DRAIN_SECONDS = 30.0, 1.5
+"""A database that does not take a batch in this time is away."""
 REFUSED = "refused.jsonl"
 """Where rows are set aside that the database does not take."""
 
@@ -82,18 +83,15 @@ class AuditLog:
 
     async def drain(self) -> None:
         """Take everything that waits to the database; raises `SQLAlchemyError` or `OSError` where it is away."""
-        files, handed = self.spool.waiting(), list(self.pending)
+        files, handed = self.spool.take(), list(self.pending)
         for file in files:
-            try:
-                records = await asyncio.to_thread(read_journal, file)
-            except FileNotFoundError:
-                continue  # another process was faster
+            records = await asyncio.to_thread(read_journal, file)
             if records.damaged:
                 _LOG.warning("%d damaged lines in %r were passed over.", records.damaged, str(file))
             for start in range(0, len(records.rows), _BATCH):
                 await self._insert(records.rows[start : start + _BATCH])
-            file.unlink(missing_ok=True)
-        for query_id in handed:  # from the files above, or from one that another process has taken there
+            file.unlink()
+        for query_id in handed:
             self.pending.pop(query_id, None)
 
     async def _insert(self, rows: Sequence[Row]) -> None:
@@ -113,7 +111,7 @@ class AuditLog:
     async def _inserted(self, rows: Sequence[Row]) -> None:
         insert = postgresql.insert if is_postgresql(self.engine) else sqlite.insert
         statement: Insert = insert(AUDIT).on_conflict_do_nothing(index_elements=[AUDIT.c.query_id, AUDIT.c.at])
-        async with self.engine.begin() as connection:
+        async with asyncio.timeout(_INSERT_SECONDS), self.engine.begin() as connection:
             await connection.execute(statement, [from_journal(row) for row in rows])
 
     def _set_aside(self, row: Row) -> None:

@@ -32,6 +32,7 @@ def as_row(inquiry: Inquiry, status: int) -> dict[str, Any]:
         "message": inquiry.message,
         "question": inquiry.question,
         "source_mode": inquiry.source_mode,
+        "mode": inquiry.mode,
         "corpus": inquiry.corpus,
         "session": inquiry.session,
         "queries": inquiry.queries,
@@ -48,8 +49,8 @@ def as_row(inquiry: Inquiry, status: int) -> dict[str, Any]:
 
 
 def from_journal(row: Row) -> dict[str, Any]:
-    """A row as a table takes it: its moment is a time again, in UTC."""
-    return {**row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
+    """A row as a table takes it: its moment is a time again, in UTC; one of an earlier version has no mode."""
+    return {"mode": "", **row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
 
 
 def _answer(inquiry: Inquiry) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Where rows wait on this machine until the database has them; a kill loses none.
 
-Layout: `<data_dir>/audit/slot-N/{lock, live.jsonl}` for each process, and `<data_dir>/audit/waiting/*.jsonl`, files
-that nobody writes any more. Whoever takes them to the database removes them; twice does no harm there.
+Layout: `<data_dir>/audit/slot-N/{lock, live.jsonl, *.jsonl}` for each process, and `<data_dir>/audit/waiting/*.jsonl`,
+what ended processes left. Who takes a file to the database moves it into its own slot first, so that nobody else does,
+and removes it when the database has it: a row is in a file here, or there, at any moment.
 """
 
 import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,18 +34,25 @@ class Spool:
             self._journal = Journal(self.slot / _LIVE)
         self._journal.append(row)
 
-    def waiting(self) -> list[Path]:
-        """Closed files with rows for the database, oldest first; this process's live one is closed for it."""
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
-            _hand_over(self.slot, self.folder)
-        return sorted((self.folder / "waiting").glob("*.jsonl"))
+    def take(self) -> list[Path]:
+        """Closed files with rows for the database, oldest first, which nobody else takes there now."""
+        self._finish()
+        for file in (self.folder / "waiting").glob("*.jsonl"):
+            with suppress(FileNotFoundError):  # another process was faster
+                file.rename(self.slot / file.name)
+        return sorted(file for file in self.slot.glob("*.jsonl") if file.name != _LIVE)
 
     def close(self) -> None:
         """Leave the place to another process; what is in it waits for the database."""
-        self.waiting()
+        self._finish()
+        _hand_over(self.slot, self.folder)
         self.lock.close()
+
+    def _finish(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+            (self.slot / _LIVE).rename(self.slot / f"{new_id()}.jsonl")
 
 
 def open_spool(folder: Path) -> Spool:
@@ -70,9 +79,9 @@ def open_spool(folder: Path) -> Spool:
 
 
 def _hand_over(slot: Path, folder: Path) -> None:
-    live = slot / _LIVE
-    if live.exists():
-        live.rename(folder / "waiting" / f"{new_id()}.jsonl")
+    for file in slot.glob("*.jsonl"):
+        name = f"{new_id()}.jsonl" if file.name == _LIVE else file.name
+        file.rename(folder / "waiting" / name)
 
 
 def locked(folder: Path) -> sqlite3.Connection | None:

@@ -28,6 +28,7 @@ _LOG = logging.getLogger(__name__)
 _FOLDER = "uploads"
 _AT_ONCE = 8
 _MOST_WAITING = 200
+_REMEMBERED_DAYS = 90
 _TOGETHER = 16
 """Documents of one corpus that are read by one process and published at once."""
 _NOT_TAKEN = "The corpus cannot take documents at the moment; tell the operator this id."
@@ -79,13 +80,14 @@ class Intake:
         return upload if upload is not None and upload.client_id == client_id else None
 
     def resume(self) -> None:
-        """Go on with what an earlier process left."""
+        """Go on with what an earlier process left; what ended long ago is not told any more."""
         self.folder.clear(older_than_seconds=self.limits.seconds)
         for upload in self.folder.waiting():
             if upload.state in UNFINISHED:
                 self._wait_for_turn(upload)
             else:
                 self.folder.settle(upload)
+        self.folder.forget(older_than_seconds=_REMEMBERED_DAYS * 86_400)
 
     async def keep_taking(self) -> None:
         """Take in what waits, until cancelled; a document that fails holds up no other."""

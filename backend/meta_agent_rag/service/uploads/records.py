@@ -103,6 +103,15 @@ class UploadFolder:
                 if time.time() - folder.stat().st_mtime > older_than_seconds:
                     shutil.rmtree(folder, ignore_errors=True)
 
+    def forget(self, older_than_seconds: float) -> None:
+        """Remove the records of uploads that came to their end so long ago; what they brought stays."""
+        for file in (self.path / ".records").glob("*.json"):
+            with suppress(FileNotFoundError):  # another process was faster
+                if time.time() - file.stat().st_mtime > older_than_seconds:
+                    upload = self.read(file.stem)
+                    if upload is not None and upload.state not in UNFINISHED:
+                        file.unlink()
+
     def _waiting(self) -> Iterator[Upload | None]:
         for folder in (self.path / ".waiting").glob("*"):
             yield self.read(folder.name)
