@@ -41,7 +41,7 @@ def kills(
     n: Annotated[int, typer.Option("--n", min=1, help="Questions.")] = 200,
     kills: Annotated[int, typer.Option(min=1, help="Kills of the run.")] = 20,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions at once.")] = 8,
-    limit: Annotated[float, typer.Option(help="USD of the run that has a limit, at 64 questions at once.")] = 0.03,
+    limit: Annotated[float, typer.Option(help="USD of the run that has a limit, at 64 questions at once.")] = 0.015,
     seed: Annotated[int, typer.Option(help="When the kills come.")] = 4812,
     json_: Json = False,
 ) -> None:
