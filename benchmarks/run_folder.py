@@ -159,6 +159,7 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only process that works on this run: two would pay for everything twice."""
+        self.path.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
         try:
             connection.execute("PRAGMA journal_mode = MEMORY")

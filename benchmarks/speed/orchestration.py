@@ -43,8 +43,8 @@ def orchestration(
 ) -> None:
     """Wall time of a run beside the ideal and beside a bare LangGraph graph with the same calls."""
     with model_server(seconds) as address, tempfile.TemporaryDirectory() as folder:
-        load = _Load(address=address, n=n, concurrency=concurrency, seconds=seconds)
-        result = asyncio.run(_measure(load, Path(folder), repeats))
+        load = Load(address=address, n=n, concurrency=concurrency, seconds=seconds)
+        result = asyncio.run(measured(load, Path(folder), repeats))
     if json_:
         print_json(result)
         return
@@ -56,7 +56,7 @@ def orchestration(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Load:
+class Load:
     """What both sides run: `n` questions, `concurrency` at once, against a server that takes `seconds`."""
 
     address: str
@@ -65,7 +65,8 @@ class _Load:
     seconds: float
 
 
-async def _measure(load: _Load, folder: Path, repeats: int) -> dict[str, Any]:
+async def measured(load: Load, folder: Path, repeats: int) -> dict[str, Any]:
+    """Both sides in turns, in medians over the repeats; seconds and milliseconds as the names say."""
     ours: list[tuple[float, float]] = []
     bare: list[tuple[float, float]] = []
     questions = fresh_questions(load.n)
@@ -93,7 +94,7 @@ async def _measure(load: _Load, folder: Path, repeats: int) -> dict[str, Any]:
     }
 
 
-async def _ours(load: _Load, questions: Sequence[Question], folder: Path, measured: list[tuple[float, float]]) -> int:
+async def _ours(load: Load, questions: Sequence[Question], folder: Path, times: list[tuple[float, float]]) -> int:
     """One run through the benchmark's own machinery; returns the calls that it made."""
     loaded = load_questions("sample")
     settings = Settings.load(
@@ -118,7 +119,7 @@ async def _ours(load: _Load, questions: Sequence[Question], folder: Path, measur
         concurrency=load.concurrency,
         settings=settings,
     )
-    with _timed(measured):
+    with _timed(times):
         outcome = await execute(
             config, Conduct(), loaded, questions=questions, folder=RunFolder(folder), display=Silent()
         )
@@ -128,7 +129,7 @@ async def _ours(load: _Load, questions: Sequence[Question], folder: Path, measur
     return sum(row["llm_calls"] for row in outcome.rows)
 
 
-async def _bare(load: _Load, questions: Sequence[Question], calls: int, measured: list[tuple[float, float]]) -> None:
+async def _bare(load: Load, questions: Sequence[Question], calls: int, times: list[tuple[float, float]]) -> None:
     """The same number of calls through a graph with ChatOpenAI and nothing else."""
     gate = asyncio.Semaphore(load.concurrency)
     async with bare_graph(load.address, calls) as bare:
@@ -137,12 +138,12 @@ async def _bare(load: _Load, questions: Sequence[Question], calls: int, measured
             async with gate:
                 await bare.ask(question)
 
-        with _timed(measured):
+        with _timed(times):
             await asyncio.gather(*(one(question) for question in questions))
 
 
 @contextmanager
-def _timed(measured: list[tuple[float, float]]) -> Iterator[None]:
+def _timed(times: list[tuple[float, float]]) -> Iterator[None]:
     wall, cpu = time.perf_counter(), time.process_time()
     yield
-    measured.append((time.perf_counter() - wall, time.process_time() - cpu))
+    times.append((time.perf_counter() - wall, time.process_time() - cpu))

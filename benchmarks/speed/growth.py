@@ -1,0 +1,104 @@
+"""Whether a question costs the same memory and time, however many a run has."""
+
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks.bare import fresh_questions
+from benchmarks.config import Conduct, RunConfig
+from benchmarks.datasets import load_questions
+from benchmarks.display import Silent
+from benchmarks.run import execute
+from benchmarks.run_folder import RunFolder
+from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing.server import model_server
+
+_SIZES = (100, 1000, 5000)
+_CONCURRENCY = 32
+
+
+def register(app: typer.Typer) -> None:
+    """Add the measurement."""
+    app.command("growth")(growth)
+
+
+@reporting
+def growth(
+    size: Annotated[list[int] | None, typer.Option(min=1, help="Questions of a run; give several.")] = None,
+    address: Annotated[str, typer.Option(hidden=True, help="Of the model; what a child is told.")] = "",
+    json_: Json = False,
+) -> None:
+    """Peak memory and time a question of runs of several sizes, each in a process of its own."""
+    if address:
+        print_json(_one(address, (size or [1])[0]))
+        return
+    with model_server(0.0) as server:
+        rows = [_in_a_child(server, n) for n in size or _SIZES]
+    if json_:
+        print_json(rows)
+        return
+    for row in rows:
+        say(f"{row['questions']:6d} questions: {row['ms_a_question']:.1f} ms each, peak {row['peak_mb']:.0f} MB")
+
+
+def _in_a_child(server: str, n: int) -> dict[str, Any]:
+    words = [sys.executable, "-m", "benchmarks.speed", "growth", "--size", str(n), "--address", server]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    row: dict[str, Any] = json.loads(done.stdout)
+    return row
+
+
+def _one(address: str, n: int) -> dict[str, Any]:
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(_answered(address, n, Path(folder)))
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"questions": n, "ms_a_question": 1000 * seconds / n, "peak_mb": peak}
+
+
+async def _answered(address: str, n: int, folder: Path) -> None:
+    settings = Settings.load(
+        (),
+        llm_provider="deepseek",
+        llm_base_url=address,
+        deepseek_api_key="loopback",
+        max_metacognitive_rounds=1,
+        monitor_encoder="hash-64",
+        marag_data_dir=folder / "data",
+    )
+    config = RunConfig(
+        dataset="sample",
+        mode="gold",
+        methods=("metarag",),
+        n=n,
+        limit=None,
+        seed=42,
+        data_file=None,
+        aliases_file=None,
+        corpus=None,
+        concurrency=_CONCURRENCY,
+        settings=settings,
+    )
+    outcome = await execute(
+        config,
+        Conduct(),
+        load_questions("sample"),
+        questions=fresh_questions(n),
+        folder=RunFolder(folder / "run"),
+        display=Silent(),
+    )
+    failed = [row["error"] for row in outcome.rows if row["error"] is not None]
+    if failed or outcome.stopped_by is not None:
+        raise outcome.stopped_by or RuntimeError(failed[0])
