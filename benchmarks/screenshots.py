@@ -20,6 +20,7 @@ import typer
 from meta_agent_rag.cli.command import reporting, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -57,12 +58,10 @@ def main(
     """Take the pictures of the demo."""
     from playwright.sync_api import sync_playwright
 
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        raise InputError("There is no Chromium here; install it: apt-get install chromium.")
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory() as data, _served(Path(data)) as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    model = ScriptedModel(SCRIPT)
+    with TemporaryDirectory() as data, served(Path(data), model) as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for shot in SHOTS:
             file = folder / f"{shot.name}.png"
             file.write_bytes(_smaller(_taken(browser, url, shot)))
@@ -96,22 +95,29 @@ def _smaller(picture: bytes) -> bytes:
     return out.getvalue()
 
 
+def chromium() -> str:
+    """Where the browser is. Raises `InputError` where there is none."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        raise InputError("There is no Chromium here; install it: apt-get install chromium.")
+    return found
+
+
 @contextmanager
-def _served(data: Path) -> Iterator[str]:
-    """The demo on a free port, answered by the script."""
+def served(data: Path, model: ScriptedModel) -> Iterator[str]:
+    """The demo on a free port, answered by a model that plays a script."""
     import asyncio
 
     from uvicorn import Config, Server
 
     from meta_agent_rag.demo.running import mounted
     from meta_agent_rag.demo.workbench import open_workbench
-    from meta_agent_rag.testing import ScriptedModel
 
     settings = Settings.load([*_MODELS, *_ENCODERS, f"MARAG_DATA_DIR={data}"])
     servers: list[Server] = []
 
     async def serve() -> None:
-        async with open_workbench(settings, transport=ScriptedModel(_SCRIPT)) as workbench:
+        async with open_workbench(settings, transport=model) as workbench:
             servers.append(Server(Config(mounted(workbench), port=0, log_level="critical", ws="none")))
             await servers[0].serve()
 
@@ -167,7 +173,7 @@ def _coached(request: "Request") -> dict[str, Any]:
     return {"reply": "Look at what stands still: is it the stick, or the Sun?", "acknowledges_right_answer": False}
 
 
-_SCRIPT: dict[str, Any] = {
+SCRIPT: dict[str, Any] = {
     "write": _written,
     "rewrite": _rewritten,
     "reference": _reference,
