@@ -10,7 +10,7 @@ from .excision import without
 
 _ADDRESS = r"(?:(?:https?|ftp|file|data|javascript|mailto)\s?:|www\.)[^\s<>\"'`\])]+"
 _PICTURE = re.compile(r"!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?|<\s*(?:img|iframe|object|embed|script)\b[^>]*>?", re.I)
-_LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(\s*<?([^)\s>]*)>?[^)]*\)")
+_LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(\s*<?([^)\s>]*[:/.#][^)\s>]*)>?[^)]*\)")
 _BARE = re.compile(_ADDRESS, re.IGNORECASE)
 _FULL_STOP = ".,;:!?"
 
