@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -29,6 +30,13 @@ def free_port() -> int:
     """A loopback port on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
+
+
+def within(settings: Mapping[str, str], module: str, *words: str) -> list[str]:
+    """The command `python -m MODULE WORDS` with settings for it alone, from any folder."""
+    root = Path(__file__).parents[1]
+    given = [f"{name}={value}" for name, value in {"PYTHONPATH": str(root), **settings}.items()]
+    return ["env", *given, sys.executable, "-m", module, *words]
 
 
 @dataclass(kw_only=True)

@@ -3,12 +3,10 @@
 import asyncio
 import csv
 import json
-import os
 import re
 import resource
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -18,7 +16,7 @@ from typing import Annotated, Any
 import httpx
 import typer
 
-from benchmarks.serving import free_port
+from benchmarks.serving import free_port, within
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.ingestion.refusal import REFUSAL_KINDS
 from meta_agent_rag.service.database import open_database
@@ -49,7 +47,6 @@ def badfiles(
     wanted = expected(folder)
     with tempfile.TemporaryDirectory() as name:
         env = {
-            **os.environ,
             "MARAG_DATA_DIR": name,
             "ENCODER": "hash-64",
             "MONITOR_ENCODER": "hash-64",
@@ -104,8 +101,8 @@ def _compared(told: tuple[Mapping[str, str], float], wanted: Mapping[str, str], 
 
 def _ingested(folder: Path, env: Mapping[str, str]) -> tuple[dict[str, str], float]:
     started = time.monotonic()
-    words = [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", str(folder), "--corpus", _CORPUS, "--json"]
-    done = subprocess.run(words, env=dict(env), capture_output=True, text=True, check=False)
+    words = within(env, "meta_agent_rag.cli.main", "ingest", str(folder), "--corpus", _CORPUS, "--json")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     try:
         files = json.loads(done.stdout)["files"]
     except (ValueError, KeyError):
@@ -119,8 +116,8 @@ async def _uploaded(folder: Path, names: list[str], env: Mapping[str, str]) -> t
     async with open_database(settings) as database:
         token, _ = await (open_keys(database, settings)).create("measurement", ("ingest",))
     port = free_port()
-    words = [sys.executable, "-m", "meta_agent_rag.cli.main", "serve", "--corpus", _CORPUS, "--port", str(port)]
-    process = await asyncio.create_subprocess_exec(*words, env=dict(env), stdout=_NOWHERE, stderr=_NOWHERE)
+    words = within(env, "meta_agent_rag.cli.main", "serve", "--corpus", _CORPUS, "--port", str(port))
+    process = await asyncio.create_subprocess_exec(*words, stdout=_NOWHERE, stderr=_NOWHERE)
     address, headers = f"http://127.0.0.1:{port}", {"Authorization": f"Bearer {token}"}
     try:
         async with httpx.AsyncClient(base_url=address, headers=headers, timeout=_HANG_SECONDS) as client:

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import os
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -16,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.datasets.sample import SAMPLE_FILE
+from benchmarks.serving import within
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.retrieval.corpus import open_corpus, read_documents
 from meta_agent_rag.retrieval.hashing import HashEncoder
@@ -59,7 +58,7 @@ def _measured(folder: Path, kills: int, documents: int, seed: int) -> dict[str, 
     struck = 0
     for number in range(kills):
         _write(docs, documents, version=7 * number)
-        with subprocess.Popen(_words(docs), env=_environment(folder / "killed"), **_quiet()) as process:
+        with subprocess.Popen(_words(docs, folder / "killed"), **_quiet()) as process:
             time.sleep(whole * (0.2 + 0.5 * chance.random()))
             struck += process.poll() is None
             process.kill()
@@ -91,20 +90,15 @@ def _write(docs: Path, documents: int, *, version: int) -> None:
 
 def _timed(docs: Path, data: Path) -> float:
     started = time.monotonic()
-    done = subprocess.run(
-        _words(docs), env=_environment(data), capture_output=True, text=True, check=False, timeout=_LONGEST_SECONDS
-    )
+    done = subprocess.run(_words(docs, data), capture_output=True, text=True, check=False, timeout=_LONGEST_SECONDS)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return time.monotonic() - started
 
 
-def _words(docs: Path) -> list[str]:
-    return [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", str(docs), "--corpus", _CORPUS, "--prune"]
-
-
-def _environment(data: Path) -> dict[str, str]:
-    return {**os.environ, "MARAG_DATA_DIR": str(data), "ENCODER": _ENCODER}
+def _words(docs: Path, data: Path) -> list[str]:
+    settings = {"MARAG_DATA_DIR": str(data), "ENCODER": _ENCODER}
+    return within(settings, "meta_agent_rag.cli.main", "ingest", str(docs), "--corpus", _CORPUS, "--prune")
 
 
 def _quiet() -> dict[str, Any]:

@@ -1,10 +1,8 @@
 """What kills cost a run: calls made twice, scores that differ, and money beyond its limit."""
 
 import json
-import os
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,6 +18,7 @@ import typer
 
 from benchmarks.datasets.sample import SAMPLE_FILE
 from benchmarks.run_folder import SUMMARY, RunFolder
+from benchmarks.serving import within
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.journal import read_journal
 from meta_agent_rag.llm.exchange import Usage
@@ -103,8 +102,7 @@ class _Run:
         common = ("--display", "none", "--no-plots", "--output-dir", str(self.folder / "RESULTS"))
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.runner", *words, *common],
-                env=self._environment(),
+                within(self._settings(), "benchmarks.runner", *words, *common),
                 cwd=self.folder,
                 stdout=output,
                 stderr=output,
@@ -127,11 +125,8 @@ class _Run:
         assert self.process is not None
         self.process.wait()
 
-    def _environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
+    def _settings(self) -> dict[str, str]:
         return {
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-            **kept,
             "LLM_PROVIDER": "deepseek",
             "LLM_BASE_URL": self.server.base_url,
             "DEEPSEEK_API_KEY": "loopback",
