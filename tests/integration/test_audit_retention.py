@@ -131,6 +131,26 @@ async def test_months_are_made_ahead_and_rows_move_into_them(tmp_path: Path, new
     assert datetime.now(UTC).strftime("audit_%Y_%m") in made, "a service that opens makes them"
 
 
+async def test_a_month_that_an_earlier_version_took_out_is_still_archived(tmp_path: Path, new_postgresql: Any) -> None:
+    assert new_postgresql
+    old = days_ago(410)
+    settings, folder = settings_in(tmp_path), tmp_path / "audit" / "archive"
+    async with open_database(settings) as engine:
+        await make_months(engine, old)
+        await fill(engine, [(1, old), (2, NOW)])
+        async with engine.begin() as connection:  # as version 0002 left it, killed in the midst of an archive
+            await connection.execute(text(f"ALTER TABLE audit DETACH PARTITION {old:audit_%Y_%m}"))
+            for table in ("audit", f"{old:audit_%Y_%m}"):
+                await connection.execute(text(f"ALTER TABLE {table} DROP COLUMN mode"))
+            await connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
+    async with open_database(settings) as engine:
+        await archive(engine, folder, AGES)
+        assert await places(engine, folder) == {1: 1, 2: 1}
+        async with engine.connect() as connection:
+            assert await tables(connection, attached=False) == []
+    assert [row["mode"] for path in archives(folder) for row in read_archive(path)] == [""]
+
+
 @pytest.mark.usefixtures("either_database")
 async def test_kills_while_archiving_lose_and_double_nothing(nursery: Nursery, tmp_path: Path) -> None:
     settings, chance = settings_in(tmp_path), random.Random(12)

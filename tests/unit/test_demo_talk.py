@@ -97,6 +97,25 @@ async def test_a_visitor_has_one_stream_at_a_time_to_stop_to_drop_or_to_leave() 
         assert [item async for item in desk.run("one", counting(ended, fault=InputError("No.")))]
 
 
+async def test_of_two_that_wait_for_their_turn_the_newest_has_it_and_nobody_whose_page_is_closed() -> None:
+    desk, ended = Desk(), list[str]()
+    first = desk.run("one", counting(ended))
+    assert await anext(first) == 1
+    older, newer = desk.run("one", counting(ended)), desk.run("one", counting(ended))
+    waiting = [asyncio.create_task(anext(stream, "nothing")) for stream in (older, newer)]
+    await asyncio.sleep(0)
+    assert [item async for item in first] == []
+    assert [await one for one in waiting] == ["nothing", 1]
+    late = desk.run("one", counting(ended))
+    arriving = asyncio.create_task(anext(late, "nothing"))
+    await asyncio.sleep(0)
+    desk.leave("one")
+    assert [item async for item in newer] == []
+    assert await arriving == "nothing"
+    assert not desk.busy("one")
+    assert ended == ["stream"] * 2, "what never had its turn never began"
+
+
 async def test_a_message_that_is_stopped_is_not_remembered(tmp_path: Path) -> None:
     desk = Desk()
     async with conversation(tmp_path, ScriptedModel(), answerer=FakeAnswerer()) as opened:

@@ -1,12 +1,52 @@
 """Pictures and addresses in an answer: what no passage holds is taken out, everything else stays."""
 
+import re
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from meta_agent_rag.grounding.links import without_links
 
-SOURCE = "The list is at https://a.example/list.html, says the office (www.office.example)."
+SOURCE = "The list is at https://a.example/list.html, says the office (www.office.example), with <b>care</b>."
+FRAGMENTS = (
+    *(
+        "![x](u)",
+        "!",
+        "[",
+        "]",
+        "(",
+        ")",
+        "[x]",
+        "[x]: ",
+        "[1]",
+        "\n",
+        "\n\n",
+        " ",
+        "<",
+        ">",
+        '"',
+        "a",
+        "data:image/png;base64,AA",
+    ),
+    *(
+        "//evil.example/?q=s",
+        "https://evil.example/p.png",
+        "www.evil.example",
+        "javascript:alert(1)",
+        "mailto:a@evil.example",
+    ),
+    *(
+        "<im",
+        "<img>",
+        "g src=//evil.example>",
+        '<video src="//evil.example/v">',
+        "<a href=x>",
+        "</a>",
+        "https://a.example/list.html",
+    ),
+)
 
 
 @pytest.mark.parametrize(
@@ -14,33 +54,52 @@ SOURCE = "The list is at https://a.example/list.html, says the office (www.offic
     [
         ("Oslo [1].", "Oslo [1]."),
         ("See https://a.example/list.html [1].", "See https://a.example/list.html [1]."),
-        ("See [the list](https://a.example/list.html).", "See [the list](https://a.example/list.html)."),
-        ("See [the list](https://evil.example/?q=1).", "See the list."),
+        ("See **https://a.example/list.html**, or _https://a.example/list.html_.", None),
+        ("It is https://a.example/list.html[1].", None),
+        ("“https://a.example/list.html”—as they say", None),
+        ("See [the list](https://a.example/list.html).", None),
+        ("See [the list](https://evil.example/?q=1).", "See [the list]."),
+        ("See [a [b] c](//evil.example/x).", "See [a [b] c]."),
         ("See [1](https://evil.example/?q=1).", "See [1]."),
-        ("See [it](//evil.example/q).", "See it."),
-        ("Oslo ![x](https://evil.example/p.png) [1].", "Oslo [1]."),
-        ("Oslo ![x][logo] [1].", "Oslo [1]."),
+        ("See [it](//evil.example/q).", "See [it]."),
+        ("See [it][x].\n\n[x]: //evil.example/?q=s", "See [it][x].\n\n"),
+        ("Oslo ![x](https://evil.example/p.png) [1].", "Oslo [x] [1]."),
+        ("!![x](u.png)[data](//evil.example/p?q=s)", "[x][data]"),
+        ("They founded Yahoo![1]", None),
         ('Oslo <img src="https://evil.example/p.png"> [1].', "Oslo [1]."),
+        ("Oslo <im<img>g src=//evil.example/p>.", "Oslo."),
+        ("Oslo <video src=//evil.example/p>.", "Oslo."),
+        ("With <b>care</b> and 3 < 5 > 2.", None),
+        ("The tag <script loads code. It was added in 1995 [1].", None),
         ("Oslo. HTTPS://EVIL.example/?q=secret", "Oslo."),
         ("Oslo, see www.evil.example/q.", "Oslo, see."),
-        ("Ask www.office.example.", "Ask www.office.example."),
+        ("Oslo, see //evil.example/q.", "Oslo, see."),
+        ("Ask www.office.example.", None),
         ("https://evil.example/", ""),
-        ("Take array[3](second row) of data: it holds 5.", "Take array[3](second row) of data: it holds 5."),
-        ("The ratio is 3:2 and the file: none.", "The ratio is 3:2 and the file: none."),
+        ("Take array[3](second row) of data: it holds 5.", None),
+        ("The ratio is 3:2, profile:default and logfile:app, and/or // not; data:2020.", None),
     ],
 )
-def test_answers(answer: str, shown: str) -> None:
-    assert without_links(answer, [SOURCE]) == shown
+def test_answers(answer: str, shown: str | None) -> None:
+    assert without_links(answer, [SOURCE]) == (answer if shown is None else shown)
 
 
-@given(st.text(alphabet="ab []()!<>img:/.http s", max_size=80))
-def test_wild_texts_only_lose(answer: str) -> None:
-    shown = without_links(answer, [])
-    assert len(shown) <= len(answer)
-    assert "http://" not in shown
+@settings(max_examples=400)
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
+def test_a_page_loads_and_follows_nothing_of_a_wild_answer(answer: str) -> None:
+    shown = without_links(answer, [SOURCE])
+    page = MarkdownIt("commonmark").render(shown)
+    tokens = [part for token in MarkdownIt("commonmark").parse(shown) for part in (token, *(token.children or ()))]
+    assert not [token for token in tokens if token.type == "image"], page
+    followed = {str(token.attrGet("href")) for token in tokens if token.type == "link_open"}
+    assert not [address for address in followed if re.search("[:/.#]", address) and address not in SOURCE], page
+    assert not [token for token in tokens if token.type.startswith("html") and token.content.lower() not in SOURCE], (
+        page
+    )
+    assert "evil.example" not in page or "://evil" not in page
 
 
 @given(st.text(max_size=200))
 def test_a_text_without_addresses_stays(answer: str) -> None:
-    if not any(sign in answer for sign in ("[", "<", ":", "www.", "WWW.")):
+    if not any(sign in answer for sign in ("[", "<", ":", "//", "www.", "WWW.")):
         assert without_links(answer, []) == answer

@@ -1,5 +1,6 @@
 """Runs the graph over questions: the one way in for benchmark, commands, chat, service and demo."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -109,6 +110,8 @@ class Engine:
         `on_step` is told of every node as it begins. Raises `InputError` for an empty question, and a
         `ModelError` or `BudgetError` where not even a first draft could be written.
         """
+        if grounded and evidence is not None:
+            await asyncio.to_thread(_without_orders, evidence)  # is remembered, and takes a while for long texts
         state, context = self.begin(
             question,
             evidence=evidence,

@@ -29,10 +29,16 @@ class Desk:
 
     def __init__(self) -> None:
         self._errands: dict[str, _Errand] = {}
+        self._next: dict[str, object] = {}
 
     async def run(self, visitor: str, stream: AsyncGenerator[Item, None]) -> AsyncGenerator[Item | Stopped, None]:
         """The items of `stream`, which works on while nobody asks for the next; raises what it raises."""
-        await self.drop(visitor)
+        mine = self._next[visitor] = object()
+        await self._ended(visitor)
+        if self._next.get(visitor) is not mine:  # meanwhile a newer one came, or the page was closed
+            await stream.aclose()
+            return
+        del self._next[visitor]
         news: asyncio.Queue[Item | None] = asyncio.Queue()
         errand = _Errand(work=asyncio.create_task(_told(stream, news.put_nowait)))
         errand.work.add_done_callback(lambda _: news.put_nowait(None))
@@ -65,14 +71,18 @@ class Desk:
 
     async def drop(self, visitor: str) -> None:
         """End what is under way and wait for it; its stream says no more, so that what is shown next stays."""
-        errand = self._errands.get(visitor)
-        if errand is not None:
+        self._next.pop(visitor, None)
+        await self._ended(visitor)
+
+    async def _ended(self, visitor: str) -> None:
+        while (errand := self._errands.get(visitor)) is not None:
             errand.dropped = True
             errand.work.cancel()
             await errand.over.wait()
 
     def leave(self, visitor: str) -> None:
         """The page is closed: end what is under way, and wait for nobody who would hear of it."""
+        self._next.pop(visitor, None)
         errand = self._errands.pop(visitor, None)
         if errand is not None:
             errand.dropped = True

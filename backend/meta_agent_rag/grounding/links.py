@@ -1,37 +1,50 @@
-"""Takes out what a page would load or follow: pictures, and addresses that no passage holds.
+"""Takes out what a page would load or follow: pictures, elements of HTML, and addresses that no passage holds.
 
 An address that a model makes up may carry what it has read to whoever made it write so.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .excision import without
 
-_ADDRESS = r"(?:(?:https?|ftp|file|data|javascript|mailto)\s?:|www\.)[^\s<>\"'`\])]+"
-_PICTURE = re.compile(r"!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?|<\s*(?:img|iframe|object|embed|script)\b[^>]*>?", re.I)
-_LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(\s*<?([^)\s>]*[:/.#][^)\s>]*)>?[^)]*\)")
-_BARE = re.compile(_ADDRESS, re.IGNORECASE)
-_FULL_STOP = ".,;:!?"
+_OF = "[^\\s<>\"'`\\[\\]()*|\u2018\u2019\u201c\u201d\u00ab\u00bb\u2013\u2014\u3001\u3002\uff0c\uff1b]"
+_BARE = re.compile(
+    rf"(?:https?|ftp|file)://{_OF}+"
+    rf"|(?<![\w/:])(?:www\.{_OF}+|//(?=[\w.-]+\.\w){_OF}+|javascript:{_OF}+|data:[\w.+-]+/{_OF}+|mailto:{_OF}+@{_OF}+)",
+    re.IGNORECASE,
+)
+_AFTER = "_.,;:!?~"
+"""What ends a sentence or an emphasis, and not an address."""
+_ELEMENT = re.compile(r"<[a-zA-Z/!?][^<>]*>")
+_PICTURE = re.compile(r"!(?=\[(?!\d+(?:\s*[,;\u2013-]\s*\d+)*\](?!\())|(?:\[\d[^\]]*\]\())")
+_TARGET = re.compile(r"\]\(\s*<?([^()\s<>]*[:/.#][^()\s<>]*)>?[^()]*\)")
+_DEFINITION = re.compile(r"^[ \t]*\[[^\]\n]+\]:[ \t]*<?(\S+?)>?(?:[ \t].*)?$", re.MULTILINE)
 
 
 def without_links(text: str, sources: Sequence[str]) -> str:
-    """The text without pictures, and without addresses that stand in none of the sources.
+    """The text without pictures and elements, and without addresses that stand in none of the sources.
 
-    Of a link its label stays, in brackets where it is the number of a passage.
+    Of a link its label stays, in its brackets.
 
     >>> without_links("See [the list](https://evil.example/?q=4711), on https://a.example/b.", ["At https://a.example/b"])
-    'See the list, on https://a.example/b.'
+    'See [the list], on https://a.example/b.'
     """
-    text = without(text, [match.span() for match in _PICTURE.finditer(text)])
-    text = _LINK.sub(lambda link: link[0] if _held(link[2], sources) else _label(link[1]), text)
-    bare = [(match.start(), match.start() + len(match[0].rstrip(_FULL_STOP))) for match in _BARE.finditer(text)]
-    return without(text, [(start, end) for start, end in bare if not _held(text[start:end], sources)])
+
+    def held(part: str) -> bool:
+        return bool(part) and any(part in source for source in sources)
+
+    before = ""
+    while text != before:  # what is taken out may bring together what stood apart
+        before = text
+        text = _cut(text, _ELEMENT, held)
+        text = _PICTURE.sub("", text)
+        text = _TARGET.sub(lambda link: link[0] if held(link[1]) else "]", text)
+        text = _DEFINITION.sub(lambda line: line[0] if held(line[1]) else "", text)
+        text = _cut(text, _BARE, held)
+    return text
 
 
-def _label(label: str) -> str:
-    return f"[{label}]" if label.strip().isdigit() else label
-
-
-def _held(address: str, sources: Sequence[str]) -> bool:
-    return bool(address) and any(address in source for source in sources)
+def _cut(text: str, pattern: re.Pattern[str], held: Callable[[str], bool]) -> str:
+    found = [(match.start(), match.start() + len(match[0].rstrip(_AFTER))) for match in pattern.finditer(text)]
+    return without(text, [(start, end) for start, end in found if not held(text[start:end])])

@@ -63,7 +63,7 @@ class Budget:
         if self.paid_usd + self.reserved_usd + highest_usd > self.limit_usd:
             raise CostLimitError(
                 f"The next call could cost {highest_usd:.6f} USD, and {self.paid_usd:.6f} of the limit of "
-                f"{self.limit_usd} USD are spent; raise the limit to go on."
+                f"{self.limit_usd} USD are spent, or may be by calls that a kill cut off; raise the limit to go on."
             )
         self._note(_RESERVED, highest_usd)
         self.reserved_usd += highest_usd
@@ -73,13 +73,13 @@ class Budget:
         """Replace a reservation by what was paid; where that is unknown, the reservation stands as paid."""
         if self.limit_usd is None:
             return
-        self._note(_SETTLED, reserved_usd)
         self.reserved_usd -= reserved_usd
         self.paid_usd += reserved_usd if paid_usd is None else paid_usd
         for settled in self._waiting:
             if not settled.done():
                 settled.set_result(None)
         self._waiting.clear()
+        self._note(_SETTLED, reserved_usd)  # last: where it cannot be written, nobody is left waiting
 
     def close(self) -> None:
         """Release the journal; one that holds nothing unsettled goes."""

@@ -85,9 +85,9 @@ class LanguageModel:
         """Release connections, processes and files."""
         await self.transport.aclose()
         self.ledger.close()
-        self.budget.close()
         if self.cache is not None:
             self.cache.close()
+        self.budget.close()
 
     def evidence_tokens(self) -> int:
         """Tokens that evidence may take in a prompt: the setting, or what the model's window leaves."""
@@ -363,11 +363,12 @@ class ModelSession:
         return price(reply.usage, model=model, prices=prices, at=call.row.at)
 
     def _highest(self, call: _Call, reply: Reply | None = None) -> Decimal | None:
-        """The most that a call may come to; once its reply is seen, hidden reasoning alone is not."""
+        """The most that a call may come to; a reply that is seen bounds it where no reasoning can be hidden."""
         if self.owner.budget.limit_usd is None:
             return None
         model, prices = self._priced(call.row.tier)
-        seen = None if reply is None or self.owner.thinks(call.row.tier) else reply.text
+        told = self.owner.choice.provider.thinking_off and not self.owner.thinks(call.row.tier)
+        seen = reply.text if reply is not None and told else None
         return most_it_costs(call.request, seen, model=model, prices=prices, at=call.row.at)
 
     def _priced(self, tier: Tier) -> tuple[str, str | None]:
@@ -377,8 +378,7 @@ class ModelSession:
         limit = self.owner.settings.llm_timeout_seconds or float(self.owner.choice.provider.seconds)
         if self.deadline is None:
             return limit
-        left = self.deadline - time.monotonic()
-        if left <= 0:
+        if (left := self.deadline - time.monotonic()) <= 0:
             raise DeadlineError(_PASSED)
         return min(limit, left)
 

@@ -67,4 +67,7 @@ def _repaired(text: str) -> object:
         raise MalformedReplyError("the reply holds no JSON object")
     import json_repair
 
-    return json_repair.loads(text[start:])
+    try:
+        return json_repair.loads(text[start:])
+    except ValueError as error:  # nested beyond what it follows
+        raise MalformedReplyError(f"the reply is no JSON that can be read ({error})") from None

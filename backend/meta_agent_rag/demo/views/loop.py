@@ -51,6 +51,7 @@ class _Tab:
 
     workbench: Workbench
     visits: dict[str, Visit] = field(default_factory=dict)
+    _picked: dict[str, object] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
     ours: list[Any] = field(default_factory=list)
     theirs: list[Any] = field(default_factory=list)
@@ -165,7 +166,7 @@ class _Tab:
         parts["compare"].change(compare, parts["compare"], beside, **_QUIET)
         self.ours[-1].change(self._wait, self.ours[-1], parts["wait"], **_QUIET)
         questions = [parts[name] for name in ("set", "chosen", "text", "evidence", "status")]
-        parts["set"].input(choose_set, parts["set"], questions, **_QUIET)
+        parts["set"].input(choose_set, parts["set"], questions, **at_any_time)
         page().load(follow_link, None, questions, **_QUIET)
         page().unload(leave)
 
@@ -174,14 +175,17 @@ class _Tab:
         import gradio as gr
 
         bench = self.workbench
+        picked = self._picked[visitor] = object()
         if all(one.name != name for one in bench.known_sets()):
             yield [*[gr.skip()] * 4, fetching(name)]
         try:
             one = await bench.question_set(name)
         except MetaRagError as fault:
-            yield [*self._of_set(bench.question_sets[0]), problem(str(fault))]
+            if self._picked.get(visitor) is picked:  # no other was picked meanwhile
+                yield [*self._of_set(bench.question_sets[0]), problem(str(fault))]
         else:
-            yield [*self._of_set(one), status(self._visit(visitor))]
+            if self._picked.get(visitor) is picked:
+                yield [*self._of_set(one), status(self._visit(visitor))]
 
     def _of_set(self, one: QuestionSet) -> list[Any]:
         """A set of questions with its first one."""
