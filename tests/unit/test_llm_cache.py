@@ -193,7 +193,7 @@ def test_a_full_disk_stops_a_run_and_leaves_what_was_kept(path: Path, monkeypatc
     connect = sqlite3.connect
 
     def small(*given: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*given, **options)
+        connection: sqlite3.Connection = connect(*given, **options)
         connection.execute("PRAGMA max_page_count = 20")
         return connection
 
