@@ -146,7 +146,7 @@ class TestWorkbench:
             while not model.requests:
                 await anext(first)
             await visit.stop()
-            model.seconds = 0.0
+            model.seconds = 0.3  # longer than the stream before takes to close
             second = visit.go(setup, steps=False)
             await anext(second)
             assert [None async for _ in first]
