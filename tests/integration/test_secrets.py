@@ -52,7 +52,11 @@ async def test_no_secret_is_said_logged_or_kept(
         }
         for name, value in given.items():
             monkeypatch.setenv(name, value)
-        async with service_process(nursery, tmp_path) as service, httpx.AsyncClient(base_url=service.url) as client:
+        each_anew = httpx.Limits(max_keepalive_connections=0)
+        async with (
+            service_process(nursery, tmp_path) as service,
+            httpx.AsyncClient(base_url=service.url, limits=each_anew) as client,
+        ):
             own = bearer(service.token)
             good = keep(await client.post("/v1/ask", json=CONTEXT, headers=own))
             assert good.status_code == 200

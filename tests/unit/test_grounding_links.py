@@ -11,6 +11,7 @@ from meta_agent_rag.grounding.links import without_links
 
 SOURCE = "The list is at https://a.example/list.html, says the office (www.office.example), with <b>care</b>."
 FRAGMENTS = (
+    *("<!", "<?", "<script", "</"),
     *(
         "![x](u)",
         "!",
@@ -70,7 +71,11 @@ FRAGMENTS = (
         ("Oslo <im<img>g src=//evil.example/p>.", "Oslo."),
         ("Oslo <video src=//evil.example/p>.", "Oslo."),
         ("With <b>care</b> and 3 < 5 > 2.", None),
-        ("The tag <script loads code. It was added in 1995 [1].", None),
+        ("A <!doctype, and <a <b>c", "A < !doctype, and < a <b>c"),
+        (
+            "The tag <script loads code. It was added in 1995 [1].",
+            "The tag < script loads code. It was added in 1995 [1].",
+        ),
         ("Oslo. HTTPS://EVIL.example/?q=secret", "Oslo."),
         ("Oslo, see www.evil.example/q.", "Oslo, see."),
         ("Oslo, see //evil.example/q.", "Oslo, see."),
@@ -84,7 +89,7 @@ def test_answers(answer: str, shown: str | None) -> None:
     assert without_links(answer, [SOURCE]) == (answer if shown is None else shown)
 
 
-@settings(max_examples=400)
+@settings(max_examples=1_000)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 def test_a_page_loads_and_follows_nothing_of_a_wild_answer(answer: str) -> None:
     shown = without_links(answer, [SOURCE])

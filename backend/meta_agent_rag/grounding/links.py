@@ -17,6 +17,8 @@ _BARE = re.compile(
 _AFTER = "_.,;:!?~"
 """What ends a sentence or an emphasis, and not an address."""
 _ELEMENT = re.compile(r"<[a-zA-Z/!?][^<>]*>")
+_UNFINISHED = re.compile(r"<(?=[a-zA-Z/!?][^<>]*(?:<|$))")
+"""What the page around an answer could finish."""
 _PICTURE = re.compile(r"!(?=\[(?!\d+(?:\s*[,;\u2013-]\s*\d+)*\](?!\())|(?:\[\d[^\]]*\]\())")
 _TARGET = re.compile(r"\]\(\s*<?([^()\s<>]*[:/.#][^()\s<>]*)>?[^()]*\)")
 _DEFINITION = re.compile(r"^[ \t]*\[[^\]\n]+\]:[ \t]*<?(\S+?)>?(?:[ \t].*)?$", re.MULTILINE)
@@ -37,7 +39,7 @@ def without_links(text: str, sources: Sequence[str]) -> str:
     before = ""
     while text != before:  # what is taken out may bring together what stood apart
         before = text
-        text = _cut(text, _ELEMENT, held)
+        text = _UNFINISHED.sub("< ", _cut(text, _ELEMENT, held))
         text = _PICTURE.sub("", text)
         text = _TARGET.sub(lambda link: link[0] if held(link[1]) else "]", text)
         text = _DEFINITION.sub(lambda line: line[0] if held(line[1]) else "", text)
