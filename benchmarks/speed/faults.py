@@ -10,13 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.bare import fresh_questions
-from benchmarks.config import Conduct, RunConfig
-from benchmarks.datasets import load_questions
-from benchmarks.display import Silent
-from benchmarks.run import execute
-from benchmarks.run_folder import RunFolder
+from benchmarks.loopback_run import answered
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
-from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.faults import Misbehaving, request_hash
 from meta_agent_rag.testing.scripted import universal_reply
 from meta_agent_rag.testing.server import Behaviour, ServerReply, loopback_server
@@ -76,37 +71,12 @@ def _answering(body: dict[str, Any]) -> ServerReply:
 
 async def _answers(behaviour: Behaviour, n: int, concurrency: int, seconds: float) -> dict[str, str | None]:
     with loopback_server(behaviour) as server, tempfile.TemporaryDirectory() as folder:
-        settings = Settings.load(
-            (),
-            llm_provider="deepseek",
-            llm_base_url=server.base_url,
-            deepseek_api_key="loopback",
+        outcome = await answered(
+            server.base_url,
+            fresh_questions(n),
+            Path(folder),
+            concurrency=concurrency,
             llm_timeout_seconds=seconds,
             response_cache=False,
-            monitor_encoder="hash-64",
-            marag_data_dir=Path(folder) / "data",
         )
-        config = RunConfig(
-            dataset="sample",
-            mode="gold",
-            methods=("metarag",),
-            n=n,
-            limit=None,
-            seed=42,
-            data_file=None,
-            aliases_file=None,
-            corpus=None,
-            concurrency=concurrency,
-            settings=settings,
-        )
-        outcome = await execute(
-            config,
-            Conduct(),
-            load_questions("sample"),
-            questions=fresh_questions(n),
-            folder=RunFolder(Path(folder)),
-            display=Silent(),
-        )
-    if outcome.stopped_by is not None:
-        raise outcome.stopped_by
     return {row["id"]: row["prediction"] if row["error"] is None else None for row in outcome.rows}

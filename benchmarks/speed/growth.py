@@ -13,13 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.bare import fresh_questions
-from benchmarks.config import Conduct, RunConfig
-from benchmarks.datasets import load_questions
-from benchmarks.display import Silent
-from benchmarks.run import execute
-from benchmarks.run_folder import RunFolder
+from benchmarks.loopback_run import answered, require_all
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
-from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import model_server
 
 _SIZES = (100, 1000, 5000)
@@ -62,43 +57,8 @@ def _in_a_child(server: str, n: int) -> dict[str, Any]:
 def _one(address: str, n: int) -> dict[str, Any]:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(_answered(address, n, Path(folder)))
+        run = answered(address, fresh_questions(n), Path(folder), concurrency=_CONCURRENCY, max_metacognitive_rounds=1)
+        require_all(asyncio.run(run))
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"questions": n, "ms_a_question": 1000 * seconds / n, "peak_mb": peak}
-
-
-async def _answered(address: str, n: int, folder: Path) -> None:
-    settings = Settings.load(
-        (),
-        llm_provider="deepseek",
-        llm_base_url=address,
-        deepseek_api_key="loopback",
-        max_metacognitive_rounds=1,
-        monitor_encoder="hash-64",
-        marag_data_dir=folder / "data",
-    )
-    config = RunConfig(
-        dataset="sample",
-        mode="gold",
-        methods=("metarag",),
-        n=n,
-        limit=None,
-        seed=42,
-        data_file=None,
-        aliases_file=None,
-        corpus=None,
-        concurrency=_CONCURRENCY,
-        settings=settings,
-    )
-    outcome = await execute(
-        config,
-        Conduct(),
-        load_questions("sample"),
-        questions=fresh_questions(n),
-        folder=RunFolder(folder / "run"),
-        display=Silent(),
-    )
-    failed = [row["error"] for row in outcome.rows if row["error"] is not None]
-    if failed or outcome.stopped_by is not None:
-        raise outcome.stopped_by or RuntimeError(failed[0])

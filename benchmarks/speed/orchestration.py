@@ -18,13 +18,9 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.bare import bare_graph, fresh_questions
-from benchmarks.config import Conduct, RunConfig
-from benchmarks.datasets import Question, load_questions
-from benchmarks.display import Silent
-from benchmarks.run import execute
-from benchmarks.run_folder import RunFolder
+from benchmarks.datasets import Question
+from benchmarks.loopback_run import answered, require_all
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
-from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import model_server
 
 
@@ -96,36 +92,11 @@ async def measured(load: Load, folder: Path, repeats: int) -> dict[str, Any]:
 
 async def _ours(load: Load, questions: Sequence[Question], folder: Path, times: list[tuple[float, float]]) -> int:
     """One run through the benchmark's own machinery; returns the calls that it made."""
-    loaded = load_questions("sample")
-    settings = Settings.load(
-        (),
-        llm_provider="deepseek",
-        llm_base_url=load.address,
-        deepseek_api_key="loopback",
-        max_metacognitive_rounds=1,
-        monitor_encoder="hash-64",
-        marag_data_dir=folder / "data",
-    )
-    config = RunConfig(
-        dataset="sample",
-        mode="gold",
-        methods=("metarag",),
-        n=len(questions),
-        limit=None,
-        seed=42,
-        data_file=None,
-        aliases_file=None,
-        corpus=None,
-        concurrency=load.concurrency,
-        settings=settings,
-    )
     with _timed(times):
-        outcome = await execute(
-            config, Conduct(), loaded, questions=questions, folder=RunFolder(folder), display=Silent()
+        outcome = await answered(
+            load.address, questions, folder, concurrency=load.concurrency, max_metacognitive_rounds=1
         )
-    failed = [row["error"] for row in outcome.rows if row["error"] is not None]
-    if failed or outcome.stopped_by is not None:
-        raise outcome.stopped_by or RuntimeError(failed[0])
+    require_all(outcome)
     return sum(row["llm_calls"] for row in outcome.rows)
 
 

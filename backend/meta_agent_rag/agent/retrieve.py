@@ -25,7 +25,7 @@ async def first_evidence(
 ) -> Retrieval:
     """What the first draft is written from: `supplied` whole, else the k best that the retriever finds.
 
-    Supplied evidence is marked where it is suspect, and never dropped.
+    Supplied evidence is marked where it is suspect, and never dropped here: `Engine.begin` does that for grounded runs.
     """
     if supplied is not None:
         given = [Found(passage=passage, score=0.0) for passage in supplied]

@@ -23,7 +23,7 @@ class SuppliedRetriever:
     """A `Retriever` over supplied passages, ordered by the sum that `links` describes.
 
     In place of BM25 stands the share of the query's words, weighted by their rarity among the passages.
-    What is supplied is marked where it is suspect, and never dropped. Passages are encoded once.
+    What is supplied is marked where it is suspect, and never dropped here. Passages are encoded once.
     """
 
     passages: tuple[Passage, ...]
