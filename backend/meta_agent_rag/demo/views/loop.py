@@ -225,6 +225,7 @@ class _Tab:
 
     async def _leave(self, visitor: str) -> None:
         """The page is closed: nothing is spent for nobody."""
+        self._picked.pop(visitor, None)
         visit = self.visits.pop(visitor, None)
         if visit is not None:
             await visit.stop()
