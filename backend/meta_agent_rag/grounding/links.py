@@ -11,7 +11,7 @@ from .excision import without
 _OF = "[^\\s<>\"'`\\[\\]()*|\u2018\u2019\u201c\u201d\u00ab\u00bb\u2013\u2014\u3001\u3002\uff0c\uff1b]"
 _BARE = re.compile(
     rf"(?:https?|ftp|file)://{_OF}+"
-    rf"|(?<![\w/:])(?:www\.{_OF}+|//(?=[\w.-]+\.\w){_OF}+|javascript:{_OF}+|data:[\w.+-]+/{_OF}+|mailto:{_OF}+@{_OF}+)",
+    rf"|(?<![\w/])(?:www\.{_OF}+|//(?=[\w.-]+\.\w){_OF}+|javascript:{_OF}+|data:[\w.+-]+/{_OF}+|mailto:{_OF}+@{_OF}+)",
     re.IGNORECASE,
 )
 _AFTER = "_.,;:!?~"
