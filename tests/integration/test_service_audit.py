@@ -147,6 +147,7 @@ async def test_what_a_database_refuses_for_itself_holds_up_nothing(tmp_path: Pat
         audit.file({**row, "query_id": "f" * 32, "client_name": None})
         audit.file({**row, "query_id": "e" * 32, "answer": "half a pair \ud800"})
         audit.file(row)
+        await service.drained()
     assert len(await rows_in(tmp_path)) == 1
     refused = read_journal(tmp_path / "audit" / "refused.jsonl").rows
     assert [one["query_id"][0] for one in refused] == ["f", "e"]

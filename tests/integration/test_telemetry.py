@@ -103,7 +103,7 @@ async def test_nothing_is_told_that_somebody_wrote(content: bool, spans: InMemor
     ) as service:
         response = await service.client.post("/v1/ask", json=CONTEXT, headers={"x-request-id": QUESTION[:5]})
         assert response.status_code == 200
-        secrets = [service.token, service.token.rpartition("_")[2], KEY]
+        secrets = [service.token, service.token[-43:], KEY]
     told = everything_told(spans)
     assert all((words in told) == content for words in (QUESTION, BIRTH_SENTENCE, "Paris"))
     assert not any(secret in told for secret in secrets)
