@@ -139,20 +139,20 @@ def test_copy_knows_its_places_and_needs_addresses(docs: Path) -> None:
 
 def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
     (docs / "long.jsonl").write_bytes(
-        rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(4_000)))
+        rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(8_000)))
     )
     words = ["ingest", str(docs), "--corpus", "notes", "--set", "ENCODER=hash-64"]
     ingesting = forked(MARAG, words, os.environ, docs.parent)
     catalogue = docs.parent / "data" / "corpora" / "notes"
     while not catalogue.exists() and ingesting.running:
         time.sleep(0.05)
-    time.sleep(0.3)
+    time.sleep(0.1)
     ingesting.send(signal.SIGINT)
     assert ingesting.ended() == 130
     assert ingesting.err.read_text() == "Stopped. What was finished is kept; the same command goes on from there.\n"
     again = marag("ingest", str(docs), "--corpus", "notes", "--json")
     assert again.exit_code == 0, again.output
-    assert json.loads(marag("corpora", "list", "--json").stdout)[0]["passages"] == 4_003
+    assert json.loads(marag("corpora", "list", "--json").stdout)[0]["passages"] == 8_003
 
 
 def test_an_empty_path_is_not_this_folder(docs: Path) -> None:

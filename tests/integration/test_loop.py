@@ -136,7 +136,8 @@ async def test_rounds_cannot_be_changed(tmp_path: Path) -> None:
 async def test_calls_and_cost_of_the_rounds_sum_to_the_session(tmp_path: Path) -> None:
     critiques: list[Line] = ["prose", critique("external_only"), critique("internal_only"), critique("reasoning_error")]
     rewrites = [draft("Rome"), draft("Lyon"), draft("Oslo")]
-    run = await ask(tmp_path, {**WRONG, "evaluate": critiques, "rewrite": rewrites}, "SHORT_ANSWER=stage")
+    script = {**WRONG, "evaluate": critiques, "rewrite": rewrites}
+    run = await ask(tmp_path, script, "SHORT_ANSWER=stage", "SELECTION=last")
     rounds, calls = run.answer.rounds, run.answer.calls
     assert len(rounds) > 2
     assert sum(round_.calls for round_ in rounds) == len(calls) == len(run.model.requests)

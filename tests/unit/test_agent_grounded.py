@@ -24,7 +24,7 @@ from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.testing import Scripted, ScriptedModel
-from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION, draft, reference, settings_in
+from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION, critique, draft, reference, settings_in
 
 BIRTH_TEXT = f"{BIRTH_SENTENCE} She left the city at nineteen and sailed to Bergen with 14 crates of film."
 NOVEL_TEXT = "A letter of Mira Holt says that in the novel the sea is a person. It was never sent."
@@ -369,18 +369,23 @@ async def test_steps_are_told_in_their_order(tmp_path: Path) -> None:
     script = {
         "write": draft("Oslo", answer=SAID),
         "reference": reference("Oslo"),
-        "evaluate": {
-            "rationale": "r", "deficit": "external_only", "error_type": "incomplete_reasoning", "suggestion": "s",
-            "suggested_queries": [],
-        },
+        "evaluate": critique("external_only"),
         "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE], answer=SAID),
-    }  # fmt: skip
+    }
     more: list[Step] = []
     reply = await grounded(tmp_path, script, steps=more)
     assert reply.refused is None
     assert [(step.node, len(step.rounds)) for step in more] == [
         ("retrieve", 0), ("write", 0), ("diagnose", 0), ("external_only", 1), ("write", 1), ("diagnose", 1),
     ]  # fmt: skip
+
+
+async def test_a_quote_that_is_missing_is_asked_for_again(tmp_path: Path) -> None:
+    rewrites = [draft("Oslo", answer="Her life began there [2]."), draft("Oslo", quotes=[BIRTH_SENTENCE], answer=SAID)]
+    script: Mapping[str, Scripted] = {
+        **answering(quotes=()), "evaluate": critique("external_only"), "rewrite": rewrites
+    }  # fmt: skip
+    assert (await grounded(tmp_path, script)).refused is None
 
 
 async def test_checking_does_without_the_graph(tmp_path: Path) -> None:

@@ -75,14 +75,24 @@ async def test_reasoning_error_gets_the_critics_suggestion(tmp_path: Path) -> No
     prompt = run.prompt("rewrite")
     assert "Read the second passage." in prompt
     assert "hop by hop" in prompt
-    assert "She was born in Paris [2]." in prompt, "the draft to mend"
-    assert "Mira Holt directed it. (short answer: Oslo)" in prompt, "the other attempt"
+    assert "First attempt: Paris\nSecond attempt: Oslo\n" in prompt
+    assert "She was born in Paris [2]." not in prompt, "words that would be copied in place of the passages'"
+    assert "Mira Holt directed it." not in prompt, "the reference's steps"
     assert phrase("mode_evidence_and_memory") in prompt
 
 
 async def test_a_repair_without_a_suggestion_gets_the_default_advice(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "evaluate": critique("reasoning_error")})
     assert phrase("no_suggestion") in run.prompt("rewrite")
+
+
+@pytest.mark.parametrize("deficit", ["internal_only", "insufficient_knowledge"])
+async def test_advice_is_for_those_who_read_what_the_critic_read(deficit: str, tmp_path: Path) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM], MISSING: [BIRTH]})
+    critic = critique(deficit, suggestion="Read the second passage.", queries=[MISSING])
+    run = await ask(tmp_path, {**WRONG, "evaluate": critic}, retriever=retriever)
+    assert phrase("advice") not in run.prompt("rewrite")
+    assert "Read the second passage." not in run.prompt("rewrite")
 
 
 async def test_insufficient_knowledge_looks_up_what_is_missing(tmp_path: Path) -> None:

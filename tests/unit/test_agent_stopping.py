@@ -22,7 +22,7 @@ from meta_agent_rag.errors import (
 )
 from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import QUESTION, WRONG, ask, critique, draft, reference
+from tests.loop import BIRTH, FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft, reference
 
 UNLIKE = ["Rome", "Lyon", "Graz", "Bonn", "Bern", "Kiel", "Turin", "Cork", "Nice", "Riga", "Vaduz", "Sofia", "Minsk"]
 """Short answers that share no word and so never converge."""
@@ -61,6 +61,29 @@ async def test_the_same_words_in_another_order_have_not_converged(tmp_path: Path
     script = {**WRONG, "write": one, "rewrite": other, "reference": reference("Cleo and Dan")}
     run = await ask(tmp_path, script, "MAX_METACOGNITIVE_ROUNDS=1")
     assert run.answer.stop_reason == "max_rounds"
+
+
+async def test_a_draft_that_a_repair_upholds_is_not_asked_about_again(tmp_path: Path) -> None:
+    again = draft("paris", answer="It was there that her life began [1].")
+    run = await ask(tmp_path, {**WRONG, "rewrite": [again, draft("Oslo")]})
+    assert (run.answer.stop_reason, run.answer.short_answer) == ("upheld", "Paris")
+    assert run.stages == ["write", "reference", "evaluate", "rewrite"], "the reference stays, and nobody is asked"
+    papers = await ask(tmp_path, {**WRONG, "rewrite": [again, draft("Oslo")]}, "SELECTION=last")
+    assert (papers.answer.stop_reason, papers.answer.short_answer) == ("satisfied", "Oslo")
+
+
+async def test_an_upheld_draft_is_asked_about_again_where_the_reference_has_moved(tmp_path: Path) -> None:
+    again = draft("Paris", answer="It was there that her life began [1].")
+    retriever = FakeRetriever({QUESTION: [FILM], "birthplace of Mira Holt": [BIRTH]})
+    critic = critique("insufficient_knowledge", queries=["birthplace of Mira Holt"])
+    script = {
+        **WRONG,
+        "evaluate": critic,
+        "reference": [reference("Rome"), reference("Oslo")],
+        "rewrite": [again, draft("Oslo")],
+    }
+    run = await ask(tmp_path, script, retriever=retriever)
+    assert (run.answer.stop_reason, run.answer.short_answer) == ("satisfied", "Oslo")
 
 
 async def test_a_return_to_an_earlier_answer_oscillates(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_answers_are_filtered_as_counted_by_hand(recorded: Run) -> None:
     assert counted(recorded, Filter(outcome="fixed")) == counted(recorded, Filter(outcome="error")) == 0
     assert counted(recorded, Filter()) == 110
     first = listed(recorded, Filter(method="metarag"))[0]
-    assert first[0].startswith("sample-029 · unchanged · 3 rounds · F1 0 — How many spectators")
+    assert first[0].startswith("sample-029 · unchanged · 2 rounds · F1 0 — How many spectators")
     assert recorded.rows[int(first[1])]["id"] == "sample-029"
     assert ("external only", "external_only") in choices(recorded)["deficit"]
     assert ("unchanged (110)", "unchanged") in choices(recorded)["outcome"]
@@ -100,16 +100,14 @@ def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any
     assert (settings.monitor_policy, settings.monitor_similarity_threshold) == ("paper", 0.4)
     steps = cards(repaired, texts(), settings)
     named = [step.split('aria-label="')[1].split('"')[0].partition(":")[0] for step in steps]
-    again = ["Planning", "Remediation", "Cognition", "Monitoring"]
-    assert named == [
-        "Retrieval", "Cognition", "Monitoring", "Evaluating", *again, "Evaluating", *again, "Answer"
-    ]  # fmt: skip
+    first, again = ["Retrieval", "Cognition", "Monitoring"], ["Planning", "Remediation", "Cognition", "Monitoring"]
+    assert named == [*first, "Evaluating", *again, "Answer"]
     assert "threshold 0.40" in steps[2]
     assert "Without metacognition" in steps[-1]
-    assert "5,838 + 1,175 tokens" in steps[-1]
+    assert "3,549 + 645 tokens" in steps[-1]
     assert deficits(repaired) == ("external_only",)
     page = shown(repaired, steps[:2], len(steps), link_to("a run&b", repaired))
-    assert "step 2 of 14" in page
+    assert "step 2 of 9" in page
     assert 'href="?run=a+run%26b&amp;question=sample-029&amp;method=metarag"' in page
     assert "Monitoring" not in page
 

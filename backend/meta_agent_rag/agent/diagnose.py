@@ -8,6 +8,7 @@ from decimal import Decimal
 from langgraph.runtime import Runtime
 
 from ..errors import BudgetError, DeadlineError
+from ..grounding.short_answer import same_answer
 from ..llm.ledger import total
 from .context import Context
 from .convergence import converged, oscillates
@@ -101,7 +102,10 @@ def _stop_reason(state: State, context: Context, round_: Round) -> str | None:
         return "oscillating"
     if round_.index >= settings.max_metacognitive_rounds:
         return "max_rounds"
-    return None if _pays(round_, state.get("rounds", ())) else "no_gain"
+    earlier = state.get("rounds", ())
+    if settings.selection == "best" and earlier and _upheld(round_, earlier[-1]):
+        return "upheld"
+    return None if _pays(round_, earlier) else "no_gain"
 
 
 def _out_of_time(context: Context, index: int) -> str | None:
@@ -110,6 +114,20 @@ def _out_of_time(context: Context, index: int) -> str | None:
         return None
     seconds = sum(row.latency_s for row in context.model.rows if row.round == index and not row.cached)
     return DeadlineError.stop_reason if time.monotonic() + seconds > context.deadline else None
+
+
+def _upheld(round_: Round, before: Round) -> bool:
+    """Did a repair that saw two answers keep to the draft's, while the reference kept to its own?
+
+    Asked again it would see the same two: a weak model yields in the end, and no new fact has made it.
+    """
+    one, other = round_.reference, before.reference
+    if one is None or other is None or one.error is not None or other.error is not None:
+        return False
+    short = round_.draft.short_answer
+    if round_.draft.abstained or same_answer(short, one.short_answer):
+        return False  # what is amiss is another thing than which of two answers: a quote may be missing
+    return same_answer(short, before.draft.short_answer) and same_answer(one.short_answer, other.short_answer)
 
 
 def _pays(round_: Round, earlier: Sequence[Round]) -> bool:

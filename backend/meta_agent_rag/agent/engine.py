@@ -235,7 +235,8 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """An engine as settings describe it; what is passed in is used, and left open, instead."""
     policy(settings)
-    if settings.monitor_policy != "paper" and "monitor_similarity_threshold" in settings.model_fields_set:
+    usual = Settings.model_fields["monitor_similarity_threshold"].default
+    if settings.monitor_policy != "paper" and settings.monitor_similarity_threshold != usual:
         _LOG.warning("MONITOR_SIMILARITY_THRESHOLD is for MONITOR_POLICY=paper, and that is not in force.")
     deficits = discover_deficits(settings.deficits_dir)
     if without_deficits:

@@ -43,12 +43,12 @@ def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
 
 
 def drafted(draft: Draft) -> str:
-    """A draft as critic and writer see it."""
+    """A draft as the critic sees it."""
     return f"{draft.answer} (short answer: {draft.short_answer})"
 
 
 def concluded(reference: Reference | None) -> str:
-    """The reference answer as critic and writer see it: its steps, and what follows from them."""
+    """The reference answer as the critic sees it: its steps, and what follows from them."""
     if reference is None or reference.error is not None:
         return phrase("nothing_quoted")
     return " ".join((*reference.steps, f"(short answer: {reference.short_answer})"))

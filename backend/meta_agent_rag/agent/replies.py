@@ -71,17 +71,10 @@ class ClaimsReply(ReplyModel):
     unsupported: Annotated[list[int], _at_most(maxItems=20)]
 
 
-class _StepsReply(ReplyModel):
-    steps: Annotated[Lines, _at_most(maxItems=3)]
-
-
-class RewriteReply(DraftReply, _StepsReply):
-    """Stage `rewrite`: the steps come first, so that the quotes follow from them."""
-
-
-class ReferenceReply(_StepsReply):
+class ReferenceReply(ReplyModel):
     """Stage `reference`."""
 
+    steps: Annotated[Lines, _at_most(maxItems=3)]
     short_answer: Short
 
 

@@ -11,11 +11,11 @@ from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
-from .messages import concluded, drafted, in_manner, task
+from .messages import in_manner, task
 from .packing import Packed, pack
-from .replies import AnswererReply, DraftReply, RewriteReply, ShortAnswerReply
+from .replies import AnswererReply, DraftReply, ShortAnswerReply
 from .signals import short_answer_logprob, with_logprobs
-from .state import AnswerMode, Draft, Packing, Plan, Round, State, Update
+from .state import AnswerMode, Draft, Packing, Plan, Reference, Round, State, Update
 
 
 async def write(state: State, runtime: Runtime[Context]) -> Update:
@@ -66,7 +66,7 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
         "short_answer_rule": phrase("short_answer_rule"),
     }
     stage = "write" if plan is None else "rewrite"
-    schema: type[DraftReply] = _schema(context, plan)
+    schema = AnswererReply if plan is None and context.grounded else DraftReply
     if plan is not None:
         values |= _to_repair(state, plan, mode)
     prompt = task(context, "answerer" if plan is None and context.grounded else stage, question, packed, **values)
@@ -87,22 +87,30 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
     )
 
 
-def _schema(context: Context, plan: Plan | None) -> type[DraftReply]:
-    if plan is not None:
-        return RewriteReply
-    return AnswererReply if context.grounded else DraftReply
-
-
 def _to_repair(state: State, plan: Plan, mode: AnswerMode) -> dict[str, str]:
-    """What a later draft is told; one from memory keeps the facts that were found in the passages."""
+    """What a later draft is told; one from memory keeps the facts that were found in the passages.
+
+    Of both attempts it sees the bare answers: their sentences would be copied in place of the passages'.
+    """
     facts = verified_quotes(state.get("rounds", ()), state.get("evidence", ())) if mode == "memory" else ()
     return {
-        "draft": drafted(state["draft"]),
-        "reference": concluded(state["rounds"][-1].reference),
+        "draft": state["draft"].short_answer,
+        "reference": _other_attempt(state["rounds"][-1].reference),
         "directive": plan.directive,
-        "suggestion": plan.suggestion or phrase("no_suggestion"),
+        "advice": _advice(plan),
         "facts": f"{phrase('known_facts')} {' '.join(facts)}" if facts else "",
     }
+
+
+def _advice(plan: Plan) -> str:
+    """The critic's, to those who read what it read: not where passages have come since, or are left aside."""
+    if plan.queries or plan.answer_mode == "memory":
+        return ""
+    return f"{phrase('advice')} {plan.suggestion or phrase('no_suggestion')}"
+
+
+def _other_attempt(reference: Reference | None) -> str:
+    return reference.short_answer if reference is not None and reference.error is None else phrase("nothing_quoted")
 
 
 def verified_quotes(rounds: Sequence[Round], evidence: Sequence[Found]) -> tuple[str, ...]:

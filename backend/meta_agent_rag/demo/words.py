@@ -8,6 +8,7 @@ STOP_REASONS = {
     "converged": "The last repair changed nothing, so another one would not either.",
     "oscillating": "The answer went back to an earlier one, so the loop would turn in circles.",
     "max_rounds": "All repairs that were allowed have been made.",
+    "upheld": "The repair saw both answers and kept to the draft's, so another one would see the same two.",
     "no_gain": "The last repair did not raise the chance of being right, so another one does not pay.",
     "cost_limit": "The next call could cost more than is left to spend.",
     "deadline": "There was no time for another round.",
