@@ -35,7 +35,8 @@ async def open_language_model(
     `transport` replaces the provider's, for tests and offline work.
     """
     choice = choose_provider(settings)
-    _LOG.info("Model: %s.", described(choice, settings))
+    if transport is None:
+        _LOG.info("Model: %s.", described(choice, settings))
     model = LanguageModel(
         settings=settings,
         choice=choice,
