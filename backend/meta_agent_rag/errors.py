@@ -142,6 +142,10 @@ class CorpusError(MetaRagError):
     """A corpus is missing, in use elsewhere, foreign, or built with other settings."""
 
 
+class DamagedIndexError(CorpusError):
+    """The files of an embedded index are not what its engine wrote; what the catalogue holds makes it again."""
+
+
 class SearchDownError(CorpusError):
     """Neither index of a corpus answers a search."""
 

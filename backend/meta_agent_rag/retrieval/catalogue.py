@@ -356,10 +356,10 @@ class Catalogue:
         self._execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._execute("COMMIT")  # on a full disk it is this that fails
         except BaseException:
             self._connection.rollback()
             raise
-        self._execute("COMMIT")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

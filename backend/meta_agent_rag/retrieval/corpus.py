@@ -17,9 +17,9 @@ from ..settings import Settings
 from . import catalogue as catalogues
 from .catalogue import Catalogue, DocumentRecord
 from .corpus_folder import CorpusFolder, corpus_folder
-from .editing import BEING_EDITED, finish_interrupted
+from .editing import finish_interrupted
 from .locations import dropped_stores, on_servers, opened, require_catalogue
-from .manifest import FILE_NAME, FORMAT_VERSION, Manifest, read_manifest, require_format, write_manifest
+from .manifest import BEING_EDITED, FILE_NAME, FORMAT_VERSION, Manifest, read_manifest, require_format, write_manifest
 from .sample import SAMPLE
 from .stores import DenseStore, LexicalStore
 

@@ -13,7 +13,7 @@ from .batching import AsyncEncoder
 from .catalogue import Catalogue, DocumentRecord
 from .corpus_folder import CorpusFolder, corpus_folder
 from .locations import Indexed, chosen_stores, dropped_stores, on_servers, opened, require_room
-from .manifest import FORMAT_VERSION, Manifest, passages_checksum, write_manifest
+from .manifest import BEING_EDITED, FORMAT_VERSION, Manifest, passages_checksum, write_manifest
 from .passage import Passage
 
 __all__ = [
@@ -28,8 +28,6 @@ __all__ = [
 ]
 
 UNCHUNKED = "none"
-BEING_EDITED = ""
-"""A manifest's checksum while an edit goes on, and after it was cut short."""
 _SORTED_TOGETHER = 4096
 ENCODED_TOGETHER = 512
 _PUBLISHED_TOGETHER = 4096

@@ -4,18 +4,20 @@ import asyncio
 import logging
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from ..errors import CorpusError, SettingsError, StorageError, UnknownNameError
+from ..errors import CorpusError, DamagedIndexError, SettingsError, StorageError, UnknownNameError
 from ..settings import Settings
 from . import catalogue as catalogues
 from .catalogue import Catalogue
-from .manifest import Manifest
+from .manifest import BEING_EDITED, Manifest
 from .stores import DenseBackend, DenseStore, LexicalBackend, LexicalStore, discover_stores, ownership
 from .stores.protocols import StorePlace
 
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _TOGETHER = 2048
 _SPARE_BYTES = 128_000_000
@@ -61,33 +63,81 @@ class Indexed(NamedTuple):
 
 @asynccontextmanager
 async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: bool = True) -> AsyncIterator[Indexed]:
-    """What lies in `folder` and belongs to it, closed at the end. With `mend`, a lost index is made again."""
-    lost = _lost(folder) if mend and not on_servers(manifest) else ()
-    for kind in lost:
-        await asyncio.to_thread(shutil.rmtree, folder / kind, ignore_errors=True)
+    """What lies in `folder` and belongs to it, closed at the end.
+
+    With `mend`, an embedded index that is lost or damaged is made again from the catalogue.
+    """
     dense_backend, lexical_backend = _backends(manifest)
     dense_place, lexical_place = _places(settings, folder, manifest)
     require_catalogue(folder, manifest)
     require_room(settings, manifest)
     catalogue = await asyncio.to_thread(Catalogue, folder / catalogues.FILE_NAME, manifest.dimension)
-    async with (
-        _closing(catalogue),
-        dense_backend.open(dense_place, manifest.dimension) as dense,
-        lexical_backend.open(lexical_place) as lexical,
-    ):
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(_closing(catalogue))
+
+        def open_dense(place: StorePlace) -> AbstractAsyncContextManager[DenseStore]:
+            return dense_backend.open(place, manifest.dimension)
+
+        if not mend or on_servers(manifest):
+            dense = await stack.enter_async_context(open_dense(dense_place))
+            yield Indexed(catalogue, dense, await stack.enter_async_context(lexical_backend.open(lexical_place)))
+            return
+        held = _published(manifest, catalogue)
+        dense, no_dense = await _whole(stack, open_dense, replace(dense_place, passages=held))
+        lexical, no_lexical = await _whole(stack, lexical_backend.open, replace(lexical_place, passages=held))
+        lost = [kind for kind, empty in (("dense", no_dense), ("lexical", no_lexical)) if empty]
         if lost and catalogue.counts()[1]:
-            _LOG.warning("The corpus %r has lost its %s index: making it again.", manifest.name, " and ".join(lost))
-            await fill(catalogue, dense if "dense" in lost else None, lexical if "lexical" in lost else None)
+            _LOG.warning(
+                "The corpus %r has lost its %s index, or a part of it: making it again.",
+                *(manifest.name, " and ".join(lost)),
+            )
+            await fill(catalogue, dense if no_dense else None, lexical if no_lexical else None)
         yield Indexed(catalogue, dense, lexical)
+
+
+async def _whole(
+    stack: AsyncExitStack, open_: Callable[[StorePlace], AbstractAsyncContextManager[T]], place: StorePlace
+) -> tuple[T, bool]:
+    """An embedded index, opened; and whether it is empty now, since it was not there or not whole."""
+    if _has_files(place.folder):
+        try:
+            return await stack.enter_async_context(open_(place)), False
+        except DamagedIndexError as error:
+            _LOG.debug("%s", error)
+    await asyncio.to_thread(shutil.rmtree, place.folder, ignore_errors=True)
+    return await stack.enter_async_context(open_(replace(place, passages=None))), True
 
 
 def require_catalogue(folder: Path, manifest: Manifest) -> None:
     """Raise `CorpusError` for a corpus that has passages and has lost its catalogue."""
-    if manifest.passages and not (folder / catalogues.FILE_NAME).is_file():
-        raise CorpusError(
-            f"The corpus {manifest.name!r} has lost its catalogue; build it anew with "
-            f"`marag ingest PATH... --corpus {manifest.name} --rebuild`, or drop it."
+    file = folder / catalogues.FILE_NAME
+    if manifest.passages and not (file.is_file() and file.stat().st_size):
+        raise _lost_catalogue(manifest)
+
+
+def _published(manifest: Manifest, catalogue: Catalogue) -> int | None:
+    """How many passages each index must hold; `None` where that is not certain.
+
+    It is not after an edit that was cut short, which one index may know and the other not, nor where the
+    catalogue has lost some, which is said: an index must not be made from less than it has.
+    """
+    held = catalogue.counts()[1]
+    if manifest.checksum != BEING_EDITED and held != manifest.passages:
+        if not held:
+            raise _lost_catalogue(manifest)
+        _LOG.warning(
+            "The catalogue of the corpus %r has %d passages in place of %d; `marag ingest` brings back what is lost.",
+            *(manifest.name, held, manifest.passages),
         )
+        return None
+    return None if catalogue.interrupted() else held
+
+
+def _lost_catalogue(manifest: Manifest) -> CorpusError:
+    return CorpusError(
+        f"The corpus {manifest.name!r} has lost its catalogue; build it anew with "
+        f"`marag ingest PATH... --corpus {manifest.name} --rebuild`, or drop it."
+    )
 
 
 def require_room(settings: Settings, manifest: Manifest, passages: int = 0) -> None:
@@ -143,12 +193,8 @@ async def fill(
             on_progress(done, total)
 
 
-def _lost(folder: Path) -> tuple[str, ...]:
-    """Embedded indexes whose files are gone: a search there would silently find nothing."""
-    return tuple(kind for kind in ("dense", "lexical") if not _has_files(folder / kind))
-
-
 def _has_files(index: Path) -> bool:
+    """Without them a search would silently find nothing."""
     return index.is_dir() and any(file.name != ownership.FILE_NAME for file in index.iterdir())
 
 

@@ -16,6 +16,8 @@ from .stores.rows import to_record
 CREATED_BY = "meta-agent-rag"
 FORMAT_VERSION = 2
 FILE_NAME = "manifest.json"
+BEING_EDITED = ""
+"""A checksum while an edit goes on, and after it was cut short."""
 
 
 class Manifest(BaseModel):

@@ -19,12 +19,16 @@ from ..vectors import FloatMatrix, FloatVector
 
 @dataclass(frozen=True, kw_only=True)
 class StorePlace:
-    """Where a store of one corpus lies: embedded stores in `folder`, others as `name` on the server at `url`."""
+    """Where a store of one corpus lies: embedded stores in `folder`, others as `name` on the server at `url`.
+
+    `passages` is how many an embedded store must hold, where that is known.
+    """
 
     folder: Path
     name: str
     url: str | None = None
     api_key: SecretStr | None = None
+    passages: int | None = None
 
 
 class DenseStore(Protocol):
@@ -74,7 +78,7 @@ class DenseBackend:
     `open(place, dimension)` creates or reopens one and closes it afterwards. `drop(place)` removes one
     that nobody has open; where there is none, it does nothing. Both raise `CorpusError` where the store
     is not of this package's making, unreadable or out of reach; `open` also where it is open elsewhere
-    or of another dimension.
+    or of another dimension, and `DamagedIndexError` where an embedded one is damaged.
     """
 
     name: str

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import CorpusError
 from ..passage import Found, Passage
 from ..vectors import FloatMatrix, FloatVector
+from .damage import damaged, is_panic, require_whole
 from .ownership import claim, dropper, settle
 from .points import MARKER, check_matrix, check_vector, payload_of, point_id, row_of
 from .protocols import DenseBackend, StorePlace
@@ -154,9 +155,17 @@ class QdrantEdgeStore:
                 if "passage" in payload:
                     yield from_record(payload["passage"])
 
+    def held(self) -> int:
+        """How many passages there are; meant for a store that nobody updates."""
+        edge = self._points.edge
+        with _Translated(self._points.folder):
+            markers = self._points.shard.retrieve([MARKER], False, False)
+            return int(self._points.shard.count(edge.CountRequest(exact=True))) - len(markers)
+
     def close(self) -> None:
         """Write everything to disk and let go of the lock."""
-        self._points.shard.close()
+        with _Translated(self._points.folder):
+            self._points.shard.close()
 
     def _search(self, vector: list[float], k: int, allowed: "Filter | None") -> list[Row]:
         edge = self._points.edge
@@ -184,10 +193,10 @@ async def _to_its_end(change: Coroutine[Any, Any, None]) -> None:
 
 
 class _Translated:
-    """Turns the library's faults, which are of the bare class `Exception` and no other, into `CorpusError`."""
+    """Turns the library's faults, which are of the bare class `Exception` or panics, into `CorpusError`."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = str(folder)
+        self._folder = folder
 
     def __enter__(self) -> None:
         return None
@@ -195,26 +204,27 @@ class _Translated:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not Exception:
+        if kind is not Exception and not is_panic(error):
             return
+        folder = str(self._folder)
         if "WouldBlock" in str(error):
-            raise CorpusError(f"The dense index {self._folder!r} is open elsewhere; close it there first.") from error
+            raise CorpusError(f"The dense index {folder!r} is open elsewhere; close it there first.") from error
         if "expected vector size" in str(error):
             raise CorpusError(
-                f"The dense index {self._folder!r} holds vectors of another length; "
+                f"The dense index {folder!r} holds vectors of another length; "
                 "open it with the encoder that it was built with, or build it again."
             ) from error
-        raise CorpusError(f"The dense index {self._folder!r} fails; build it again. ({error})") from error
+        raise damaged(self._folder, error) from error
 
 
 @asynccontextmanager
 async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[QdrantEdgeStore]:
     """Create or reopen the index in the place's folder, and close it afterwards.
 
-    Raises `CorpusError` if it is open elsewhere, cannot be read, has another dimension, or is not of
-    this package's making.
+    Raises `CorpusError` if it is open elsewhere, has another dimension, or is not of this package's making,
+    `DamagedIndexError` if it cannot be read or is not whole.
     """
-    store = await asyncio.to_thread(_open, place.folder, dimension)
+    store = await asyncio.to_thread(_open, place, dimension)
     try:
         yield store
     finally:
@@ -224,9 +234,14 @@ async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[QdrantE
 DENSE = DenseBackend(name=_NAME, open=open_store, drop=dropper(_NAME))
 
 
-def _open(folder: Path, dimension: int) -> QdrantEdgeStore:
-    claim(folder, _NAME)
-    with _Translated(folder):
-        store = QdrantEdgeStore(folder, dimension)
-    settle(folder, _NAME)
+def _open(place: StorePlace, dimension: int) -> QdrantEdgeStore:
+    claim(place.folder, _NAME)
+    with _Translated(place.folder):
+        store = QdrantEdgeStore(place.folder, dimension)
+    try:
+        require_whole(place, store.held())
+    except BaseException:
+        store.close()
+        raise
+    settle(place.folder, _NAME)
     return store

@@ -10,13 +10,14 @@ An update is one commit, which searches see at once and a kill cannot halve.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import CorpusError
 from ..passage import Found, Passage
+from .damage import damaged, is_panic, require_whole
 from .ownership import claim, dropper, settle
 from .protocols import LexicalBackend, StorePlace
 from .rows import Row, best_rows, encodable, from_key, from_record, latest, to_key, to_record
@@ -57,20 +58,36 @@ class TantivyStore:
 
     async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]:
         """The k best passages; none for a query without a word."""
-        rows = self._search(text, k, among)  # a millisecond or two: handing it to a thread costs as much
+        with self._reading():
+            rows = self._search(text, k, among)  # a millisecond or two: handing it to a thread costs as much
         return [Found(passage=from_record(row.record), score=row.score, lexical=row.score) for row in rows]
 
     async def scan(self) -> AsyncIterator[Passage]:
         """Every passage, read in pages of one state of the index."""
         searcher = self._index.searcher()
         for offset in range(0, searcher.num_docs, _PAGE):
-            for passage in await asyncio.to_thread(self._page, searcher, offset):
+            with self._reading():
+                page = await asyncio.to_thread(self._page, searcher, offset)
+            for passage in page:
                 yield passage
+
+    def held(self) -> int:
+        """How many passages there are."""
+        return int(self._index.searcher().num_docs)
 
     def close(self) -> None:
         """Finish merging and let go of the lock."""
         with self._writing:
             self._writer.wait_merging_threads()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            if isinstance(error, ValueError) or is_panic(error):
+                raise damaged(self._folder, error) from error
+            raise
 
     def _update(self, passages: Sequence[Passage], removed: Sequence[str]) -> None:
         positions, gone = latest(passages, removed)
@@ -131,9 +148,10 @@ class TantivyStore:
 async def open_store(place: StorePlace) -> AsyncIterator[TantivyStore]:
     """Create or reopen the index in the place's folder, and close it afterwards.
 
-    Raises `CorpusError` if it is open elsewhere, cannot be read, or is not of this package's making.
+    Raises `CorpusError` if it is open elsewhere or not of this package's making, `DamagedIndexError` if it
+    cannot be read or is not whole.
     """
-    store = await asyncio.to_thread(_open, place.folder)
+    store = await asyncio.to_thread(_open, place)
     try:
         yield store
     finally:
@@ -143,16 +161,22 @@ async def open_store(place: StorePlace) -> AsyncIterator[TantivyStore]:
 LEXICAL = LexicalBackend(name=_NAME, open=open_store, drop=dropper(_NAME))
 
 
-def _open(folder: Path) -> TantivyStore:
+def _open(place: StorePlace) -> TantivyStore:
+    folder = place.folder
     claim(folder, _NAME)
     try:
         store = TantivyStore(folder)
-    except ValueError as error:
+    except BaseException as error:
         if "LockBusy" in str(error):
             raise CorpusError(f"The lexical index {str(folder)!r} is open elsewhere; close it there first.") from error
-        raise CorpusError(
-            f"The lexical index {str(folder)!r} cannot be opened; remove that folder, and it is made again. ({error})"
-        ) from error
+        if isinstance(error, ValueError) or is_panic(error):
+            raise damaged(folder, error) from error
+        raise
+    try:
+        require_whole(place, store.held())
+    except BaseException:
+        store.close()
+        raise
     settle(folder, _NAME)
     return store
 

@@ -1,0 +1,147 @@
+"""Files of an embedded corpus that are torn: its indexes are made again, and what is lost is said."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.errors import CorpusError, DamagedIndexError
+from meta_agent_rag.retrieval import locations
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.catalogue import Catalogue, DocumentRecord
+from meta_agent_rag.retrieval.corpus import open_corpus
+from meta_agent_rag.retrieval.editing import edit_corpus, ensure_corpus
+from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.settings import Settings
+
+ENCODER = AsyncEncoder(HashEncoder())
+COUNT = 40
+PASSAGES = [
+    Passage(id=f"p{number}", doc_id="d", title=f"Title {number}", text=f"fact number {number}")
+    for number in range(COUNT)
+]
+TORN = [
+    ("dense", "**/mutable_id_tracker.mappings", 0.5),  # loaded as if half of the passages had never been there
+    ("dense", "**/mutable_id_tracker.versions", 0.9),
+    ("dense", "**/is_null/status.dat", 0.0),  # a panic
+    ("dense", "**/segment.json", 0.5),
+    ("dense", "edge_config.json", 0.0),
+    ("lexical", "meta.json", 0.5),
+    ("lexical", "*.store", 0.5),
+    ("lexical", "*.term", 0.0),
+]
+
+
+async def build(home: Path) -> Path:
+    await ensure_corpus(Settings.load(marag_data_dir=home), "facts", PASSAGES, ENCODER)
+    return home / "corpora" / "facts"
+
+
+async def found(home: Path) -> list[Any]:
+    async with open_corpus(Settings.load(marag_data_dir=home), "facts", "hash-64", 64) as corpus:
+        vector = (await ENCODER.queries([PASSAGES[7].searchable()]))[0]
+        return [
+            [one.passage for one in await corpus.dense.search(vector, COUNT)][:1],
+            [one.passage for one in await corpus.lexical.search("number", COUNT)],
+            sorted([one.id async for one in corpus.dense.scan()]),
+            sorted([one.id async for one in corpus.lexical.scan()]),
+        ]
+
+
+def tear(file: Path, share: float) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * share)])
+
+
+@pytest.mark.parametrize(("kind", "pattern", "share"), TORN, ids=lambda value: str(value).replace("*", ""))
+async def test_a_torn_index_is_made_again(
+    tmp_path: Path, kind: str, pattern: str, share: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = await build(tmp_path)
+    whole = await found(tmp_path)
+    files = sorted((folder / kind).glob(pattern))
+    assert files
+    for file in files:
+        tear(file, share)
+    assert await found(tmp_path) == whole
+    assert f"lost its {kind} index, or a part of it" in caplog.text
+    caplog.clear()
+    assert await found(tmp_path) == whole
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("bytes_left", [0, 1, 4096])
+async def test_of_a_torn_catalogue_the_indexes_are_left_alone(tmp_path: Path, bytes_left: int) -> None:
+    folder = await build(tmp_path)
+    file = folder / "catalogue.sqlite"
+    file.write_bytes(file.read_bytes()[:bytes_left])
+    before = sorted(path for path in folder.rglob("*") if "lexical" in path.parts)
+    for _ in range(2):
+        with pytest.raises(
+            CorpusError, match="lost its catalogue.*--rebuild|catalogue.*cannot be used.*ingest it again"
+        ):
+            await found(tmp_path)
+    assert sorted(path for path in folder.rglob("*") if "lexical" in path.parts) == before
+
+
+async def test_rows_that_the_catalogue_has_lost_are_named_and_still_found(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = await build(tmp_path)
+    whole = await found(tmp_path)
+    with sqlite3.connect(folder / "catalogue.sqlite") as connection:
+        connection.execute("DELETE FROM passages WHERE id IN ('p3', 'p4')")
+    connection.close()
+    assert await found(tmp_path) == whole
+    assert f"has {COUNT - 2} passages in place of {COUNT}" in caplog.text
+
+
+async def test_an_edit_that_was_cut_short_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await build(tmp_path)
+    settings = Settings.load(marag_data_dir=tmp_path)
+    more = Passage(id="more", doc_id="e", title="More", text="fact number more")
+    record = DocumentRecord(id="e", source="e", title="More", kind="text", content_hash="e")
+
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    async def edit() -> None:
+        async with edit_corpus(settings, "facts", ENCODER, chunker="none") as editor:
+            await editor.put(record, [more])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Catalogue, "published", cut)
+        with pytest.raises(KeyboardInterrupt):
+            await edit()
+    ids = (await found(tmp_path))[2]
+    assert ids == sorted([*(one.id for one in PASSAGES), "more"])
+    assert not caplog.text
+
+
+async def test_an_index_that_cannot_be_made_again_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = await build(tmp_path)
+    tear(folder / "lexical" / "meta.json", 0.5)
+    monkeypatch.setattr(locations.shutil, "rmtree", lambda *_, **__: None)  # as on a read-only disk
+    with pytest.raises(DamagedIndexError, match="remove that folder, and it is made again"):
+        await found(tmp_path)
+
+
+def test_a_transaction_whose_end_fails_is_taken_back(tmp_path: Path) -> None:
+    catalogue = Catalogue(tmp_path / "catalogue.sqlite", 64)
+    record = DocumentRecord(id="d", source="d", title="D", kind="text", content_hash="d")
+    catalogue._connection.execute("PRAGMA foreign_keys = ON")
+    catalogue._connection.executescript(
+        "CREATE TABLE parents (id TEXT PRIMARY KEY);"
+        "CREATE TABLE children (id TEXT REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED);"
+        "CREATE TRIGGER orphan AFTER INSERT ON incoming_documents WHEN NEW.title = 'D' "
+        "BEGIN INSERT INTO children VALUES ('nobody'); END;"
+    )
+    with pytest.raises(CorpusError, match="FOREIGN KEY"):  # a deferred check fails in COMMIT, as a full disk does
+        catalogue.stage(record, PASSAGES[:1])
+    assert catalogue.stage(DocumentRecord(id="e", source="e", title="E", kind="text", content_hash="e"), []) == 0
+    assert catalogue.is_empty()
+    catalogue.close()
