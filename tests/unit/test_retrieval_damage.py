@@ -80,7 +80,7 @@ async def test_of_a_torn_catalogue_the_indexes_are_left_alone(tmp_path: Path, by
     before = sorted(path for path in folder.rglob("*") if "lexical" in path.parts)
     for _ in range(2):
         with pytest.raises(
-            CorpusError, match="lost its catalogue.*--rebuild|catalogue.*cannot be used.*ingest it again"
+            CorpusError, match=r"lost its catalogue.*--rebuild|catalogue.*cannot be used.*ingest it again"
         ):
             await found(tmp_path)
     assert sorted(path for path in folder.rglob("*") if "lexical" in path.parts) == before
