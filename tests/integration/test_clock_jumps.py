@@ -1,0 +1,68 @@
+"""A wall clock that leaps while a benchmark runs: what was answered stays, each call is priced by its own moment."""
+
+import time
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.llm import client
+from meta_agent_rag.llm.exchange import Usage
+from meta_agent_rag.llm.ledger import read_ledger
+from meta_agent_rag.llm.tariffs import price
+from meta_agent_rag.testing.server import disagreeing, loopback_server
+from tests.integration.test_runner import command, environment, lines, only_run, run
+
+NOON = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
+LEAPS = (0, -40, 3_000, 0, -9_000, 400, 24 * 365, -24 * 365 * 3, 1)
+"""Hours from noon, as a clock that is set wrong and put right shows them."""
+
+
+class Leaping(datetime):
+    """The class `datetime` with another moment at each look."""
+
+    looks = 0
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "Leaping":
+        cls.looks += 1
+        moment = NOON + timedelta(hours=LEAPS[cls.looks % len(LEAPS)])
+        return cls.fromtimestamp(moment.timestamp(), tz)
+
+
+def answers(folder: Path) -> list[tuple[str, str, int]]:
+    rows = lines(folder / "samples.jsonl")
+    return sorted((row["id"], row["prediction"], len(row["rounds"])) for row in rows)
+
+
+def test_a_run_survives_a_leaping_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with loopback_server(disagreeing()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        assert run(command("--n", "4"), env, tmp_path).returncode == 0
+        calm = answers(only_run(tmp_path))
+        asked = len(server.bodies)
+    with loopback_server(disagreeing()) as server:
+        other = tmp_path / "leaping"
+        other.mkdir()
+        env = environment(server.base_url, other / "data")
+        monkeypatch.setattr(client, "datetime", Leaping)
+        wall = time.time
+        monkeypatch.setattr(time, "time", lambda: wall() + 3600 * LEAPS[Leaping.looks % len(LEAPS)])
+        words = command("--n", "4", "--output-dir", str(other / "RESULTS"))
+        done = run(words, env, tmp_path)
+        assert done.returncode == 0, done.stderr
+        folder = only_run(other)
+        assert answers(folder) == calm
+        assert len(server.bodies) == asked
+        assert Leaping.looks >= asked
+        assert run(command("--resume", str(folder)), env, tmp_path).returncode == 0
+        assert len(server.bodies) == asked
+    ledger = read_ledger(folder / "calls.jsonl")
+    assert len(ledger) == asked
+    assert len({row.at for row in ledger}) > 3
+    for row in ledger:
+        usage = Usage(prompt=row.prompt_tokens, cache_hit=row.cache_hit_tokens, completion=row.completion_tokens)
+        listed = price(usage, model=row.model, prices=None, at=row.at)
+        assert row.cost_usd == (listed.usd if listed else None)
+    assert any(row.cost_usd for row in ledger)
+    assert all(0 <= row.latency_s < 600 for row in ledger)
