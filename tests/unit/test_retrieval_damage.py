@@ -14,6 +14,7 @@ from meta_agent_rag.retrieval.corpus import open_corpus
 from meta_agent_rag.retrieval.editing import edit_corpus, ensure_corpus
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.stores.damage import unreadable
 from meta_agent_rag.settings import Settings
 
 ENCODER = AsyncEncoder(HashEncoder())
@@ -128,6 +129,21 @@ async def test_an_index_that_cannot_be_made_again_is_an_error(tmp_path: Path, mo
     monkeypatch.setattr(locations.shutil, "rmtree", lambda *_, **__: None)  # as on a read-only disk
     with pytest.raises(DamagedIndexError, match="remove that folder, and it is made again"):
         await found(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("said", "remade"),
+    [
+        ("EOF while parsing a value at line 1 column 0", True),
+        ("No such file or directory (os error 2)", True),
+        ("Permission denied (os error 13)", False),
+        ("Too many open files (os error 24)", False),
+    ],
+)
+def test_what_the_system_refuses_is_no_damage(said: str, remade: bool) -> None:
+    error = unreadable(Path("dense"), said)
+    assert isinstance(error, DamagedIndexError) is remade
+    assert said in str(error)
 
 
 def test_a_transaction_whose_end_fails_is_taken_back(tmp_path: Path) -> None:

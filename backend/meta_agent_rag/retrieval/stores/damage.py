@@ -1,9 +1,13 @@
 """Embedded indexes whose files are damaged: how that shows, and what is said of it."""
 
+import errno
+import re
 from pathlib import Path
 
-from ...errors import DamagedIndexError
+from ...errors import CorpusError, DamagedIndexError
 from .protocols import StorePlace
+
+_FILE_IS_GONE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 
 
 def is_panic(error: BaseException | None) -> bool:
@@ -11,14 +15,22 @@ def is_panic(error: BaseException | None) -> bool:
     return type(error).__name__ == "PanicException"
 
 
-def damaged(folder: Path, why: object) -> DamagedIndexError:
-    """The error for an index that its engine cannot read."""
+def unreadable(folder: Path, why: object) -> CorpusError:
+    """The error for an index that its engine cannot read.
+
+    A `DamagedIndexError`, but where the system refuses: for want of permission, memory or file handles an
+    index is not to be made again.
+    """
+    reason = str(why)[:300]
+    refused = re.search(r"os error (\d+)", str(why))
+    if refused is not None and int(refused[1]) not in _FILE_IS_GONE:
+        return CorpusError(f"The index {str(folder)!r} cannot be read; see to what the system says. ({reason})")
     return DamagedIndexError(
-        f"The index {str(folder)!r} is damaged; remove that folder, and it is made again. ({str(why)[:300]})"
+        f"The index {str(folder)!r} is damaged; remove that folder, and it is made again. ({reason})"
     )
 
 
 def require_whole(place: StorePlace, held: int) -> None:
     """Raise `DamagedIndexError` where an index holds another number of passages than it must."""
     if place.passages is not None and held != place.passages:
-        raise damaged(place.folder, f"it holds {held} of {place.passages} passages")
+        raise unreadable(place.folder, f"it holds {held} of {place.passages} passages")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import CorpusError
 from ..passage import Found, Passage
 from ..vectors import FloatMatrix, FloatVector
-from .damage import damaged, is_panic, require_whole
+from .damage import is_panic, require_whole, unreadable
 from .ownership import claim, dropper, settle
 from .points import MARKER, check_matrix, check_vector, payload_of, point_id, row_of
 from .protocols import DenseBackend, StorePlace
@@ -214,7 +214,7 @@ class _Translated:
                 f"The dense index {folder!r} holds vectors of another length; "
                 "open it with the encoder that it was built with, or build it again."
             ) from error
-        raise damaged(self._folder, error) from error
+        raise unreadable(self._folder, error) from error
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import CorpusError
 from ..passage import Found, Passage
-from .damage import damaged, is_panic, require_whole
+from .damage import is_panic, require_whole, unreadable
 from .ownership import claim, dropper, settle
 from .protocols import LexicalBackend, StorePlace
 from .rows import Row, best_rows, encodable, from_key, from_record, latest, to_key, to_record
@@ -86,7 +86,7 @@ class TantivyStore:
             yield
         except BaseException as error:
             if isinstance(error, ValueError) or is_panic(error):
-                raise damaged(self._folder, error) from error
+                raise unreadable(self._folder, error) from error
             raise
 
     def _update(self, passages: Sequence[Passage], removed: Sequence[str]) -> None:
@@ -170,7 +170,7 @@ def _open(place: StorePlace) -> TantivyStore:
         if "LockBusy" in str(error):
             raise CorpusError(f"The lexical index {str(folder)!r} is open elsewhere; close it there first.") from error
         if isinstance(error, ValueError) or is_panic(error):
-            raise damaged(folder, error) from error
+            raise unreadable(folder, error) from error
         raise
     try:
         require_whole(place, store.held())
