@@ -49,7 +49,7 @@ def main(  # options of a command
     method_b: Annotated[str | None, typer.Option(help="The method of B, where its run has several.")] = None,
     pool: Annotated[
         list[str] | None,
-        typer.Option(metavar="RUN", help="With one run A: another run of the same two methods, on another data set."),
+        typer.Option(metavar="RUN", help="With one run A: another run of the same two methods, over other questions."),
     ] = None,
     data_file: Annotated[Path | None, typer.Option(help="The questions that files of predictions answer.")] = None,
     dataset: Annotated[

@@ -1,6 +1,7 @@
 """One side of a comparison: scored answers, and how they came about, from a run or from a file of predictions."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,19 +71,21 @@ def run_side(run: PastRun, method: str | None) -> Side:
 def pooled(sides: Sequence[Side]) -> Side:
     """One method's answers of several runs as one side, with the data set in the place of a question's type.
 
-    Raises `InputError` where two of the runs are of the same data set.
+    Raises `InputError` where two of the runs hold the same question.
     """
-    names = [side.dataset for side in sides]
-    if len(set(names)) < len(names):
+    held = Counter((side.dataset, id_) for side in sides for id_ in side.answers)
+    twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
+    if twice:
         raise InputError(
-            f"Two of the pooled runs are of one data set ({', '.join(names)}); pool runs of different ones."
+            f"Two of the pooled runs hold the same questions ({twice[0]!r} and {len(twice) - 1} more); "
+            "pool runs of different ones."
         )
     aspects = dict.fromkeys(aspect for side in sides for aspect in side.protocol)
     told = {aspect: dict.fromkeys(side.protocol.get(aspect, "not told") for side in sides) for aspect in aspects}
     return Side(
         name=sides[0].name,
         source=" and ".join(side.source for side in sides),
-        dataset=" and ".join(names),
+        dataset=" and ".join(dict.fromkeys(side.dataset for side in sides)),
         answers={
             f"{side.dataset} {id_}": replace(scored, id=f"{side.dataset} {id_}", type=side.dataset)
             for side in sides

@@ -61,6 +61,10 @@ def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
     assert (both["n"], both["only_b_right"]) == (2 * alone["n"], 2 * alone["only_b_right"])
     assert {name: row["n"] for name, row in both["by_type"].items()} == {"hotpotqa": 12, "2wikimultihopqa": 12}
     assert "pool runs of different ones" in comparing(hotpot, *named, "--pool", hotpot).output
+    others = [{**row, "id": f"more-{row['id']}", "question": f"More: {row['question']}"} for row in rows]
+    more = write_run(tmp_path / "more", others, dataset="hotpotqa")
+    whole = json.loads(comparing(hotpot, *named, "--pool", more, "--pool", wiki).stdout)
+    assert {name: row["n"] for name, row in whole["by_type"].items()} == {"hotpotqa": 24, "2wikimultihopqa": 12}
     assert "leave B out" in comparing(hotpot, wiki, *named, "--pool", wiki).output
 
 

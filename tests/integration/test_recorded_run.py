@@ -16,6 +16,7 @@ from benchmarks.runner import app
 from tests.integration.test_runner import lines
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
 RECORD = ROOT / "benchmarks" / "recorded" / "sample.jsonl.gz"
 
 
@@ -35,9 +36,8 @@ def summary(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["hotpotqa", "2wikimultihopqa"])
-def test_the_results_are_as_the_findings_tell(name: str, tmp_path: Path) -> None:
-    record = ROOT / "benchmarks" / "results" / f"{name}-gold.jsonl.gz"
+@pytest.mark.parametrize("record", sorted(RESULTS.glob("*.jsonl.gz")), ids=lambda record: record.name)
+def test_the_results_are_as_the_findings_tell(record: Path, tmp_path: Path) -> None:
     results = tmp_path / "RESULTS"
     done = CliRunner().invoke(app, ["--replay", str(record), "--output-dir", str(results), "--no-plots"])
     assert done.exit_code == 0, done.output
