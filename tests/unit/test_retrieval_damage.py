@@ -1,5 +1,6 @@
 """Files of an embedded corpus that are torn: its indexes are made again, and what is lost is said."""
 
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,6 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.errors import CorpusError, DamagedIndexError
-from meta_agent_rag.retrieval import locations
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus import open_corpus
@@ -126,7 +126,7 @@ async def test_an_edit_that_was_cut_short_is_no_damage(
 async def test_an_index_that_cannot_be_made_again_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = await build(tmp_path)
     tear(folder / "lexical" / "meta.json", 0.5)
-    monkeypatch.setattr(locations.shutil, "rmtree", lambda *_, **__: None)  # as on a read-only disk
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as on a read-only disk
     with pytest.raises(DamagedIndexError, match="remove that folder, and it is made again"):
         await found(tmp_path)
 
