@@ -141,18 +141,23 @@ def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
     (docs / "long.jsonl").write_bytes(
         rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(8_000)))
     )
-    words = ["ingest", str(docs), "--corpus", "notes", "--set", "ENCODER=hash-64"]
-    ingesting = forked(MARAG, words, os.environ, docs.parent)
-    catalogue = docs.parent / "data" / "corpora" / "notes"
-    while not catalogue.exists() and ingesting.running:
-        time.sleep(0.05)
-    time.sleep(0.1)
-    ingesting.send(signal.SIGINT)
-    assert ingesting.ended() == 130
+    for attempt in range(5):
+        corpus = f"notes-{attempt}"
+        words = ["ingest", str(docs), "--corpus", corpus, "--set", "ENCODER=hash-64"]
+        ingesting = forked(MARAG, words, os.environ, docs.parent)
+        catalogue = docs.parent / "data" / "corpora" / corpus
+        while not catalogue.exists() and ingesting.running:
+            time.sleep(0.05)
+        ingesting.send(signal.SIGINT)
+        code = ingesting.ended()
+        if code != 0:  # on a busy machine it may end before the signal comes
+            break
+    assert code == 130
     assert ingesting.err.read_text() == "Stopped. What was finished is kept; the same command goes on from there.\n"
-    again = marag("ingest", str(docs), "--corpus", "notes", "--json")
+    again = marag("ingest", str(docs), "--corpus", corpus, "--json", "--set", "ENCODER=hash-64")
     assert again.exit_code == 0, again.output
-    assert json.loads(marag("corpora", "list", "--json").stdout)[0]["passages"] == 8_003
+    passages = {one["name"]: one["passages"] for one in json.loads(marag("corpora", "list", "--json").stdout)}
+    assert passages[corpus] == 8_003
 
 
 def test_an_empty_path_is_not_this_folder(docs: Path) -> None:
