@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,13 +60,14 @@ def _measured(home: Path, count: int, choice: random.Random) -> dict[str, Any]:
     whole, copy = home / "whole", home / "copy"
     _in_a_process(_build, whole, count)
     expected = _in_a_process(_found, whole, count)[1]
-    files = sorted(path for path in (whole / "corpora" / _CORPUS).rglob("*") if path.is_file())
+    kept = _kept(whole)
+    files = [whole / path for path in kept if _CORPUS in path.parts]
     outcomes: Counter[str] = Counter()
     worse = []
     for file in files:
         for damage, content in _damages(file, choice):
             shutil.rmtree(copy, ignore_errors=True)
-            _copied(whole, copy)
+            _written(kept, copy)
             target = copy / file.relative_to(whole)
             if content is None:
                 target.unlink()
@@ -93,17 +94,18 @@ def _damages(file: Path, choice: random.Random) -> Iterator[tuple[str, bytes | N
         yield "the second half zero", content[: used // 2] + bytes(size - used // 2)
 
 
-def _copied(whole: Path, copy: Path) -> None:
-    """A copy that keeps holes: the dense index reserves 100 MB and more."""
-    for path in sorted(whole.rglob("*")):
-        target = copy / path.relative_to(whole)
-        if path.is_dir():
-            target.mkdir(parents=True)
-            continue
-        content = path.read_bytes()
-        used = content.rstrip(b"\0")
+def _kept(whole: Path) -> dict[Path, tuple[bytes, int]]:
+    """Each file's bytes without the zeros at its end, and its size: the dense index reserves 100 MB and more."""
+    contents = ((path, path.read_bytes()) for path in sorted(whole.rglob("*")) if path.is_file())
+    return {path.relative_to(whole): (content.rstrip(b"\0"), len(content)) for path, content in contents}
+
+
+def _written(kept: Mapping[Path, tuple[bytes, int]], home: Path) -> None:
+    for path, (used, size) in kept.items():
+        target = home / path
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(used)
-        os.truncate(target, len(content))
+        os.truncate(target, size)
 
 
 def _build(home: Path, count: int) -> list[Any]:
