@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,12 +41,13 @@ def register(app: typer.Typer) -> None:
 @reporting
 def torn(
     passages: Annotated[int, typer.Option(min=8, help="Passages of the corpus.")] = 120,
+    every: Annotated[int, typer.Option(min=1, help="Of all damages take one in so many.")] = 1,
     seed: Annotated[int, typer.Option(help="Which bytes are overwritten.")] = 0,
     json_: Json = False,
 ) -> None:
     """Damage each file of a corpus in turn, open it, and search; each time in a process of its own."""
     with tempfile.TemporaryDirectory() as name:
-        result = _measured(Path(name), passages, random.Random(seed))
+        result = _measured(Path(name), passages, every, random.Random(seed))
     if json_:
         print_json(result)
         return
@@ -56,7 +58,7 @@ def torn(
         say(f"  {line}")
 
 
-def _measured(home: Path, count: int, choice: random.Random) -> dict[str, Any]:
+def _measured(home: Path, count: int, every: int, choice: random.Random) -> dict[str, Any]:
     whole, copy = home / "whole", home / "copy"
     _in_a_process(_build, whole, count)
     expected = _in_a_process(_found, whole, count)[1]
@@ -64,20 +66,20 @@ def _measured(home: Path, count: int, choice: random.Random) -> dict[str, Any]:
     files = [whole / path for path in kept if _CORPUS in path.parts]
     outcomes: Counter[str] = Counter()
     worse = []
-    for file in files:
-        for damage, content in _damages(file, choice):
-            shutil.rmtree(copy, ignore_errors=True)
-            _written(kept, copy)
-            target = copy / file.relative_to(whole)
-            if content is None:
-                target.unlink()
-            else:
-                target.write_bytes(content)
-            kind, found = _in_a_process(_found, copy, count)
-            outcome = ("as before" if found == expected else "otherwise, silently") if kind == "found" else kind
-            outcomes[outcome] += 1
-            if outcome not in {"as before", "said"}:
-                worse.append(f"{outcome}: {file.relative_to(whole / 'corpora')}, {damage}")
+    damages = ((file, *damage) for file in files for damage in _damages(file, choice))
+    for file, damage, content in islice(damages, 0, None, every):
+        shutil.rmtree(copy, ignore_errors=True)
+        _written(kept, copy)
+        target = copy / file.relative_to(whole)
+        if content is None:
+            target.unlink()
+        else:
+            target.write_bytes(content)
+        kind, found = _in_a_process(_found, copy, count)
+        outcome = ("as before" if found == expected else "otherwise, silently") if kind == "found" else kind
+        outcomes[outcome] += 1
+        if outcome not in {"as before", "said"}:
+            worse.append(f"{outcome}: {file.relative_to(whole / 'corpora')}, {damage}")
     return {"files": len(files), "passages": count, "outcomes": dict(outcomes), "worse": worse}
 
 
