@@ -60,8 +60,10 @@ def torn(
 
 def _measured(home: Path, count: int, every: int, choice: random.Random) -> dict[str, Any]:
     whole, copy = home / "whole", home / "copy"
-    _in_a_process(_build, whole, count)
-    expected = _in_a_process(_found, whole, count)[1]
+    for work in (_build, _found):
+        kind, expected = _in_a_process(work, whole, count)
+        if kind != "found":
+            raise RuntimeError(f"The undamaged corpus: {kind} ({expected})")
     kept = _kept(whole)
     files = [whole / path for path in kept if _CORPUS in path.parts]
     outcomes: Counter[str] = Counter()
