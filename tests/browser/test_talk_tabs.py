@@ -1,5 +1,6 @@
 """The tabs Chat and Coach as a visitor sees them, in Chromium."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from meta_agent_rag.demo import shelf
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line, universal_reply
@@ -57,6 +59,11 @@ def say(page: "Page", tab: str, words: str, button: str) -> None:
     page.click(f"#{tab}-{button}")
 
 
+async def never_read(*_files: object, **_options: object) -> None:
+    """In place of `ingest`: a file that takes longer than any visitor waits."""
+    await asyncio.Event().wait()
+
+
 def test_documents_are_brought_along_and_answer_with_their_sources(
     visit: OpenPage, model: ScriptedModel, tmp_path: Path
 ) -> None:
@@ -93,7 +100,7 @@ def test_documents_are_brought_along_and_answer_with_their_sources(
 
 
 def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
-    visit: OpenPage, model: ScriptedModel, tmp_path: Path
+    visit: OpenPage, model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("holt", "late"):
         (tmp_path / f"{name}.md").write_text(f"# {name}\n\n{BIRTH_SENTENCE}\n")
@@ -106,15 +113,17 @@ def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
     talk.get_by_text("Ask the documents").wait_for()
     files.get_by_text("holt.md: added").wait_for()
     assert talk.get_by_text("Mira Holt").count() == 0
-    for button in ("stop", "reset"):
-        upload.locator("input[type=file]").set_input_files([tmp_path / "late.md"])
-        files.get_by_text("Opening the files.").wait_for()
-        assert page.locator("#chat-ask").is_disabled()
-        page.click(f"#chat-{button}")
-        files.get_by_text("Your documents: holt.md.").wait_for()
-        page.locator("#chat-ask:enabled").wait_for()
-        assert page.locator("#chat-stop").is_disabled()
-        assert page.locator("#chat-corpus input").input_value() == "Your documents"
+    with monkeypatch.context() as held:
+        held.setattr(shelf, "ingest", never_read)  # a small file would be in before the click
+        for button in ("stop", "reset"):
+            upload.locator("input[type=file]").set_input_files([tmp_path / "late.md"])
+            files.get_by_text("Opening the files.").wait_for()
+            assert page.locator("#chat-ask").is_disabled()
+            page.click(f"#chat-{button}")
+            files.get_by_text("Your documents: holt.md.").wait_for()
+            page.locator("#chat-ask:enabled").wait_for()
+            assert page.locator("#chat-stop").is_disabled()
+            assert page.locator("#chat-corpus input").input_value() == "Your documents"
     say(page, "chat", "Where was Mira Holt born?", "ask")
     talk.get_by_text("Writing", exact=False).first.wait_for()
     page.click("#chat-reset")
