@@ -128,6 +128,7 @@ class _Signals(_Part):
     overlap: FiniteFloat | None = None
     coverage: FiniteFloat | None = None
     quoted: StrictBool | None = None
+    of_kind: StrictBool | None = None
     confidence: FiniteFloat | None = None
     logprob: FiniteFloat | None = None
     reference_logprob: FiniteFloat | None = None

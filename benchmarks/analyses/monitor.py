@@ -47,6 +47,7 @@ SIGNALS: Mapping[str, Callable[[Row], float | None]] = {
     "overlap": _signal("overlap"),
     "coverage": _signal("coverage"),
     "quoted": _signal("quoted"),
+    "of_kind": _signal("of_kind"),
     "logprob": _signal("logprob"),
     "confidence": _signal("confidence"),
     "second_sample": _fact("second_sample"),

@@ -33,6 +33,7 @@ def features(signals: Signals) -> dict[str, float | None]:
         "verbatim": signals.verbatim,
         "coverage": signals.coverage,
         "quoted": signals.quoted,
+        "of_kind": signals.of_kind,
         "confidence": signals.confidence,
         "logprob": signals.logprob,
         "reference_logprob": signals.reference_logprob,
@@ -118,8 +119,8 @@ def weighed(signals: Signals, weights: Mapping[str, Weight], bias: float) -> flo
 
 
 def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
-    """Is the draft likely enough to be right? An abstaining one never is: it answers nothing."""
-    return not signals.abstained and probability(signals, calibration) >= calibration.threshold
+    """Is the draft likely enough to be right? One that abstains, or answers another question, never is."""
+    return not signals.misses and probability(signals, calibration) >= calibration.threshold
 
 
 def calibration_in_force(settings: Settings) -> Calibration:

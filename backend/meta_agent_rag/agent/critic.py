@@ -22,7 +22,7 @@ async def evaluate(context: Context, question: str, judged: Round, packed: Packe
         "evaluate",
         question,
         packed,
-        draft=drafted(draft),
+        draft=drafted(draft, judged.signals),
         reference=concluded(judged.reference),
         quotes="; ".join(draft.quotes) or phrase("nothing_quoted"),
         deficits="\n".join(f"- {_described(deficit.name, deficit.when, deficit.examples)}" for deficit in deficits),

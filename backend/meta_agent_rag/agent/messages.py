@@ -4,12 +4,13 @@ System message, evidence and question come first and stay the same; the stage's 
 New evidence is appended to the old, so a provider's prefix cache serves what was there before.
 """
 
+from ..grounding.answer_kind import kind_asked
 from ..llm.exchange import Message
 from ..prompts import phrase, prompt
 from ..settings import Settings
 from .context import Context
 from .packing import Packed
-from .state import Draft, Reference
+from .state import Draft, Reference, Signals
 
 
 def task(context: Context, name: str, question: str, packed: Packed | None, **values: object) -> tuple[Message, ...]:
@@ -42,9 +43,16 @@ def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
     return (*before, Message(role=last.role, content=f"{last.content}\n\n{manner}"))
 
 
-def drafted(draft: Draft) -> str:
+def asked_for(context: Context, question: str) -> str:
+    """What kind of answer the question asks for, where its words tell; nothing over documents."""
+    kind = None if context.grounded else kind_asked(question)
+    return f"{phrase('asks_for')} {phrase(f'kind_{kind}')}." if kind else ""
+
+
+def drafted(draft: Draft, signals: Signals | None) -> str:
     """A draft as the critic sees it."""
-    return f"{draft.answer} (short answer: {draft.short_answer})"
+    strays = f" {phrase('another_kind')}" if signals is not None and signals.of_kind is False else ""
+    return f"{draft.answer} (short answer: {draft.short_answer}){strays}"
 
 
 def concluded(reference: Reference | None) -> str:

@@ -42,9 +42,9 @@ def agreement_policy(signals: Signals, settings: Settings) -> Judgement:
     """Satisfied where draft and reference came to the same short answer, or one to more words of the same.
 
     The cosine of two names of a kind is high ("CBS", "NBC"); whether two routes end at the same place is not a
-    matter of degree.
+    matter of degree. What abstains, or is of another kind than the question asks for, never satisfies.
     """
-    return Judgement(satisfied=not signals.abstained and signals.agreement is True)
+    return Judgement(satisfied=not signals.misses and signals.agreement is True)
 
 
 def calibrated_policy(signals: Signals, settings: Settings) -> Judgement:

@@ -17,14 +17,15 @@ def select(rounds: Sequence[Round], how: Literal["best", "last"]) -> Round:
 def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
     """How well a draft is supported, as figures to be compared from left to right.
 
-    An answer before an abstention; one that monitor or critic accepted; its chance of being right, where
-    the monitor is calibrated; how many drafts and references arrived at it; the share of its quotes that are
-    verbatim; its cosine.
+    An answer before an abstention; one of the kind that the question asks for; one that monitor or critic
+    accepted; its chance of being right, where the monitor is calibrated; how many drafts and references arrived
+    at it; the share of its quotes that are verbatim; its cosine.
     """
     signals = round_.signals
     accepted = round_.satisfied or (round_.diagnosis is not None and round_.diagnosis.deficit == NO_DEFICIT)
     return (
         0.0 if round_.draft.abstained else 1.0,
+        0.0 if signals is not None and signals.of_kind is False else 1.0,
         float(accepted),
         round_.chance or 0.0,
         float(_routes(round_, rounds)),

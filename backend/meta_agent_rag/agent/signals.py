@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..grounding.abstention import is_abstention
+from ..grounding.answer_kind import of_kind
 from ..grounding.normalise import normalised
 from ..grounding.quotes import is_verbatim, verbatim_share
 from ..grounding.short_answer import same_answer
@@ -19,8 +20,12 @@ _SHORT_ANSWER = '"short_answer"'
 
 
 async def measure(context: Context, question: str, draft: Draft, reference: Reference, packed: Packed) -> Signals:
-    """The signals of a draft."""
-    comparable = reference.error is None and not is_abstention(reference.short_answer) and not draft.abstained
+    """The signals of a draft. Over documents any kind of answer may serve; elsewhere a reference of another kind than
+    the question asks for says nothing of the draft.
+    """
+    answers = reference.error is None and not is_abstention(reference.short_answer)
+    strays = not context.grounded and of_kind(question, reference.short_answer) is False
+    comparable = answers and not strays and not draft.abstained
     agreement = same_answer(draft.short_answer, reference.short_answer) if comparable else None
     held = [quote for quote in draft.quotes if is_verbatim(quote, packed.texts)]
     return Signals(
@@ -30,6 +35,7 @@ async def measure(context: Context, question: str, draft: Draft, reference: Refe
         verbatim=verbatim_share(draft.quotes, packed.texts),
         coverage=coverage(question, held, packed.texts) if draft.quotes else None,
         quoted=_quoted(draft, held),
+        of_kind=None if context.grounded or draft.abstained else of_kind(question, draft.short_answer),
         abstained=draft.abstained,
         evidence_passages=len(packed.texts),
         confidence=draft.confidence,

@@ -55,8 +55,9 @@ class Signals:
     the same once normalised (one may hold the other), `overlap` the F1 of their words (0..1). `verbatim` is
     the share of quotes found in the evidence; `coverage` the share of the question's content words that the
     verbatim quotes, with their passages' titles, hold; `quoted` whether the short answer stands in one of
-    them (a yes or no does not). `confidence` and `logprob` are the draft's, `reference_logprob` is the
-    reference's. `None` means that there was nothing to measure.
+    them (a yes or no does not); `of_kind` whether it is of the kind that the question asks for, where its words
+    tell. `confidence` and `logprob` are the draft's, `reference_logprob` is the reference's. `None` means that
+    there was nothing to measure.
     """
 
     similarity: float | None
@@ -67,9 +68,15 @@ class Signals:
     overlap: float | None = None
     coverage: float | None = None
     quoted: bool | None = None
+    of_kind: bool | None = None
     confidence: float | None = None
     logprob: float | None = None
     reference_logprob: float | None = None
+
+    @property
+    def misses(self) -> bool:
+        """Does the draft abstain, or give another kind of answer than the question asks for?"""
+        return self.abstained or self.of_kind is False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,16 +6,17 @@ from langgraph.runtime import Runtime
 
 from ..errors import BudgetError, ModelError
 from ..grounding.abstention import is_abstention
+from ..grounding.answer_kind import of_kind
 from ..grounding.quotes import is_verbatim
 from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
-from .messages import in_manner, task
+from .messages import asked_for, in_manner, task
 from .packing import Packed, pack
 from .replies import AnswererReply, DraftReply, ShortAnswerReply
 from .signals import short_answer_logprob, with_logprobs
-from .state import AnswerMode, Draft, Packing, Plan, Reference, Round, State, Update
+from .state import AnswerMode, Draft, Packing, Plan, Round, State, Update
 
 
 async def write(state: State, runtime: Runtime[Context]) -> Update:
@@ -68,7 +69,7 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
     stage = "write" if plan is None else "rewrite"
     schema = AnswererReply if plan is None and context.grounded else DraftReply
     if plan is not None:
-        values |= _to_repair(state, plan, mode)
+        values |= _to_repair(state, context, plan, mode)
     prompt = task(context, "answerer" if plan is None and context.grounded else stage, question, packed, **values)
     reply, said = await context.model.aparse(
         stage, in_manner(prompt, context.manner), schema, round_=round_, sampling=with_logprobs(context, stage)
@@ -87,7 +88,7 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
     )
 
 
-def _to_repair(state: State, plan: Plan, mode: AnswerMode) -> dict[str, str]:
+def _to_repair(state: State, context: Context, plan: Plan, mode: AnswerMode) -> dict[str, str]:
     """What a later draft is told; one from memory keeps the facts that were found in the passages.
 
     Of both attempts it sees the bare answers: their sentences would be copied in place of the passages'.
@@ -95,8 +96,8 @@ def _to_repair(state: State, plan: Plan, mode: AnswerMode) -> dict[str, str]:
     facts = verified_quotes(state.get("rounds", ()), state.get("evidence", ())) if mode == "memory" else ()
     return {
         "draft": state["draft"].short_answer,
-        "reference": _other_attempt(state["rounds"][-1].reference),
-        "directive": plan.directive,
+        "reference": _other_attempt(state, context),
+        "directive": f"{plan.directive} {asked_for(context, state['question'])}".rstrip(),
         "advice": _advice(plan),
         "facts": f"{phrase('known_facts')} {' '.join(facts)}" if facts else "",
     }
@@ -109,8 +110,12 @@ def _advice(plan: Plan) -> str:
     return f"{phrase('advice')} {plan.suggestion or phrase('no_suggestion')}"
 
 
-def _other_attempt(reference: Reference | None) -> str:
-    return reference.short_answer if reference is not None and reference.error is None else phrase("nothing_quoted")
+def _other_attempt(state: State, context: Context) -> str:
+    reference = state["rounds"][-1].reference
+    if reference is None or reference.error is not None:
+        return phrase("nothing_quoted")
+    strays = not context.grounded and of_kind(state["question"], reference.short_answer) is False
+    return phrase("nothing_quoted") if strays else reference.short_answer
 
 
 def verified_quotes(rounds: Sequence[Round], evidence: Sequence[Found]) -> tuple[str, ...]:

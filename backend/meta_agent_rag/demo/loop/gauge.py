@@ -85,6 +85,7 @@ def _signals(signals: Signals) -> str:
         ("Quotes found word for word", _share(signals.verbatim)),
         ("Question covered by the quotes", _share(signals.coverage)),
         ("Answer stands in a quote", _yes(signals.quoted)),
+        ("Answer of the kind asked for", _yes(signals.of_kind)),
         ("The draft abstains", _yes(signals.abstained)),
         ("Passages it could read", str(signals.evidence_passages)),
         ("The writer's own confidence", _share(signals.confidence)),

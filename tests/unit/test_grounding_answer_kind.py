@@ -1,0 +1,66 @@
+"""The kind of answer that a question asks for, and answers of it and of another."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.grounding.answer_kind import kind_asked, of_kind
+
+CHOICE = "Which film has the director who died earlier, The Salt Road or Two Lamps?"
+VERDICT = "Are Salt Road and Two Lamps both from the same country?"
+DATE = "In which year did the director of Salt Road die?"
+NUMBER = "How many films did the director of Salt Road make?"
+WHO = "Who directed Salt Road?"
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        (CHOICE, "choice"),
+        ("Which magazine was founded first, “Lamp” or “Oar”?", "choice"),
+        ("Does the band Salt or the band Oar come from a larger state?", "choice"),
+        ("Was Mira Holt a writer or a painter?", "choice"),
+        (VERDICT, "verdict"),
+        ("  were both of them born in Oslo?", "verdict"),
+        (DATE, "date"),
+        ("When was the composer of Salt Road born?", "date"),
+        ("What is the date of birth of Mira Holt's father?", "date"),
+        (NUMBER, "number"),
+        (WHO, None),
+        ("When Harry met Sally, which city did they live in?", None),
+        ("In the same year as what film did it appear?", None),
+        ("Which company owns the hotel or casino that he founded?", None),
+        ("Do you know who founded the town?", None),
+        ("Was ist die Hauptstadt von Frankreich?", None),
+        ("", None),
+    ],
+)
+def test_the_words_of_a_question_tell_the_kind_or_nothing_does(question: str, kind: str | None) -> None:
+    assert kind_asked(question) == kind
+
+
+@pytest.mark.parametrize(
+    ("question", "good", "bad"),
+    [
+        (CHOICE, ["Salt Road", "two lamps", "Two Lamps (film)"], ["Mira Holt", "1931", "yes"]),
+        (VERDICT, ["yes", "No.", "Yes, Norway"], ["Norway", "both"]),
+        (DATE, ["1931", "3 May 1931", "May", "the 19th century"], ["Mira Holt", "Oslo", "yes"]),
+        (NUMBER, ["12", "twelve films", "none", "40 members"], ["Mira Holt", "no"]),
+        (WHO, ["Mira Holt", "April", "the 9th Duke", "U2"], ["1931", "3 May 1931", "yes"]),
+        ("Where was Mira Holt born?", ["Oslo", "2027 Fairmount Avenue"], ["8 December 1966", "no"]),
+    ],
+)
+def test_an_answer_is_of_the_kind_or_of_another(question: str, good: list[str], bad: list[str]) -> None:
+    assert [answer for answer in good if of_kind(question, answer) is not True] == []
+    assert [answer for answer in bad if of_kind(question, answer) is not False] == []
+
+
+def test_where_the_words_do_not_tell_any_answer_but_a_verdict_passes() -> None:
+    assert of_kind("What genre is Salt Road?", "1931") is None
+    assert of_kind("What genre is Salt Road?", "Yes") is False
+    assert of_kind("Name a film of hers.", "yes") is None
+
+
+@given(st.text(max_size=80), st.text(max_size=40))
+def test_any_text_is_judged(question: str, answer: str) -> None:
+    assert of_kind(question, answer) in (True, False, None)
