@@ -4,6 +4,7 @@ import hashlib
 import math
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,7 @@ def test_satisfied_from_the_threshold_on_and_never_with_an_abstention(tmp_path: 
     assert is_satisfied(signals(0.375), calibration)  # log-odds 0: one half
     assert not is_satisfied(signals(0.37), calibration)
     assert not is_satisfied(signals(1.0, abstained=True), calibration)
+    assert not is_satisfied(replace(signals(1.0), of_kind=False), calibration)
 
 
 def test_features_name_every_signal_and_every_gap() -> None:
@@ -97,6 +99,7 @@ def test_features_name_every_signal_and_every_gap() -> None:
         "verbatim": 0.5,
         "coverage": 0.6,
         "quoted": True,
+        "of_kind": False,
         "confidence": 0.9,
         "logprob": -0.4,
         "reference_logprob": -0.2,

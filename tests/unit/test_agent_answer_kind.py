@@ -1,0 +1,57 @@
+"""The loop where an answer is of another kind than the question asks for."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.loop import BIRTH_SENTENCE, WRONG, ask, draft, reference
+
+YEAR = "In which year was the director of The Salt Road born?"
+FIRST = "Who was born first, Mira Holt or Bo Lind?"
+TOLD = "The question asks for a date or a year."
+STRAYED = "(this is not the kind of answer that the question asks for)"
+
+
+async def test_agreement_on_another_kind_of_answer_does_not_satisfy(tmp_path: Path) -> None:
+    script = {**WRONG, "write": draft("Oslo"), "rewrite": draft("1931")}
+    run = await ask(tmp_path, script, question=YEAR)
+    first = run.answer.rounds[0]
+    assert first.signals is not None
+    assert (first.signals.of_kind, first.signals.agreement, first.satisfied) == (False, None, False)
+    assert run.answer.short_answer == "1931"
+
+
+async def test_critic_and_repair_are_told(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "write": draft("Oslo"), "rewrite": draft("1931")}, question=YEAR)
+    assert f"(short answer: Oslo) {STRAYED}" in run.prompt("evaluate")
+    assert TOLD in run.prompt("rewrite")
+    assert "Second attempt: (none)" in run.prompt("rewrite"), "an answer of another kind is no attempt at this one"
+
+
+async def test_a_repair_is_told_the_kind_and_nothing_more_where_both_attempts_are_of_it(tmp_path: Path) -> None:
+    script = {**WRONG, "write": draft("1931"), "reference": reference("1932"), "rewrite": draft("1932")}
+    run = await ask(tmp_path, script, question=YEAR)
+    assert STRAYED not in run.prompt("evaluate")
+    assert TOLD in run.prompt("rewrite")
+    assert "Second attempt: 1932" in run.prompt("rewrite")
+
+
+async def test_a_repair_of_another_kind_is_not_returned(tmp_path: Path) -> None:
+    script = {**WRONG, "write": draft("Bo Lind"), "reference": reference("1931"), "rewrite": draft("yes")}
+    run = await ask(tmp_path, {**script, "rewrite": [draft("yes"), draft("1931")]}, question=FIRST)
+    assert run.answer.short_answer == "Bo Lind"
+
+
+@pytest.mark.parametrize("question", ["Who directed The Salt Road?", "Quel est le pays de Mira Holt?"])
+async def test_where_the_words_do_not_tell_the_kind_nothing_is_said_of_it(tmp_path: Path, question: str) -> None:
+    run = await ask(tmp_path, WRONG, question=question)
+    assert "The question asks for" not in run.prompt("rewrite")
+
+
+async def test_over_documents_any_kind_of_answer_may_serve(tmp_path: Path) -> None:
+    said = draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2].")
+    run = await ask(tmp_path, {**WRONG, "write": said, "reference": reference("Oslo")}, question=YEAR, grounded=True)
+    signals = run.answer.rounds[0].signals
+    assert signals is not None
+    assert (signals.of_kind, signals.agreement) == (None, True)
+    assert run.stages == ["write", "reference"]
