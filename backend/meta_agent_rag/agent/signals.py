@@ -20,13 +20,11 @@ _SHORT_ANSWER = '"short_answer"'
 
 
 async def measure(context: Context, question: str, draft: Draft, reference: Reference, packed: Packed) -> Signals:
-    """The signals of a draft. Over documents any kind of answer may serve; elsewhere a reference of another kind than
-    the question asks for says nothing of the draft.
-    """
-    answers = reference.error is None and not is_abstention(reference.short_answer)
-    strays = not context.grounded and of_kind(question, reference.short_answer) is False
-    comparable = answers and not strays and not draft.abstained
-    agreement = same_answer(draft.short_answer, reference.short_answer) if comparable else None
+    """The signals of a draft. A reference of another kind than the question asks for neither agrees nor disagrees."""
+    comparable = reference.error is None and not is_abstention(reference.short_answer) and not draft.abstained
+    agreement = None
+    if comparable and not strays(context, question, reference.short_answer):
+        agreement = same_answer(draft.short_answer, reference.short_answer)
     held = [quote for quote in draft.quotes if is_verbatim(quote, packed.texts)]
     return Signals(
         similarity=await _similarity(context, draft, reference) if comparable else None,
@@ -42,6 +40,11 @@ async def measure(context: Context, question: str, draft: Draft, reference: Refe
         logprob=draft.logprob,
         reference_logprob=reference.logprob if reference.error is None else None,
     )
+
+
+def strays(context: Context, question: str, short_answer: str) -> bool:
+    """Is it of another kind than the question asks for? Over documents any kind of answer may serve."""
+    return not context.grounded and of_kind(question, short_answer) is False
 
 
 async def _similarity(context: Context, draft: Draft, reference: Reference) -> float:

@@ -6,7 +6,6 @@ from langgraph.runtime import Runtime
 
 from ..errors import BudgetError, ModelError
 from ..grounding.abstention import is_abstention
-from ..grounding.answer_kind import of_kind
 from ..grounding.quotes import is_verbatim
 from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
@@ -15,7 +14,7 @@ from .context import Context
 from .messages import asked_for, in_manner, task
 from .packing import Packed, pack
 from .replies import AnswererReply, DraftReply, ShortAnswerReply
-from .signals import short_answer_logprob, with_logprobs
+from .signals import short_answer_logprob, strays, with_logprobs
 from .state import AnswerMode, Draft, Packing, Plan, Round, State, Update
 
 
@@ -114,8 +113,8 @@ def _other_attempt(state: State, context: Context) -> str:
     reference = state["rounds"][-1].reference
     if reference is None or reference.error is not None:
         return phrase("nothing_quoted")
-    strays = not context.grounded and of_kind(state["question"], reference.short_answer) is False
-    return phrase("nothing_quoted") if strays else reference.short_answer
+    astray = strays(context, state["question"], reference.short_answer)
+    return phrase("nothing_quoted") if astray else reference.short_answer
 
 
 def verified_quotes(rounds: Sequence[Round], evidence: Sequence[Found]) -> tuple[str, ...]:
