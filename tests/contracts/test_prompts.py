@@ -113,6 +113,6 @@ def test_every_stage_of_the_loop_has_a_prompt_of_its_name() -> None:
 
 
 def test_every_prompt_is_used() -> None:
-    asked = literals("prompt") | literals("messages") | literals("task") | assigned("name") | assigned("system")
+    asked = literals("prompt") | literals("messages") | literals("task") | assigned("stage") | assigned("system")
     methods = {path.stem for path in (ROOT / "benchmarks/methods").glob("*.py")}
     assert set(prompt_names()) <= asked | methods

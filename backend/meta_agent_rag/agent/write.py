@@ -67,12 +67,9 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
     }
     stage = "write" if plan is None else "rewrite"
     schema = AnswererReply if plan is None and context.grounded else DraftReply
-    if plan is None:
-        name = "answerer" if context.grounded else "write"
-    else:
-        name = "recall" if mode == "memory" else "rewrite"
+    if plan is not None:
         values |= _to_repair(state, context, plan, mode)
-    prompt = task(context, name, question, packed, **values)
+    prompt = task(context, "answerer" if plan is None and context.grounded else stage, question, packed, **values)
     reply, said = await context.model.aparse(
         stage, in_manner(prompt, context.manner), schema, round_=round_, sampling=with_logprobs(context, stage)
     )
@@ -106,8 +103,8 @@ def _to_repair(state: State, context: Context, plan: Plan, mode: AnswerMode) -> 
 
 
 def _advice(plan: Plan) -> str:
-    """The critic's, to those who read what it read: not where passages have come since."""
-    if plan.queries:
+    """The critic's, to those who read what it read: not where passages have come since, or are left aside."""
+    if plan.queries or plan.answer_mode == "memory":
         return ""
     return f"{phrase('advice')} {plan.suggestion or phrase('no_suggestion')}"
 
