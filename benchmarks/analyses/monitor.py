@@ -39,12 +39,17 @@ def _fact(name: str) -> Callable[[Row], float | None]:
     return read
 
 
+def _kept(signals: Row) -> float | None:
+    """Is the answer of no other kind than the question asks for? `None` in rows from before it was looked at."""
+    return float(signals["of_kind"] is not False) if "of_kind" in signals else None
+
+
 SIGNALS: Mapping[str, Callable[[Row], float | None]] = {
     "similarity": _signal("similarity"),
     "agreement": _signal("agreement"),
     "verbatim": _signal("verbatim"),
     "not_abstained": lambda round_: float(not round_["draft"]["abstained"]),
-    "not_of_another_kind": lambda round_: float((round_["signals"] or {}).get("of_kind") is not False),
+    "not_of_another_kind": lambda round_: _kept(round_["signals"] or {}),
     "overlap": _signal("overlap"),
     "coverage": _signal("coverage"),
     "quoted": _signal("quoted"),

@@ -104,7 +104,7 @@ def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any
     assert named == [*first, "Evaluating", *again, "Answer"]
     assert "threshold 0.40" in steps[2]
     assert "Without metacognition" in steps[-1]
-    assert "3,549 + 645 tokens" in steps[-1]
+    assert "3,553 + 624 tokens" in steps[-1]
     assert deficits(repaired) == ("external_only",)
     page = shown(repaired, steps[:2], len(steps), link_to("a run&b", repaired))
     assert "step 2 of 9" in page

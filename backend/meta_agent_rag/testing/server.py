@@ -51,8 +51,8 @@ def always(reply: ServerReply) -> Behaviour:
 
 
 def helpful(seconds: float = 0.0) -> Behaviour:
-    """A valid reply to every stage, after so many seconds."""
-    return always(ServerReply(text=json.dumps(universal_reply()), seconds=seconds))
+    """A valid reply to every stage, after so many seconds; its answer is of any kind that a question asks for."""
+    return always(ServerReply(text=json.dumps(universal_reply("yes, scripted, 1 or 2")), seconds=seconds))
 
 
 def disagreeing(seconds: float = 0.0) -> Behaviour:
