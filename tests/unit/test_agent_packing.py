@@ -11,8 +11,6 @@ from meta_agent_rag.grounding.sentences import sentences
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.retrieval.passage import Found, Passage
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*invalid escape sequence")  # in pysbd's own source
-
 PIECES = [
     "Ada wrote it.",
     "Was it so?",

@@ -239,7 +239,6 @@ async def test_without_evidence_a_benchmark_run_guesses(tmp_path: Path) -> None:
     assert "(no passage was found)" in run.prompt("write")
 
 
-@pytest.mark.filterwarnings("ignore:.*invalid escape sequence")  # in pysbd's own source
 async def test_what_a_prompt_held_is_recorded(tmp_path: Path) -> None:
     long = passage("long", "Word after word after word fills this passage. " * 40)
     run = await ask(tmp_path, WRONG, "EVIDENCE_TOKENS=300", evidence=(FILM, long, BIRTH))

@@ -17,8 +17,6 @@ from meta_agent_rag.grounding.quotes import is_verbatim, place
 from meta_agent_rag.grounding.styles import chosen, discover_styles
 from meta_agent_rag.retrieval.passage import Found, Passage
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*invalid escape sequence")  # in pysbd's own source
-
 LIFE = (
     "Mira Holt (1912\u20131990) was a Norwegian director. She was born in Oslo, where her father built bridges.[3] "
     "She left the city when she was nineteen years old and sailed to Bergen with two friends. "

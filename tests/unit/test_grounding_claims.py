@@ -13,8 +13,6 @@ from meta_agent_rag.grounding.support import Support, supported, supports
 from meta_agent_rag.grounding.unsupported import with_unsupported_marked, without_unsupported
 from meta_agent_rag.retrieval.passage import Found, Passage
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*invalid escape sequence")  # in pysbd's own source
-
 
 def found(id_: str, title: str, text: str) -> Found:
     return Found(passage=Passage(id=id_, doc_id="d", title=title, text=text), score=0.5)

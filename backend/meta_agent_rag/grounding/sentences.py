@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .segmenter import segmenter
+
 _AT_ONCE = 5_000
 """Characters handed to pysbd, which takes time that grows faster than the text."""
 _SENTENCE_END = re.compile(r"[.!?]\s+")
@@ -20,9 +22,7 @@ def sentences(text: str) -> list[str]:
 @lru_cache(maxsize=256)
 def _divided(stretch: str) -> tuple[str, ...]:
     """Remembered, since the checks of one answer divide it several times, at more than a millisecond each."""
-    import pysbd
-
-    spans = pysbd.Segmenter(language="en", clean=False, char_span=True).segment(stretch)
+    spans = segmenter(char_span=True).segment(stretch)
     starts = [span.start for span in spans] or [0]
     starts[0] = 0
     return tuple(stretch[start:end] for start, end in zip(starts, [*starts[1:], len(stretch)], strict=True))

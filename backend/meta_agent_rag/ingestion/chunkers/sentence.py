@@ -8,10 +8,11 @@ longer than a passage by itself. Sentences count from 0 through the document.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ...grounding.segmenter import segmenter
 from ...retrieval.passage import Passage
 from ..document import Document
 from ..token_counting import Count, token_counter
@@ -162,7 +163,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for first, last in spans(text, start, end, _PARAGRAPH_AT_ONCE):
         starts, position = [first], first
         divisible = _DIVISION.search(text, first, last) is not None
-        for sentence in _segmenter().segment(text[first:last]) if divisible else ():
+        for sentence in segmenter(char_span=False).segment(text[first:last]) if divisible else ():
             words = sentence.strip()
             found = text.find(words, position, last) if words else -1
             if found >= 0:  # what is not found, pysbd has altered: it stays with the sentence before
@@ -170,13 +171,6 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
                 starts.extend([found] if found > first else [])
         for here, following in zip(starts, [*starts[1:], last], strict=True):
             yield here, here + len(text[here:following].rstrip())
-
-
-@cache
-def _segmenter() -> Any:
-    import pysbd
-
-    return pysbd.Segmenter(language="en", clean=False)
 
 
 def _prepare(options: ChunkingOptions) -> Chunking:
