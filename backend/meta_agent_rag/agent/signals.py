@@ -23,7 +23,7 @@ async def measure(context: Context, question: str, draft: Draft, reference: Refe
     """The signals of a draft. A reference of another kind than the question asks for neither agrees nor disagrees."""
     comparable = reference.error is None and not is_abstention(reference.short_answer) and not draft.abstained
     agreement = None
-    if comparable and not strays(context, question, reference.short_answer):
+    if comparable and right_kind(context, question, reference.short_answer) is not False:
         agreement = same_answer(draft.short_answer, reference.short_answer)
     held = [quote for quote in draft.quotes if is_verbatim(quote, packed.texts)]
     return Signals(
@@ -33,7 +33,7 @@ async def measure(context: Context, question: str, draft: Draft, reference: Refe
         verbatim=verbatim_share(draft.quotes, packed.texts),
         coverage=coverage(question, held, packed.texts) if draft.quotes else None,
         quoted=_quoted(draft, held),
-        of_kind=None if context.grounded or draft.abstained else of_kind(question, draft.short_answer),
+        of_kind=None if draft.abstained else right_kind(context, question, draft.short_answer),
         abstained=draft.abstained,
         evidence_passages=len(packed.texts),
         confidence=draft.confidence,
@@ -42,9 +42,9 @@ async def measure(context: Context, question: str, draft: Draft, reference: Refe
     )
 
 
-def strays(context: Context, question: str, short_answer: str) -> bool:
-    """Is it of another kind than the question asks for? Over documents any kind of answer may serve."""
-    return not context.grounded and of_kind(question, short_answer) is False
+def right_kind(context: Context, question: str, short_answer: str) -> bool | None:
+    """Is it of the kind that the question asks for? `None` where none is told, and over documents: any may serve."""
+    return None if context.grounded else of_kind(question, short_answer)
 
 
 async def _similarity(context: Context, draft: Draft, reference: Reference) -> float:

@@ -14,7 +14,7 @@ from .context import Context
 from .messages import asked_for, in_manner, task
 from .packing import Packed, pack
 from .replies import AnswererReply, DraftReply, ShortAnswerReply
-from .signals import short_answer_logprob, strays, with_logprobs
+from .signals import right_kind, short_answer_logprob, with_logprobs
 from .state import AnswerMode, Draft, Packing, Plan, Round, State, Update
 
 
@@ -113,7 +113,7 @@ def _other_attempt(state: State, context: Context) -> str:
     reference = state["rounds"][-1].reference
     if reference is None or reference.error is not None:
         return phrase("nothing_quoted")
-    astray = strays(context, state["question"], reference.short_answer)
+    astray = right_kind(context, state["question"], reference.short_answer) is False
     return phrase("nothing_quoted") if astray else reference.short_answer
 
 
