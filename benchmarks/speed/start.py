@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -85,5 +85,5 @@ def _started(words: Sequence[str], environment: dict[str, str]) -> tuple[float, 
 
 
 def _children_cpu() -> float:
-    used: Any = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return float(used.ru_utime + used.ru_stime)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
