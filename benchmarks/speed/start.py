@@ -1,6 +1,5 @@
 """How long commands take to start: `marag --help`, and `marag ask` where every reply is in the cache."""
 
-import os
 import resource
 import statistics
 import subprocess
@@ -62,9 +61,8 @@ def start(
 def _environment(folder: Path, address: str) -> dict[str, str]:
     """Nothing of the caller's settings; bytecode is kept, as it is on a machine in use."""
     return {
-        "PATH": os.environ.get("PATH", ""),
         "HOME": str(folder),
-        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONPATH": ":".join(sys.path),
         "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
         "LLM_PROVIDER": "deepseek",
         "LLM_BASE_URL": address,

@@ -22,6 +22,10 @@ _UNFINISHED = re.compile(r"<(?=[a-zA-Z/!?][^<>]*(?:<|$))")
 _PICTURE = re.compile(r"!(?=\[(?!\d+(?:\s*[,;\u2013-]\s*\d+)*\](?!\())|(?:\[\d[^\]]*\]\())")
 _TARGET = re.compile(r"\]\(\s*<?([^()\s<>]*[:/.#][^()\s<>]*)>?[^()]*\)")
 _DEFINITION = re.compile(r"^[ \t]*\[[^\]\n]+\]:[ \t]*<?(\S+?)>?(?:[ \t].*)?$", re.MULTILINE)
+_OVER_TWO_LINES = re.compile(
+    r"^([ \t]*\[[^\]\n]+\]):(?=[ \t]*\n[ \t]*<?(\S*[:/.#]\S*?)>?(?:[ \t]*$|[ \t]+[\"'(]))", re.MULTILINE
+)
+"""A definition whose address stands on the next line, which may as well be a sentence's only word."""
 
 
 def without_links(text: str, sources: Sequence[str]) -> str:
@@ -43,6 +47,7 @@ def without_links(text: str, sources: Sequence[str]) -> str:
         text = _PICTURE.sub("", text)
         text = _TARGET.sub(lambda link: link[0] if held(link[1]) else "]", text)
         text = _DEFINITION.sub(lambda line: line[0] if held(line[1]) else "", text)
+        text = _OVER_TWO_LINES.sub(lambda label: label[0] if held(label[2]) else f"{label[1]} :", text)
         text = _cut(text, _BARE, held)
     return text
 
