@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.errors import CostLimitError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.ledger import total
+from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -78,20 +78,27 @@ class _Run:
     retriever: Retriever | None
     judge: Judge | None
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
+
+    def hear(self, call: LedgerRow) -> None:
+        """A call was made: it is kept while its question is under way, for the row of one that fails."""
+        if (key := (call.question_id, call.method)) in self.calls:
+            self.calls[key].append(call)
 
     async def answer(self, question: Question, arm: Arm) -> None:
         """Answer one question by one row's method, and write its result; raises only what stops the run."""
         started = time.perf_counter()
+        calls = self.calls[question.id, arm.name] = []
         try:
             answer = await self._answered(question, arm)
         except MetaRagError as error:
             if error.stops_run:
                 raise
-            calls = [row for row in self.engines[arm].model.ledger.rows if row.question_id == question.id]
-            spent = total(row for row in calls if row.method == arm.name)
-            row = failed_row(question, arm.name, error, spent, latency_s=self._seconds(question, arm, started))
+            row = failed_row(question, arm.name, error, total(calls), latency_s=self._seconds(question, arm, started))
         else:
             row = await self._scored(question, arm, answer, latency_s=self._seconds(question, arm, started))
+        finally:
+            del self.calls[question.id, arm.name]
         self._keep(row)
         if self.conduct.fail_on_error and row["error"] is not None:
             raise FailedAnswerError(f"The answer of {arm.name!r} to {question.id!r} failed with {row['error']}")
@@ -179,6 +186,7 @@ async def execute(
             judge=Judge(model=model) if config.judge else None,
             rows=before,
         )
+        model.ledger.listeners.append(run.hear)
         display.start(len(wanted), [before[key] for key in before if key in finished])
         stack.callback(display.stop)
         stopped_by = await _all(run, open_, _at_once(config, model))

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 from meta_agent_rag.errors import ContextWindowError, SettingsError, UnreachableError
 from meta_agent_rag.llm.embedded import EmbeddedTransport
 from meta_agent_rag.llm.exchange import Message, Request
+from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
@@ -100,7 +101,7 @@ async def test_it_answers_in_json_finds_its_prefix_again_and_leaves_no_process()
     assert first.completion_tokens > 0
     assert second.cache_hit_tokens > 0.8 * first.prompt_tokens
     assert second.cache_miss_tokens == second.prompt_tokens - second.cache_hit_tokens < 50
-    assert model.ledger.totals().cost_usd is None  # no known price is not a price of 0
+    assert total(session.rows).cost_usd is None  # no known price is not a price of 0
 
 
 async def test_calls_at_once_are_served_side_by_side() -> None:

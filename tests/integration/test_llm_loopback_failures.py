@@ -21,6 +21,7 @@ from meta_agent_rag.errors import (
     UnreachableError,
 )
 from meta_agent_rag.llm.balance import account_balance
+from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.llm.providers import COMPATIBLE
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, GOOD, SECRET, SOON, Answer, Serve, in_turn, opened, settings_for
@@ -222,7 +223,7 @@ async def test_a_cancelled_call_leaves_a_row(serve: Serve) -> None:
         assert [row.error for row in session.rows] == ["cancelled"]
         assert model.budget.reserved_usd == 0
         assert model.budget.paid_usd > 0
-        assert model.ledger.totals().failed_calls == 1
+        assert total(session.rows).failed_calls == 1
 
 
 async def test_the_balance(serve: Serve) -> None:

@@ -13,6 +13,7 @@ from meta_agent_rag.errors import (
     UnpricedModelError,
 )
 from meta_agent_rag.llm.exchange import Message
+from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import COMPATIBLE, EMBEDDED
 from meta_agent_rag.testing.server import ServerReply, always
@@ -27,8 +28,9 @@ async def test_a_repeated_call_is_served_from_the_cache(serve: Serve) -> None:
         assert await session.ainvoke("write", ASK, Answer) == first
         assert await model.session().ainvoke("rewrite", ASK, Answer) == first
     async with opened(server, response_cache=True) as again:
-        assert await again.session("another").ainvoke("write", ASK, Answer) == first
-        (kept,) = again.ledger.rows
+        another = again.session("another")
+        assert await another.ainvoke("write", ASK, Answer) == first
+        (kept,) = another.rows
     paid, cached = session.rows
     assert len(server.bodies) == 2  # `write` and `rewrite`
     assert (paid.cached, cached.cached, kept.cached) == (False, True, True)
@@ -89,11 +91,13 @@ async def test_the_cost_limit_is_kept_by_many_calls_at_once(serve: Serve) -> Non
     usage = {"prompt_tokens": 60, "completion_tokens": 500}
     server = serve(always(replace(GOOD, usage=usage, seconds=0.02)))
     async with opened(server, cost_limit_usd=0.002) as model:
+        rows: list[LedgerRow] = []
+        model.ledger.listeners.append(rows.append)
         calls = [model.session().ainvoke("write", [*ASK, Message(role="user", content=str(n))]) for n in range(10)]
         results = await asyncio.gather(*calls, return_exceptions=True)
         spent = model.budget.paid_usd
         assert model.budget.reserved_usd == 0
-        assert spent == model.ledger.totals().paid_usd
+        assert spent == total(rows).paid_usd
     refused = sum(isinstance(result, CostLimitError) for result in results)
     assert 0 < refused < 10
     assert len(server.bodies) == 10 - refused
@@ -103,8 +107,9 @@ async def test_the_cost_limit_is_kept_by_many_calls_at_once(serve: Serve) -> Non
 async def test_a_usage_that_is_missing_counts_as_the_most_that_its_reply_can_have_cost(serve: Serve) -> None:
     server = serve(always(replace(GOOD, usage=None)))
     async with opened(server, cost_limit_usd=1.0) as model:
-        await model.session().ainvoke("write", ASK)
-        (row,) = model.ledger.rows
+        session = model.session()
+        await session.ainvoke("write", ASK)
+        (row,) = session.rows
         assert model.budget.reserved_usd == 0
         assert row.paid_usd == model.budget.paid_usd
         most = Decimal("0.60") * len(GOOD.text.encode()) / Decimal(10**6)  # a token a byte, at the highest tariff
@@ -127,8 +132,9 @@ async def test_a_limit_needs_a_price(serve: Serve) -> None:
             await model.session().ainvoke("write", ASK)
     assert server.bodies == []
     async with opened(server, **local) as model:
-        await model.session().ainvoke("write", ASK)
-        assert model.ledger.totals().cost_usd is None
+        session = model.session()
+        await session.ainvoke("write", ASK)
+        assert total(session.rows).cost_usd is None
 
 
 @pytest.mark.parametrize(
@@ -148,8 +154,9 @@ async def test_prices_on_paper(price_as: str, stage: str, cost: str, serve: Serv
     server = serve(always(GOOD))
     local = {"llm_provider": COMPATIBLE, "flash_model": "local", "cost_limit_usd": 1.0}
     async with opened(server, **local, price_as=price_as) as model:
-        await model.session().ainvoke(stage, ASK)
-        (row,) = model.ledger.rows
+        session = model.session()
+        await session.ainvoke(stage, ASK)
+        (row,) = session.rows
         assert model.budget.paid_usd == Decimal(cost)
     assert row.model == "local"
     assert row.cost_usd == row.paid_usd == Decimal(cost)
@@ -159,5 +166,6 @@ async def test_prices_on_paper(price_as: str, stage: str, cost: str, serve: Serv
 async def test_no_price_on_paper_is_none(price_as: str, serve: Serve) -> None:
     server = serve(always(GOOD))
     async with opened(server, price_as=price_as) as model:
-        await model.session().ainvoke("write", ASK)
-        assert model.ledger.rows[0].cost_usd is None
+        session = model.session()
+        await session.ainvoke("write", ASK)
+        assert session.rows[0].cost_usd is None

@@ -11,6 +11,7 @@ from meta_agent_rag.errors import DeadlineError, RefusedError, UnknownNameError
 from meta_agent_rag.llm.budget import Budget
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
+from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
 
@@ -96,29 +97,31 @@ async def test_a_failed_call_gives_its_turn_back_and_leaves_a_row(fault: Excepti
 
 async def test_a_call_that_is_cancelled_while_it_waits_was_never_made() -> None:
     transport = Counting(seconds=30.0)
-    model = model_of(transport, limit="1")
+    model, rows = model_of(transport, limit="1"), list[LedgerRow]()
+    model.ledger.listeners.append(rows.append)
     slots = model.choice.provider.concurrency["flash"]
     tasks = [asyncio.create_task(model.session(str(n)).ainvoke("write", ASK)) for n in range(slots + 1)]
     await asyncio.sleep(0.05)
     reserved = model.budget.reserved_usd
     tasks[-1].cancel()
     await asyncio.gather(tasks[-1], return_exceptions=True)
-    assert model.ledger.rows == []
+    assert rows == []
     assert model.budget.reserved_usd == reserved > 0
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert [row.error for row in model.ledger.rows] == ["cancelled"] * slots
+    assert [row.error for row in rows] == ["cancelled"] * slots
     assert model.budget.reserved_usd == 0
 
 
 async def test_rows_of_a_session_are_its_own() -> None:
-    model = model_of(Counting(seconds=0.0))
+    model, rows = model_of(Counting(seconds=0.0)), list[LedgerRow]()
+    model.ledger.listeners.append(rows.append)
     one, other = model.session("one"), model.session("other", method="m")
     await one.ainvoke("write", ASK)
     await other.ainvoke("rewrite", ASK, round_=3)
     await one.ainvoke("write", ASK)
-    assert [row.question_id for row in model.ledger.rows] == ["one", "other", "one"]
+    assert [row.question_id for row in rows] == ["one", "other", "one"]
     assert [row.question_id for row in one.rows] == ["one", "one"]
     assert [(row.stage, row.method, row.round) for row in other.rows] == [("rewrite", "m", 3)]
 

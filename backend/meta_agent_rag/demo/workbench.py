@@ -1,6 +1,7 @@
 """What all visitors of the demo share: opened at its first use, once, and closed at the end."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
 from ..llm.exchange import Transport
+from ..llm.ledger import LedgerRow
 from ..llm.opening import described, open_language_model
 from ..llm.pricing import unpriced_models
 from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     import gradio as gr
 
 Opened = TypeVar("Opened")
+_RECENT_CALLS = 100
 
 
 def visitor_of(request: "gr.Request") -> str:
@@ -61,6 +64,7 @@ class Workbench:
     _open: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     _opening: dict[Hashable, asyncio.Lock] = field(default_factory=dict, repr=False)
     _budgets: dict[str, Budget] = field(default_factory=dict, repr=False)
+    _seconds: dict[str, deque[float]] = field(default_factory=dict, repr=False)
 
     @property
     def choice(self) -> Choice:
@@ -160,10 +164,9 @@ class Workbench:
         return not unpriced_models(self.settings, choice, at=utc_now())
 
     def seconds_a_call(self, provider: str) -> float | None:
-        """What a call to this provider took on average since the start, `None` before the first."""
-        model: LanguageModel | None = self._open.get(("model", provider))
-        rows = [] if model is None else [row.latency_s for row in model.ledger.rows if not (row.cached or row.error)]
-        return sum(rows) / len(rows) if rows else None
+        """What the latest calls to this provider took on average, `None` before the first."""
+        recent = self._seconds.get(provider)
+        return sum(recent) / len(recent) if recent else None
 
     def forget(self, visitor: str) -> None:
         """Drop what was kept for a visitor who has gone."""
@@ -193,8 +196,15 @@ class Workbench:
         }
         return self.settings.model_copy(update=other)
 
-    def _language_model(self, provider: str) -> AbstractAsyncContextManager[LanguageModel]:
-        return open_language_model(self._settings_for(provider), transport=self.transport)
+    @asynccontextmanager
+    async def _language_model(self, provider: str) -> AsyncIterator[LanguageModel]:
+        async with open_language_model(self._settings_for(provider), transport=self.transport) as model:
+            model.ledger.listeners.append(partial(self._timed, provider))
+            yield model
+
+    def _timed(self, provider: str, call: LedgerRow) -> None:
+        if not (call.cached or call.error):
+            self._seconds.setdefault(provider, deque(maxlen=_RECENT_CALLS)).append(call.latency_s)
 
     @asynccontextmanager
     async def _encoder(self, name: str | None) -> AsyncIterator[AsyncEncoder]:

@@ -1,6 +1,6 @@
 """The cost ledger: one row for every call, cached and failed ones included."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -95,27 +95,22 @@ def _sum_or_none(amounts: Iterable[Decimal | None]) -> Decimal | None:
 
 @dataclass
 class Ledger:
-    """Rows of a session, in order, written to a JSONL file as they come where one is given.
+    """Writes rows to a JSONL file as they come, where one is given, and tells them to its listeners.
 
-    >>> ledger = Ledger()
-    >>> ledger.totals().calls
-    0
+    It keeps none in memory: a service makes calls for months.
     """
 
     path: Path | None = None
-    rows: list[LedgerRow] = field(default_factory=list)
+    listeners: list[Callable[[LedgerRow], None]] = field(default_factory=list)
     _journal: Journal | None = None
 
     def add(self, row: LedgerRow) -> None:
         """Record a call."""
-        self.rows.append(row)
         if self.path is not None:
             self._journal = self._journal or Journal(self.path)
             self._journal.append(vars(row))
-
-    def totals(self) -> Totals:
-        """Sums over this session's rows."""
-        return total(self.rows)
+        for listener in self.listeners:
+            listener(row)
 
     def close(self) -> None:
         """Close the file behind the ledger."""

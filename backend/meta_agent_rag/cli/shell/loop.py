@@ -94,16 +94,15 @@ class _Talk:
         """Go on under changed settings, or, where they do not serve, under the old ones."""
         shell = self.shell
         changes = {**shell.changes, **wish.changes}
-        shell.closed = shell.rows
         try:
             settings = shell.load(**changes)
             await stack.aclose()
-            shell.study = await stack.enter_async_context(self._again(settings))
+            shell.take(await stack.enter_async_context(self._again(settings)))
         except MetaRagError as error:
             self._complain(error)
             shell.screen.line("The settings stay as they were.")
             await stack.aclose()
-            shell.study = await stack.enter_async_context(self._again(shell.settings))
+            shell.take(await stack.enter_async_context(self._again(shell.settings)))
             return
         shell.settings, shell.changes = settings, changes
         shell.screen.line(wish.said or models_of(shell))

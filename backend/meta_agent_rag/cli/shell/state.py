@@ -20,8 +20,8 @@ class Shell:
     """A session at a terminal.
 
     `changes` are the settings that the user changed on the way, `last` is the last answer from documents of
-    this process, `coached` the coach's last reply where that came after it, `closed` what studies cost that
-    were reopened since.
+    this process, `coached` the coach's last reply where that came after it, `rows` every call so far, those of
+    stopped and failed turns and of studies closed since as well.
     """
 
     study: Study
@@ -31,12 +31,15 @@ class Shell:
     changes: dict[str, object] = field(default_factory=dict)
     last: GroundedAnswer | None = None
     coached: CoachReply | None = None
-    closed: tuple[LedgerRow, ...] = ()
+    rows: list[LedgerRow] = field(default_factory=list)
 
-    @property
-    def rows(self) -> tuple[LedgerRow, ...]:
-        """Every call of this session, those of stopped and failed turns as well."""
-        return (*self.closed, *self.study.conversation.model.ledger.rows)
+    def __post_init__(self) -> None:
+        self.take(self.study)
+
+    def take(self, study: Study) -> None:
+        """Go on with a study that was opened anew."""
+        self.study = study
+        study.conversation.model.ledger.listeners.append(self.rows.append)
 
     @property
     def totals(self) -> Totals:
