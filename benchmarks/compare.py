@@ -10,6 +10,7 @@ from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
 
 from .comparison import compare
+from .comparison_plot import save_plot
 from .comparison_words import as_json, markdown, show
 from .datasets import load_questions
 from .past_run import PastRun, past_run
@@ -59,6 +60,7 @@ def main(  # options of a command
     seed: Annotated[int, typer.Option(min=0, help="Seed of intervals and permutations.")] = 42,
     examples: Annotated[int, typer.Option(min=0, help="Questions won and lost to show on the screen.")] = 5,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as Markdown, with every question.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the differences as a PNG.")] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
     as_json_: Json = False,
     debug: Debug = False,
@@ -77,12 +79,14 @@ def main(  # options of a command
     found = compare(a, b, seed=seed)
     if out is not None:
         out.write_text(markdown(found), encoding="utf-8")
+    if plot is not None:
+        save_plot(found, plot)
     if as_json_:
         print_json(as_json(found))
         return
     show(found, examples=examples)
-    if out is not None:
-        say(f"\nWritten: {out}")
+    if written := [str(path) for path in (out, plot) if path is not None]:
+        say(f"\nWritten: {' and '.join(written)}")
 
 
 def _sides(

@@ -16,14 +16,20 @@ def sentence(found: Comparison) -> str:
     """The result in one sentence: how much, how sure, over how many; or that nothing can be told."""
     f1, p, n = found.figures.scores["f1"].difference, p_words(found.figures.permutation_p), found.figures.n
     over = f"{p}, over {n} question{'' if n == 1 else 's'}."
-    alike = found.a.name == found.b.name
-    a, b = (f"{letter} ({side.source if alike else side.name})" for letter, side in (("A", found.a), ("B", found.b)))
+    a, b = sides(found)
     known = verdict(found.figures)
     if known == "more":
         return f"{b} scores {f1.mean:.1f} F1 more than {a} [{f1.low:.1f}, {f1.high:.1f}], {over}"
     if known == "less":
         return f"{b} scores {-f1.mean:.1f} F1 less than {a} [{-f1.high:.1f}, {-f1.low:.1f}], {over}"
     return f"No difference can be told between {a} and {b}: B - A is {_signed(f1)} F1, {over}"
+
+
+def sides(found: Comparison) -> tuple[str, str]:
+    """A and B by what tells them apart: their methods' names, or else where they are from."""
+    alike = found.a.name == found.b.name
+    a, b = (side.source if alike else side.name for side in (found.a, found.b))
+    return f"A ({a})", f"B ({b})"
 
 
 def p_words(p: float) -> str:

@@ -51,6 +51,19 @@ def test_two_runs_at_80_columns(tmp_path: Path) -> None:
     assert (tmp_path / "comparison.md").read_text().startswith("**No difference")
 
 
+def test_the_differences_are_drawn(tmp_path: Path) -> None:
+    one, two = write_run(tmp_path / "one", rows_a()), write_run(tmp_path / "two", rows_b())
+    done = comparing(one, two, "--plot", tmp_path / "forest.png")
+    assert done.exit_code == 0, done.output
+    first = (tmp_path / "forest.png").read_bytes()
+    assert first.startswith(b"\x89PNG")
+    assert comparing(two, one, "--plot", tmp_path / "forest.png").exit_code == 0
+    assert (tmp_path / "forest.png").read_bytes() != first
+    refused = comparing(one, two, "--plot", tmp_path / "forest.pdf")
+    assert refused.exit_code == 2
+    assert "'forest.pdf' does not end in .png; name it so" in " ".join(refused.output.split())
+
+
 def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
     rows = [*rows_a("react"), *rows_b("metarag")]
     hotpot = write_run(tmp_path / "hotpot", rows, dataset="hotpotqa")
