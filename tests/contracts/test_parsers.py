@@ -202,6 +202,24 @@ def test_docx_keeps_headings_and_tables() -> None:
     assert read("notes.docx", word()).title == "Rivers"
 
 
+def test_docx_reads_rows_and_cells_within_content_controls() -> None:
+    def cell(text: str) -> str:
+        return f"<w:tc><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc>"
+
+    def held(inner: str) -> str:
+        return f"<w:sdt><w:sdtContent>{inner}</w:sdtContent></w:sdt>"
+
+    nested = f"<w:tc><w:tbl><w:tr>{cell('inner')}</w:tr></w:tbl><w:p/></w:tc>"
+    rows = (
+        f"<w:tr>{cell('Limit')}{held(cell('4711 EUR'))}</w:tr>",
+        held(f"<w:tr>{cell('Term')}{nested}</w:tr>"),
+        f"<w:tr>{cell('Town')}{cell('Oslo')}</w:tr>",
+    )
+    document = read("a.docx", word_archive(f"<w:tbl>{''.join(rows)}</w:tbl>"))
+    told = [line.split(" | ") for line in document.text.splitlines()]
+    assert told == [["Limit", "4711 EUR"], ["Term", "inner"], ["Town", "Oslo"]]
+
+
 def test_docx_bombs_are_refused_before_they_are_opened() -> None:
     assert refusal("a.docx", word_archive("<w:p/>" * 400_000)) == "limit"
     assert refusal("a.docx", word_archive("<w:p/>", extra={f"word/{n}.xml": b"" for n in range(10_001)})) == "limit"

@@ -31,6 +31,7 @@ from meta_agent_rag.service.audit.rows import Row
 from meta_agent_rag.service.audit.spool import open_spool
 from meta_agent_rag.service.database import is_postgresql, open_database
 from meta_agent_rag.service.tables import AUDIT
+from meta_agent_rag.service.uploads.records import Upload, UploadFolder
 from tests.loop import settings_in
 from tests.service import Nursery
 
@@ -189,6 +190,9 @@ async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
     waiting = data / "audit" / "waiting" / "a.jsonl"
     waiting.parent.mkdir(parents=True)
     waiting.write_text(json.dumps(as_json(record(5, now, "one"))) + "\n")
+    sent = UploadFolder.below(data)
+    for number, client in enumerate(("one", "two")):
+        sent.accept(sent.start(), Upload(id=str(number) * 32, client_id=client, corpus="c", name="a.md", at=0.0))
     (data / "audit" / "refused.jsonl").write_text('{"query_id": "6", "client_id": "one"}\n{"client_id": "two"}\n')
 
     def run(*words: str) -> dict[str, Any]:
@@ -206,11 +210,12 @@ async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
     (file, *_) = (await told("archive", "--yes"))["files"]
     shown = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "read", file])
     assert "-         speed: Who designed the mill" in shown.stdout, "no mode is known of it"
-    found = {"client": "one", "records": 4, "database": 1, "archives": 1, "spool": 2}
+    found = {"client": "one", "records": 5, "database": 1, "archives": 1, "spool": 2, "uploads": 1}
     assert await told("forget", "one") == {**found, "done": False}
     assert await told("forget", "one", "--yes") == {**found, "done": True}
     assert (await told("forget", "one"))["records"] == 0
-    assert (await told("forget", "two"))["records"] == 3
+    assert (await told("forget", "two"))["records"] == 4
+    assert [path.name for path in (data / "uploads" / ".waiting").iterdir()] == ["1" * 32]
     assert json.loads((data / "audit" / "refused.jsonl").read_text()) == {"client_id": "two"}
     for words in (["read", "none.gz"], ["prune", "--set", "AUDIT_WARM_DAYS=1"]):
         wrong = await asyncio.to_thread(CliRunner().invoke, app, ["audit", *words])
@@ -243,7 +248,7 @@ async def test_what_a_service_is_about_to_record_does_not_outlive_its_deletion(t
         service.told.set()
         await draining
         assert (await forgetting).spool == 2
-        assert (await traces(engine, spool, "one")).total == 0
+        assert (await traces(settings, engine, spool, "one")).total == 0
         service.spool.close()
 
 

@@ -128,11 +128,16 @@ async def test_how_a_document_ended_is_kept_for_90_days(tmp_path: Path) -> None:
 
 
 async def test_the_coach_keeps_to_what_the_corpus_is_about(tmp_path: Path) -> None:
-    async with serving(tmp_path, "SCOPE_THRESHOLD=0.99") as (service, _):
+    async with serving(tmp_path, "SCOPE_THRESHOLD=0.99") as (service, key):
         asked = {"question": "How is a sourdough bread baked in a wood-fired oven?", "corpus": "films", "mode": "coach"}
         told = (await service.client.post("/v1/ask", json=asked)).json()
         assert (told["refused"], told["stop_reason"], told["rounds"]) == ("out_of_scope", "out_of_scope", 0)
         assert service.model.requests == []
+        files = [("files", ("bread.md", f"# {asked['question']}\n\nSlowly, and with care.\n".encode()))]
+        sent = await service.client.post("/v1/documents?corpus=films", files=files, headers=key)
+        assert (await settled(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
+        await service.client.post("/v1/ask", json=asked)
+        assert [request.stage for request in service.model.requests][:1] == ["coach"], "it is about this now"
 
 
 async def _until_found(service: Running, question: str, word: str) -> bool:

@@ -6,12 +6,16 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import update
+import pytest
+from sqlalchemy import text, update
 from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
+from meta_agent_rag.errors import StorageError
+from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.tables import KEYS
 from meta_agent_rag.testing import ScriptedModel
+from tests.loop import settings_in
 from tests.service import ASKED, SCRIPT, bearer, code_of, running
 
 
@@ -83,6 +87,13 @@ def test_the_command_shows_a_key_once_and_keeps_none(tmp_path: Path) -> None:
         (digest,) = connection.execute("SELECT digest FROM service_keys").fetchone()
     connection.close()
     assert len(digest) == 64
+
+
+async def test_what_the_database_refuses_is_said_without_the_statement(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"database cannot be used \(no such table: none\); mend it") as told:
+        async with open_database(settings_in(tmp_path)) as engine, engine.begin() as connection:
+            await connection.execute(text("INSERT INTO none VALUES (:value)"), {"value": "sk-planted"})
+    assert "sk-planted" not in str(told.value)
 
 
 async def test_another_pepper_makes_all_keys_void(tmp_path: Path) -> None:

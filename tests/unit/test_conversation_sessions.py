@@ -1,5 +1,6 @@
 """Conversations that are kept by name: what comes back, what is refused, and how much gathers."""
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks
 from meta_agent_rag.conversation.companion import Companion
 from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.memories import Limits
 from meta_agent_rag.conversation.sessions import Sessions, Stored, open_sessions
 from meta_agent_rag.conversation.study import Study, open_study
 from meta_agent_rag.conversation.turn import Conversation
@@ -23,6 +25,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
+from meta_agent_rag.service.sessions import open_client_sessions
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, reference, settings_in
 from tests.talk import echoed, history_of
@@ -61,6 +64,25 @@ async def test_a_conversation_comes_back_in_another_connection(tmp_path: Path) -
         await sessions.save("talk", longer)
     async with opened(tmp_path) as again:
         assert await again.load("talk") == longer
+
+
+async def test_of_conversations_saved_at_once_one_is_kept(tmp_path: Path) -> None:
+    async with opened(tmp_path) as sessions:
+        await sessions.save("talk", STORED)
+        stored = [replace(STORED, corpus=f"corpus {number}") for number in range(8)]
+        await asyncio.gather(*(sessions.save("talk", one) for one in stored))
+        assert await sessions.load("talk") in stored
+
+
+async def test_exchanges_of_one_session_that_end_together_are_all_remembered(tmp_path: Path) -> None:
+    async with open_client_sessions(tmp_path, Limits(tokens=10_000, exchanges=20, fold_at=20)) as sessions:
+        asked = [f"question {number}" for number in range(6)]
+        await asyncio.gather(
+            *(sessions.remember("me", "s", "notes", question=one, answer="a", standalone=one) for one in asked)
+        )
+        kept = await sessions.before("me", "s", "notes")
+    assert sorted(one.question for one in kept.exchanges) == asked
+    assert kept.turns == len(asked)
 
 
 async def test_names_are_listed_and_forgotten(tmp_path: Path) -> None:

@@ -240,6 +240,16 @@ async def test_a_shelf_holds_one_visitor_s_documents_until_they_leave(tmp_path: 
     assert progress[-1].files == 3
     found = (await mine.retrieve(["film"], k=5)).found
     assert [one.passage.title for one in found] == ["The Salt Road"]
+    for director in ("Ada Roth", "Bo Lind"):
+        (uploads / "plan.md").write_text(f"# Two Lamps\n\nTwo Lamps is a film that {director} directed.\n")
+        await mine.add([uploads / "plan.md"], take=True)
+    texts = " ".join(one.passage.text for one in (await mine.retrieve(["Two Lamps"], k=5)).found)
+    assert ("Bo Lind" in texts, "Ada Roth" in texts) == (True, False), "a known name stands for the newest file"
+    (tmp_path / "twin").mkdir()
+    (uploads / "same.md").write_text("# Oar\n\nOar is a play.\n")
+    (tmp_path / "twin" / "same.md").write_text("# Reed\n\nReed is a play.\n")
+    await mine.add([uploads / "same.md", tmp_path / "twin" / "same.md"], take=True)
+    assert (await mine.files()).count("same.md") == 2, "files that come together are not each other's newest"
     assert mine.folder != other.folder
     with pytest.raises(InputError, match=f"at most {MOST_FILES}"):
         await mine.add([tmp_path / "x.md"] * MOST_FILES)

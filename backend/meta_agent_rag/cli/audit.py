@@ -121,7 +121,7 @@ def forget(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Delete all records and sessions of one client: from the database, from archives, from what waits."""
+    """Delete all records and sessions of one client: from the database, from archives, from what waits, of uploads."""
     from ..settings import Settings
 
     told = run(_forgotten(Settings.load(set_ or ()), client, yes))
@@ -131,7 +131,7 @@ def forget(
     verb = "were" if yes else "would be"
     say(
         f"{told['records']} records of {client!r} {verb} deleted: {told['database']} from the database, "
-        f"{told['archives']} from archives, {told['spool']} that wait on this machine."
+        f"{told['archives']} from archives, {told['spool']} that wait on this machine, {told['uploads']} of uploads."
     )
     _say_how(yes)
 
@@ -190,7 +190,7 @@ async def _forgotten(settings: "Settings", client: str, yes: bool) -> dict[str, 
 
     spool = settings.marag_data_dir / "audit"
     async with open_database(settings) as database:
-        found = await (work(settings, database, spool, client) if yes else traces(database, spool, client))
+        found = await (work(settings, database, spool, client) if yes else traces(settings, database, spool, client))
     return {"client": client, "records": found.total, **vars(found), "done": yes}
 
 

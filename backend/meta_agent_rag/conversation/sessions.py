@@ -77,7 +77,7 @@ class Sessions:
         )
 
     async def save(self, name: str, stored: Stored) -> None:
-        """Keep a conversation, in place of what there was of that name."""
+        """Keep a conversation, in place of what there was of that name; of two saved at once the later stays."""
         kept = _Kept(
             corpus=stored.corpus,
             history=as_json(stored.history),
@@ -87,8 +87,9 @@ class Sessions:
         config = await self.graph.aupdate_state(_thread(name), kept, as_node=_KEEP)
         latest = config["configurable"]["checkpoint_id"]
         for table in ("writes", "checkpoints"):
-            # the checkpointer keeps every state there ever was, and has no method to prune this backend
-            query = f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_id <> ?"
+            # the checkpointer keeps every state there ever was, and has no method to prune this backend;
+            # its ids rise with time, so that no save takes out what another, at the same time, has kept
+            query = f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_id < ?"
             await self.saver.conn.execute(query, (name, latest))
         await self.saver.conn.commit()
 

@@ -1,9 +1,11 @@
 """Documents in a folder of their own: what one visitor brings along, or the sample course."""
 
 import asyncio
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
@@ -48,15 +50,17 @@ class Shelf:
     async def add(
         self, paths: Sequence[Path], on_progress: OnProgress | None = None, *, take: bool = False
     ) -> IngestReport:
-        """Read files into the corpus; with `take` they are copied here first. Raises as `ingest` does.
+        """Read files into the corpus; with `take` they are copied here first, a file of a known name in place of the
+        earlier one. Raises as `ingest` does.
 
         Sources are told by the names of the files alone.
         """
         async with self._in_use:
-            files = len(await self._files()) + len(paths)
+            known = await self._files()
+            files = len(known) + sum(not take or path.name not in known for path in paths)
             if files > MOST_FILES:
                 raise InputError(f"{files} files are too many; at most {MOST_FILES} can be read.")
-            kept = [await asyncio.to_thread(self._taken, path) for path in paths] if take else list(paths)
+            kept = await asyncio.to_thread(self._taken, paths) if take else list(paths)
             return await ingest(self.settings, kept, CORPUS, encoder=self.encoder, on_progress=on_progress)
 
     async def files(self) -> list[str]:
@@ -91,11 +95,18 @@ class Shelf:
             return []
         return [Path(document.source).name for document in documents]
 
-    def _taken(self, path: Path) -> Path:
-        home = self._files_folder / uuid4().hex
-        home.mkdir(parents=True)
-        # a copy: equal files of two visitors are one file where Gradio keeps them
-        return Path(shutil.copy2(path, home / path.name))
+    def _taken(self, paths: Sequence[Path]) -> list[Path]:
+        homes: dict[Path, Path] = {}
+        for path in paths:
+            home = self._files_folder / sha256(os.fsencode(path.name)).hexdigest()
+            if home in homes:  # two files of one name, brought together
+                home = self._files_folder / uuid4().hex
+            homes[home] = path
+        for home, path in homes.items():
+            home.mkdir(parents=True, exist_ok=True)
+            # a copy: equal files of two visitors are one file where Gradio keeps them
+            shutil.copy2(path, home / path.name)
+        return [home / path.name for home, path in homes.items()]
 
 
 async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:

@@ -162,9 +162,14 @@ class Catalogue:
                 found.setdefault(key, []).append(Named(passage, doc))
         return found
 
+    def version(self) -> int:
+        """Another number as soon as another connection has changed the file."""
+        ((version,),) = self._rows("PRAGMA data_version")
+        return int(version)
+
     def names(self) -> Names:
         """All names, in memory: most words of a text are none, and need not be looked up on disk."""
-        ((version,),) = self._rows("PRAGMA data_version")
+        version = self.version()
         if self._names is None or self._names[0] != version:
             self._names = version, Names(row[0] for row in self._rows("SELECT DISTINCT key FROM names"))
         return self._names[1]

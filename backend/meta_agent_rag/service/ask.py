@@ -78,17 +78,18 @@ async def _replied(task: _Task, before: History | None) -> GroundedAnswer | Coac
         reply = await _coached(task, history)
         if reply.remembered:
             told = {"question": asked.question, "answer": reply.text, "standalone": asked.question}
-            await _remember(task.service, inquiry, history.with_exchange(**told, mode=reply.kind))
+            await _remember(task.service, inquiry, **told, mode=reply.kind)
         return reply
     question, result = await _answered(task, history)
-    longer = history.with_exchange(
+    await _remember(
+        task.service,
+        inquiry,
         question=asked.question,
         answer=result.text,
         standalone=question,
         mode="teacher" if asked.mode == "teacher" else "",
         short_answer=result.short_answer,
     )
-    await _remember(task.service, inquiry, longer)
     return result
 
 
@@ -132,9 +133,9 @@ async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]
     return question, result
 
 
-async def _remember(service: Service, inquiry: Inquiry, history: History) -> None:
+async def _remember(service: Service, inquiry: Inquiry, **exchange: str) -> None:
     if inquiry.session is not None and inquiry.client is not None:
-        await service.sessions.remember(inquiry.client.id, inquiry.session, inquiry.corpus or CONTEXT, history)
+        await service.sessions.remember(inquiry.client.id, inquiry.session, inquiry.corpus or CONTEXT, **exchange)
 
 
 async def _before(service: Service, inquiry: Inquiry) -> History:

@@ -1,5 +1,6 @@
 """The coach behind HTTP: a question in place of an answer, within the same deadline and record."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,22 +18,27 @@ from .inquiry import Inquiry
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Held:
+    """A coach, the topics that it keeps to, and the version of the corpus that they were read from."""
+
+    coach: Coach
+    topics: tuple[Topic, ...]
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Coaches:
-    """One coach a corpus; what it keeps to is read at its first message."""
+    """One coach a corpus; what it keeps to is read at its first message, and anew once the corpus has changed."""
 
     engine: Engine
     retrievers: Mapping[str, Retriever]
-    _coaches: dict[str, Coach] = field(default_factory=dict, repr=False)
+    _held: dict[str, _Held] = field(default_factory=dict, repr=False)
 
     async def reply(
         self, message: str, *, inquiry: Inquiry, retriever: Retriever, level: int, history: History, deadline: float
     ) -> CoachReply:
         """The coach's reply, searched through `retriever`. Raises what `Coach` does."""
-        corpus = inquiry.corpus or ""
-        coach = self._coaches.get(corpus)
-        if coach is None:
-            scope = partial(_scope, self.engine, self.retrievers[corpus])
-            coach = self._coaches[corpus] = Coach(model=self.engine.model, retriever=retriever, open_scope=scope)
+        coach = await self._coach(inquiry.corpus or "")
         return await replace(coach, retriever=retriever)(
             message,
             history=history,
@@ -41,14 +47,29 @@ class Coaches:
             question_id=inquiry.query_id,
         )
 
+    async def _coach(self, corpus: str) -> Coach:
+        settings, retriever = self.engine.settings, self.retrievers[corpus]
+        held, version = self._held.get(corpus), await asyncio.to_thread(_version, retriever)
+        if held is None or held.version != version:
+            topics = await asyncio.to_thread(_topics, settings, retriever)
+            if held is None or held.topics != topics:
+                scope = partial(_scope, self.engine, topics)
+                coach = Coach(model=self.engine.model, retriever=retriever, open_scope=scope)
+                held = _Held(coach=coach, topics=topics, version=version)
+            self._held[corpus] = held = replace(held, version=version)
+        return held.coach
 
-async def _scope(engine: Engine, retriever: Retriever) -> Scope | None:
+
+async def _scope(engine: Engine, topics: tuple[Topic, ...]) -> Scope | None:
     settings = engine.settings
-    topics = _topics(settings, retriever)
     if not topics or settings.scope_encoder != settings.monitor_encoder:
         return await open_scope(settings, topics)
     # the same encoder is there already: the first message need not wait until it is loaded
     return TopicScope(topics=topics, encoder=engine.monitor_encoder, threshold=settings.scope_threshold)
+
+
+def _version(retriever: Retriever) -> int:
+    return retriever.corpus.catalogue.version() if isinstance(retriever, HybridRetriever) else 0
 
 
 def _topics(settings: Settings, retriever: Retriever) -> tuple[Topic, ...]:

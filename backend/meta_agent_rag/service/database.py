@@ -1,7 +1,7 @@
 """The service's database: SQLite in the data folder, or PostgreSQL by DATABASE_URL; brought up to date when opened."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,15 @@ _MIGRATION_LOCK = 5_871_204_417  # any number that is the same in every process
 async def open_database(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """The database with its newest tables, closed at the end.
 
-    Raises `StorageError` where the file in the data folder cannot be used, `SettingsError` for DATABASE_URL.
+    Raises `StorageError` where the file in the data folder cannot be used, `SettingsError` for DATABASE_URL; also for
+    what fails later and is not caught.
     """
-    engine = _engine(settings)
+    engine, own = _engine(settings), settings.database_url is None
     try:
-        await _brought_up_to_date(engine, own=settings.database_url is None)
-        yield engine
+        with _told(SQLAlchemyError, OSError, own=own):
+            await _brought_up_to_date(engine)
+        with _told(SQLAlchemyError, own=own):
+            yield engine
     finally:
         await engine.dispose()
 
@@ -58,14 +61,20 @@ def migrate(connection: Connection) -> None:
         environment.run_migrations()
 
 
-async def _brought_up_to_date(engine: AsyncEngine, *, own: bool) -> None:
+async def _brought_up_to_date(engine: AsyncEngine) -> None:
+    async with engine.execution_options(immediate=True).begin() as connection:
+        # one process at a time: the others find that everything is done
+        if is_postgresql(engine):
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
+        await connection.run_sync(migrate)
+
+
+@contextmanager
+def _told(*faults: type[Exception], own: bool) -> Iterator[None]:
+    """What the database refuses, in a sentence; a statement and its values are for nobody's screen."""
     try:
-        async with engine.execution_options(immediate=True).begin() as connection:
-            # one process at a time: the others find that everything is done
-            if is_postgresql(engine):
-                await connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
-            await connection.run_sync(migrate)
-    except (SQLAlchemyError, OSError) as error:
+        yield
+    except faults as error:
         cause = str(getattr(error, "orig", None) or error).splitlines()[0]
         if own:
             raise StorageError(
@@ -79,7 +88,7 @@ async def _brought_up_to_date(engine: AsyncEngine, *, own: bool) -> None:
 def _engine(settings: Settings) -> AsyncEngine:
     url = _url(settings)
     if url.get_backend_name() == "sqlite":
-        engine = create_async_engine(url, connect_args={"timeout": 5.0})
+        engine = create_async_engine(url, hide_parameters=True, connect_args={"timeout": 5.0})
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
@@ -87,7 +96,7 @@ def _engine(settings: Settings) -> AsyncEngine:
         from .postgresql import PromptConnection
 
         options = {**_POSTGRESQL, "async_creator_fn": PromptConnection.connect}
-        return create_async_engine(url, pool_pre_ping=True, connect_args=options)
+        return create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=options)
     except ModuleNotFoundError as error:
         raise SettingsError(f"DATABASE_URL needs the package {error.name!r}, which is not installed.") from None
 

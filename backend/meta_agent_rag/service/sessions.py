@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..conversation.history import History
@@ -24,6 +24,7 @@ class ClientSessions:
 
     sessions: Sessions
     limits: Limits
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def before(self, client_id: str, session: str, corpus: str) -> History:
         """What was asked before about the same corpus; nothing, where that was about another one."""
@@ -33,13 +34,15 @@ class ClientSessions:
             raise _away(error) from None
         return stored.history if stored is not None and stored.corpus == corpus else History()
 
-    async def remember(self, client_id: str, session: str, corpus: str, history: History) -> None:
-        """Keep a history, within its limits."""
-        kept = bounded(history, self.limits).history
-        try:
-            await self.sessions.save(_name(client_id, session), Stored(corpus=corpus, history=kept))
-        except sqlite3.Error as error:
-            raise _away(error) from None
+    async def remember(self, client_id: str, session: str, corpus: str, **exchange: str) -> None:
+        """Add an exchange, with the fields of `History.with_exchange`, to what was kept meanwhile too."""
+        async with self._writing:
+            history = await self.before(client_id, session, corpus)
+            kept = bounded(history.with_exchange(**exchange), self.limits).history
+            try:
+                await self.sessions.save(_name(client_id, session), Stored(corpus=corpus, history=kept))
+            except sqlite3.Error as error:
+                raise _away(error) from None
 
 
 async def standalone(question: str, history: History, model: ModelSession) -> str:

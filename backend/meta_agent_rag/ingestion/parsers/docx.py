@@ -104,9 +104,9 @@ def _blocks(document: "WordDocument") -> Iterator[Block]:
     """Paragraphs and tables in the order of the text. Works on the XML: python-docx's objects cost 1 GB."""
     headings = _heading_styles(document)
     section: str | None = None
-    for element in _flow(document.element.body):
+    for element in _inside(document.element.body, "p", "tbl"):
         if element.tag == f"{_WORD}tbl":
-            rows = (row_text(map(_text, row.iterfind(f"{_WORD}tc"))) for row in element.iterfind(f"{_WORD}tr"))
+            rows = (row_text(map(_text, _inside(row, "tc"))) for row in _inside(element, "tr"))
             yield from (Block(text=text, section=section) for text in table_blocks(rows))
             continue
         text = _text(element).strip()
@@ -117,12 +117,13 @@ def _blocks(document: "WordDocument") -> Iterator[Block]:
             yield Block(text=text, section=section)
 
 
-def _flow(body: Any) -> Iterator[Any]:
-    """Paragraphs and tables, also those within content controls and the like."""
-    waiting = list(reversed(body))
+def _inside(parent: Any, *names: str) -> Iterator[Any]:
+    """The elements of these names right inside another, or inside content controls and the like there."""
+    wanted = {f"{_WORD}{name}" for name in names}
+    waiting = list(reversed(parent))
     while waiting:
         element = waiting.pop()
-        if element.tag in {f"{_WORD}p", f"{_WORD}tbl"}:
+        if element.tag in wanted:
             yield element
         elif element.tag in _CONTAINERS:
             waiting.extend(reversed(element))

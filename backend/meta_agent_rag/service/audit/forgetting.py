@@ -17,6 +17,7 @@ from ..database import in_utc, is_postgresql
 from ..keys import open_keys
 from ..sessions import forget_sessions
 from ..tables import AUDIT
+from ..uploads.records import UploadFolder
 from .archive import archives, read_archive, rewrite
 from .log import REFUSED, open_audit
 from .months import tables
@@ -32,14 +33,15 @@ class Traces:
     database: int
     archives: int
     spool: int
+    uploads: int
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.database + self.archives + self.spool
+        return self.database + self.archives + self.spool + self.uploads
 
 
-async def traces(engine: AsyncEngine, spool: Path, client_id: str) -> Traces:
+async def traces(settings: Settings, engine: AsyncEngine, spool: Path, client_id: str) -> Traces:
     """What there is of a client."""
     async with engine.connect() as connection:
         query = select(func.count()).select_from(AUDIT).where(AUDIT.c.client_id == client_id)
@@ -48,11 +50,12 @@ async def traces(engine: AsyncEngine, spool: Path, client_id: str) -> Traces:
         database=kept,
         archives=await asyncio.to_thread(_in_archives, spool / FOLDER, client_id),
         spool=await asyncio.to_thread(_in_spool, spool, client_id),
+        uploads=len(await asyncio.to_thread(UploadFolder.below(settings.marag_data_dir).of, client_id)),
     )
 
 
 async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id: str) -> Traces:
-    """Delete it, with the client's sessions; says what was found.
+    """Delete it, with the client's sessions; says what was found. Documents that it sent stay in their corpora.
 
     Raises `InputError` while the client's key is valid, `StorageError` where something cannot be deleted now; what
     was deleted until then stays so, and the next run goes on.
@@ -63,7 +66,7 @@ async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id
     done = Done()
     async with alone(engine, spool / FOLDER):
         await complete(engine, spool / FOLDER, done)
-        found = await traces(engine, spool, client_id)
+        found = await traces(settings, engine, spool, client_id)
         async with open_audit(engine, spool):  # what ended processes left goes to the database
             await _spool_emptied(spool, client_id)
         await _deleted(engine, client_id, done)
@@ -72,6 +75,7 @@ async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id
             await asyncio.to_thread(rewrite, path, lambda row: row["client_id"] != client_id)
         await asyncio.to_thread(_refused_cleared, spool / REFUSED, client_id)
     await forget_sessions(settings.marag_data_dir, client_id)
+    await asyncio.to_thread(_uploads_forgotten, UploadFolder.below(settings.marag_data_dir), client_id)
     return found
 
 
@@ -130,6 +134,11 @@ def _in_file(path: Path, client_id: str) -> int:
 
 def _in_archives(folder: Path, client_id: str) -> int:
     return sum(row["client_id"] == client_id for path in archives(folder) for row in read_archive(path))
+
+
+def _uploads_forgotten(folder: UploadFolder, client_id: str) -> None:
+    for upload in folder.of(client_id):
+        folder.drop(upload)
 
 
 def _refused_cleared(path: Path, client_id: str) -> None:

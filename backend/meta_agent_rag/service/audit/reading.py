@@ -1,10 +1,11 @@
 """Reads the audit log as it is in the database: the latest rows, or all of them into a file."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -26,15 +27,26 @@ async def latest(engine: AsyncEngine, count: int) -> list[dict[str, Any]]:
 async def export(engine: AsyncEngine, path: Path, *, since: datetime | None, client_id: str | None) -> int:
     """Write rows into a new JSONL file, the oldest first, and say how many. Raises `InputError` where it exists."""
     count = 0
-    try:
-        file = path.open("x", encoding="utf-8")
-    except FileExistsError:
-        raise InputError(f"{str(path)!r} is there already; name a file that is not.") from None
-    with file:
+    with _new(path) as file:
         async for row in _rows(engine, since, client_id):
             file.write(json.dumps(as_json(row), ensure_ascii=False) + "\n")
             count += 1
     return count
+
+
+@contextmanager
+def _new(path: Path) -> Iterator[TextIO]:
+    """A new file. What was not written to its end goes: it would pass for the whole, and bar the next run's way."""
+    try:
+        file = path.open("x", encoding="utf-8")
+    except FileExistsError:
+        raise InputError(f"{str(path)!r} is there already; name a file that is not.") from None
+    try:
+        with file:
+            yield file
+    except BaseException:
+        path.unlink()
+        raise
 
 
 async def _rows(engine: AsyncEngine, since: datetime | None, client_id: str | None) -> AsyncIterator[Row]:

@@ -25,7 +25,6 @@ from .receiving import UploadLimits
 from .records import UNFINISHED, Upload, UploadFolder
 
 _LOG = logging.getLogger(__name__)
-_FOLDER = "uploads"
 _AT_ONCE = 8
 _MOST_WAITING = 200
 _REMEMBERED_DAYS = 90
@@ -180,7 +179,7 @@ async def open_intake(
         settings=settings,
         retrievers=retrievers,
         metrics=metrics,
-        folder=UploadFolder(path=settings.marag_data_dir / _FOLDER),
+        folder=UploadFolder.below(settings.marag_data_dir),
         limits=UploadLimits.of(settings),
         suffixes=known_suffixes(),
     )

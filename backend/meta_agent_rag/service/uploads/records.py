@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from ..inquiry import new_id
 
 State: TypeAlias = Literal["queued", "parsing", "indexed", "failed"]
+_FOLDER = "uploads"
 UNFINISHED: tuple[State, ...] = ("queued", "parsing")
 
 
@@ -42,6 +43,11 @@ class UploadFolder:
     """The folder of all uploads; a corpus cannot have a name that begins with a dot."""
 
     path: Path
+
+    @classmethod
+    def below(cls, data_dir: Path) -> "UploadFolder":
+        """That of a data folder."""
+        return cls(path=data_dir / _FOLDER)
 
     def start(self) -> Path:
         """A new folder for one file that is about to come; its name is the id of the upload."""
@@ -102,6 +108,16 @@ class UploadFolder:
             with suppress(FileNotFoundError):  # another process has just finished it
                 if time.time() - folder.stat().st_mtime > older_than_seconds:
                     shutil.rmtree(folder, ignore_errors=True)
+
+    def of(self, client_id: str) -> list[Upload]:
+        """The records of what a client sent."""
+        found = (self.read(file.stem) for file in (self.path / ".records").glob("*.json"))
+        return [upload for upload in found if upload is not None and upload.client_id == client_id]
+
+    def drop(self, upload: Upload) -> None:
+        """Remove a record, and the file where it still waits; what a corpus holds stays."""
+        shutil.rmtree(self.file(upload).parent, ignore_errors=True)
+        self._record(upload.id).unlink(missing_ok=True)
 
     def forget(self, older_than_seconds: float) -> None:
         """Remove the records of uploads that came to their end so long ago; what they brought stays."""
