@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import StorageError
+from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.tables import KEYS
 from meta_agent_rag.testing import ScriptedModel
@@ -140,6 +141,20 @@ async def test_a_day_of_a_key_costs_no_more_than_its_cap(tmp_path: Path) -> None
         assert code_of(response) == "daily_cost_cap"
         assert 0 < int(response.headers["retry-after"]) <= 86_400
         assert (await service.ask()).status_code == 200, "other keys go on"
+
+
+class _Hanging(ScriptedModel):
+    async def complete(self, request: Request) -> Reply:
+        await asyncio.sleep(30)
+        raise AssertionError
+
+
+async def test_what_was_cut_off_counts_for_the_cap(tmp_path: Path) -> None:
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.5", model=_Hanging()) as service:
+        token = await service.token_for("poor", daily_usd=0.000001)
+        codes = [(await service.client.post("/v1/ask", json=ASKED, headers=bearer(token))) for _ in range(2)]
+        assert [response.status_code for response in codes] == [504, 429]
+        assert code_of(codes[1]) == "daily_cost_cap"
 
 
 async def test_a_cap_is_not_pretended_where_there_is_no_price(tmp_path: Path) -> None:

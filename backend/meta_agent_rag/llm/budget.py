@@ -18,12 +18,14 @@ class Budget:
     """What may be paid, has been paid, and is reserved for calls under way, in USD.
 
     With a `journal` reservations outlive a kill: what it holds unsettled (`unsettled`) may have been billed.
+    `counting` has rows tell the most that a call of unknown bill can have cost, where there is no limit too.
     """
 
     limit_usd: Decimal | None = None
     paid_usd: Decimal = Decimal(0)
     reserved_usd: Decimal = Decimal(0)
     journal: Journal | None = None
+    counting: bool = False
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, repr=False)
 
     @classmethod
@@ -33,6 +35,11 @@ class Budget:
             return cls(paid_usd=paid_usd)
         kept = None if journal is None else Journal(journal)
         return cls(limit_usd=Decimal(str(limit_usd)), paid_usd=paid_usd, journal=kept)
+
+    @property
+    def holds(self) -> bool:
+        """Does a call whose bill is not known count as the most that it can have cost?"""
+        return self.counting or self.limit_usd is not None
 
     async def acquire(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
         """Reserve, waiting for calls under way where it is only their reservations that stand in the way."""

@@ -326,7 +326,7 @@ class ModelSession:
             raise
         finally:
             # where the bill is not known, all that it could have cost counts as paid, in a resumed run too
-            held = None if unbilled or owner.budget.limit_usd is None else self._highest(call, outcome)
+            held = None if unbilled or not owner.budget.holds else self._highest(call, outcome)
             row = replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error, paid_usd=held)
             row = self._record(replace(call, row=row), outcome, fault=fault)
             owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd)
@@ -364,7 +364,7 @@ class ModelSession:
 
     def _highest(self, call: _Call, reply: Reply | None = None) -> Decimal | None:
         """The most that a call may come to; a reply that is seen bounds it where no reasoning can be hidden."""
-        if self.owner.budget.limit_usd is None:
+        if not self.owner.budget.holds:
             return None
         model, prices = self._priced(call.row.tier)
         told = self.owner.choice.provider.thinking_off and not self.owner.thinks(call.row.tier)

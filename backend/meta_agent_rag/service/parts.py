@@ -139,6 +139,7 @@ async def open_service(
         limits = await stack.enter_async_context(open_limits(settings))
         await _recall(audit, limits)
         model = await stack.enter_async_context(open_language_model(settings, transport=transport))
+        model.budget.counting = True  # a key's daily cap counts what was cut off before it was billed
         engine = await stack.enter_async_context(
             open_engine(settings, model=replace(model, tape=calls), monitor_encoder=monitor_encoder)
         )

@@ -1,8 +1,9 @@
 """One response as one row: everything that led to it, denormalised."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from ...conversation.socratic.coach import CoachReply
@@ -42,10 +43,21 @@ def as_row(inquiry: Inquiry, status: int) -> dict[str, Any]:
         "prompt_tokens": totals.prompt_tokens,
         "cache_hit_tokens": totals.cache_hit_tokens,
         "completion_tokens": totals.completion_tokens,
-        "cost_usd": None if totals.cost_usd is None else float(totals.cost_usd),
+        "cost_usd": _cost(inquiry.calls),
         **_answer(inquiry),
     }
     return {name: _cut(name, value) for name, value in _storable(row).items()}
+
+
+def _cost(calls: Sequence[ModelCall]) -> float | None:
+    """In USD; of a call whose bill is not known the most that it can have cost. `None` where a price is not known."""
+    spent = Decimal(0)
+    for call in (one.row for one in calls):
+        cost = call.paid_usd if call.cost_usd is None else call.cost_usd
+        if cost is None and call.error is None:
+            return None
+        spent += cost or 0
+    return float(spent)
 
 
 def from_journal(row: Row) -> dict[str, Any]:
