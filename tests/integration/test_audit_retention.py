@@ -203,10 +203,10 @@ async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
     async def told(*words: str) -> dict[str, Any]:
         return await asyncio.to_thread(run, *words)
 
-    assert await told("prune") == {"records": 3, "done": False}
+    assert await told("prune") == {"records": 3, "sessions": 0, "done": False}
     assert (await told("archive"))["records"] == 2
     assert not (data / "audit" / "archive").exists(), "nothing is done yet"
-    assert await told("prune", "--yes") == {"records": 3, "done": True}
+    assert await told("prune", "--yes") == {"records": 3, "sessions": 0, "done": True}
     (file, *_) = (await told("archive", "--yes"))["files"]
     shown = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "read", file])
     assert "-         speed: Who designed the mill" in shown.stdout, "no mode is known of it"

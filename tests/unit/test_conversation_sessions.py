@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
-from meta_agent_rag.service.sessions import open_client_sessions
+from meta_agent_rag.service.sessions import open_client_sessions, unused_sessions
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, reference, settings_in
 from tests.talk import echoed, history_of
@@ -83,6 +83,21 @@ async def test_exchanges_of_one_session_that_end_together_are_all_remembered(tmp
         kept = await sessions.before("me", "s", "notes")
     assert sorted(one.question for one in kept.exchanges) == asked
     assert kept.turns == len(asked)
+
+
+async def test_sessions_that_nobody_goes_on_with_are_dropped(tmp_path: Path) -> None:
+    limits = Limits(tokens=10_000, exchanges=20, fold_at=20)
+    async with open_client_sessions(tmp_path, limits) as sessions:
+        await sessions.remember("me", "old", "notes", question="q", answer="a", standalone="q")
+        between = datetime.now(UTC)
+        await sessions.remember("me", "new", "notes", question="q", answer="a", standalone="q")
+    assert await unused_sessions(tmp_path, between, drop=False) == 1
+    assert await unused_sessions(tmp_path, between, drop=True) == 1
+    assert await unused_sessions(tmp_path, between, drop=True) == 0
+    async with open_client_sessions(tmp_path, limits) as sessions:
+        assert (await sessions.before("me", "old", "notes")).is_empty
+        assert not (await sessions.before("me", "new", "notes")).is_empty
+    assert await unused_sessions(tmp_path / "none", between, drop=True) == 0
 
 
 async def test_names_are_listed_and_forgotten(tmp_path: Path) -> None:

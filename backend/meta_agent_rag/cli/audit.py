@@ -83,7 +83,7 @@ def read(
 
 @reporting
 def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
-    """Remove prompts and raw replies from records older than AUDIT_HOT_DAYS; all else stays."""
+    """Remove prompts and raw replies from records older than AUDIT_HOT_DAYS, and sessions unused for as long."""
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())
@@ -93,6 +93,8 @@ def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug
         return
     verb = "lost" if yes else "would lose"
     say(f"{told['records']} records older than {settings.audit_hot_days} days {verb} their prompts and raw replies.")
+    verb = "were" if yes else "would be"
+    say(f"{told['sessions']} sessions that nobody went on with for as long {verb} deleted.")
     _say_how(yes)
 
 
@@ -163,11 +165,13 @@ async def _pruned(settings: "Settings", yes: bool) -> dict[str, Any]:
     from ..service.audit.retention import Ages, prunable
     from ..service.audit.retention import prune as work
     from ..service.database import open_database
+    from ..service.sessions import unused_sessions
 
     ages = Ages.of(settings, datetime.now(UTC))
     async with open_database(settings) as database:
         records = (await work(database, ages)).records if yes else await prunable(database, ages)
-    return {"records": records, "done": yes}
+    sessions = await unused_sessions(settings.marag_data_dir, ages.hot, drop=yes)
+    return {"records": records, "sessions": sessions, "done": yes}
 
 
 async def _archived(settings: "Settings", yes: bool) -> dict[str, Any]:

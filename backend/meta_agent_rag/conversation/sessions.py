@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -97,6 +98,17 @@ class Sessions:
         """The names of all conversations, sorted."""
         found = await self.saver.conn.execute_fetchall("SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id")
         return [str(row[0]) for row in found]
+
+    async def unused_since(self, moment: datetime) -> list[str]:
+        """The names of conversations that nobody has gone on with since then."""
+        return [name for name in await self.names() if (saved := await self._saved(name)) and saved < moment]
+
+    async def _saved(self, name: str) -> datetime | None:
+        try:
+            created = (await self.graph.aget_state({"configurable": {"thread_id": name}})).created_at
+            return None if created is None else datetime.fromisoformat(created)
+        except _UNREADABLE:
+            return None
 
     async def drop(self, name: str) -> None:
         """Forget a conversation."""

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from ..conversation.history import History
@@ -66,6 +67,18 @@ async def forget_sessions(data_dir: Path, client_id: str) -> None:
         for name in await sessions.names():
             if name.startswith(_name(client_id, "")):
                 await sessions.drop(name)
+
+
+async def unused_sessions(data_dir: Path, since: datetime, *, drop: bool) -> int:
+    """How many sessions nobody has gone on with since a moment; with `drop` they are deleted. Raises `StorageError`."""
+    folder = data_dir / _FOLDER
+    if not await asyncio.to_thread(folder.is_dir):
+        return 0
+    async with open_sessions(folder) as sessions:
+        unused = await sessions.unused_since(since)
+        for name in unused if drop else ():
+            await sessions.drop(name)
+        return len(unused)
 
 
 def _name(client_id: str, session: str) -> str:
