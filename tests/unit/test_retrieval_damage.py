@@ -99,6 +99,20 @@ async def test_rows_that_the_catalogue_has_lost_are_named_and_still_found(
     assert f"has {COUNT - 2} passages in place of {COUNT}" in caplog.text
 
 
+@pytest.mark.parametrize("part", ["payload_storage/tracker.dat", "deleted/flags_a.dat", "deleted/status.dat"])
+async def test_a_dense_index_whose_parts_disagree_is_said_or_does_no_harm(tmp_path: Path, part: str) -> None:
+    folder = await build(tmp_path)
+    whole = await found(tmp_path)
+    (file,) = (folder / "dense").glob(f"segments/*/**/{part}")
+    content = file.read_bytes()
+    half = len(content.rstrip(b"\0")) // 2
+    file.write_bytes(content[:half] + bytes(len(content) - half))
+    try:
+        assert await found(tmp_path) == whole
+    except DamagedIndexError as error:
+        assert "remove that folder, and it is made again" in str(error)
+
+
 async def test_an_edit_that_was_cut_short_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -177,7 +177,11 @@ class QdrantEdgeStore:
             request = edge.QueryRequest(limit, query=query, with_payload=True, filter=allowed, params=params)
             with _Translated(self._points.folder):
                 points = self._points.shard.query(request)
-            return [row_of(point.score, point.payload or {}) for point in points]
+            try:
+                # where flags were lost, the marker comes up as if it had a vector
+                return [row_of(point.score, point.payload or {}) for point in points if point.id != MARKER]
+            except KeyError as error:
+                raise unreadable(self._points.folder, f"of a passage the {error.args[0]!r} is gone") from error
 
         return best_rows(fetch, k)
 
