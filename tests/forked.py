@@ -83,6 +83,7 @@ def _work(
     args: Sequence[object],
 ) -> None:
     os.setsid()  # a terminal that is opened next becomes its own, so that Ctrl+C becomes a signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell that runs tests in the background
     os.environ.clear()
     os.environ.update(env)
     os.chdir(folder)

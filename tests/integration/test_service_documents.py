@@ -91,7 +91,9 @@ async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -
         changed = [("files", ("tunnel.md", TUNNEL.replace(b"1871", b"1872")))]
         (again,) = (await post("/v1/documents", files=changed, headers=key)).json()["documents"]
         assert (await settled(service, key, again["id"]))["state"] == "indexed"
-        assert (await service.client.get("/v1/corpora")).json()["corpora"][0]["documents"] == 3, "it is replaced"
+        assert (await service.client.get("/v1/corpora")).json()["corpora"][0]["documents"] == 4, (
+            "it is replaced, and its copy stands for itself"
+        )
         stranger = bearer(await service.token_for("others", "ingest"))
         other = await service.client.get(f"/v1/documents/{tunnel['id']}", headers=stranger)
         assert (other.status_code, code_of(other)) == (404, "not_found")
@@ -109,6 +111,16 @@ async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -
         assert 'marag_documents_total{state="indexed"} 3.0' in metrics
     async with serving(tmp_path) as (service, _):
         assert await _until_found(service, "Where does the Ferry Inn stand?", "Lund")
+
+
+async def test_a_copy_outlives_the_document_that_it_was_a_copy_of(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (service, key):
+        ferry = b"# The Ferry Inn\n\nIt burnt down.\n"
+        for name, content in (("one.md", TUNNEL), ("copy.md", TUNNEL), ("one.md", ferry)):
+            sent = await service.client.post("/v1/documents", files=[("files", (name, content))], headers=key)
+            assert (await settled(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
+        found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
+        assert "Ines Karstad" in found.found[0].passage.text
 
 
 async def test_how_a_document_ended_is_kept_for_90_days(tmp_path: Path) -> None:

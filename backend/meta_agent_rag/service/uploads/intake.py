@@ -145,11 +145,22 @@ class Intake:
         found = [
             FoundFile(path=self.folder.file(upload), source=source, named=True) for source, upload in files.items()
         ]
+        found += await asyncio.to_thread(self._copies, group[0].corpus, retriever, files)
         edit = edit_live(self.settings, retriever.corpus, retriever.encoder, chunker=chunker)
         return [
             _ended(files[outcome.source], outcome)
             for outcome in await take_in(self.settings, found, options, edit)
             if outcome.source in files
+        ]
+
+    def _copies(self, corpus: str, retriever: HybridRetriever, files: Mapping[str, Upload]) -> list[FoundFile]:
+        """Originals without a document, as another one had their content: that one may be about to lose it."""
+        known = {document.source for document in retriever.corpus.catalogue.documents()}
+        kept = {source_name(path.resolve()): path for path in sorted((self.folder.path / corpus).glob("*"))}
+        return [
+            FoundFile(path=path, source=source, named=True)
+            for source, path in kept.items()
+            if source not in known and source not in files
         ]
 
     def _begun(self, upload: Upload) -> bool:
