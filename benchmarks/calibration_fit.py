@@ -201,9 +201,7 @@ def fit(
     happened = repairs(ordered)
     line = round(happened.break_even, 4) if threshold is None else threshold
     held_out = _held_out(ordered)
-    satisfied = [
-        chance >= line and not draft.signals.abstained for chance, draft in zip(held_out, ordered, strict=True)
-    ]
+    satisfied = [chance >= line and not draft.signals.misses for chance, draft in zip(held_out, ordered, strict=True)]
     measured = quality(f"calibrated, {FOLDS}-fold", ordered, held_out, held_out, satisfied)
     weights, bias = _fitted(ordered)
     calibration = Calibration(

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from meta_agent_rag.errors import DeadlineError, RefusedError, UnknownNameError
+from meta_agent_rag.errors import DeadlineError, RefusedError, StorageError, UnknownNameError
 from meta_agent_rag.llm.budget import Budget
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
@@ -112,6 +112,18 @@ async def test_a_call_that_is_cancelled_while_it_waits_was_never_made() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
     assert [row.error for row in rows] == ["cancelled"] * slots
     assert model.budget.reserved_usd == 0
+
+
+async def test_a_ledger_that_cannot_be_written_keeps_nobody_waiting_for_its_reservation() -> None:
+    def full(_row: LedgerRow) -> None:
+        raise StorageError("The disk is full.")
+
+    model = model_of(Counting(), limit="1")
+    model.ledger.listeners.append(full)
+    with pytest.raises(StorageError):
+        await model.session("one").ainvoke("write", ASK)
+    assert model.budget.reserved_usd == 0
+    assert model.budget.paid_usd > 0, "what the reply cost is not known, and counts"
 
 
 async def test_rows_of_a_session_are_its_own() -> None:

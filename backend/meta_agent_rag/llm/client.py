@@ -328,8 +328,10 @@ class ModelSession:
             # where the bill is not known, all that it could have cost counts as paid, in a resumed run too
             held = None if unbilled or not owner.budget.holds else self._highest(call, outcome)
             row = replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error, paid_usd=held)
-            row = self._record(replace(call, row=row), outcome, fault=fault)
-            owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd)
+            try:
+                row = self._record(replace(call, row=row), outcome, fault=fault)
+            finally:  # a ledger that cannot be written must not leave others waiting for this reservation
+                owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd)
         return outcome
 
     def _record(
