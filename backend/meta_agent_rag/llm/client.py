@@ -6,8 +6,8 @@ malformed reply once, and writes a ledger row for whatever happened.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -30,6 +30,7 @@ from .spans import completed
 from .structured import MalformedReplyError, parse_reply, without_thinking
 from .tariffs import price
 from .tiers import Stage, check_stage_tiers, stage
+from .turns import PASSED, alone, holding
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 _CUT = "length"
@@ -37,7 +38,6 @@ _PLAIN = Sampling()
 _DRAWS_A_RUN = 1000
 _TASK_AND_REPLY_TOKENS = 1800
 _FURTHER_TRIES = 2
-_PASSED = "The deadline has passed; ask a simpler question or allow more time."
 
 
 def utc_now() -> datetime:
@@ -209,13 +209,15 @@ class ModelSession:
             if isinstance(came, Exception):
                 raise came
             return came
-        async with self._alone(call.key):
+        # where replies are cached, equal calls go one at a time
+        turn = nullcontext() if owner.cache is None else alone(owner._under_way, call.key, self.deadline)
+        async with turn:
             kept = owner.cache.get(call.key) if owner.cache is not None else None
             if kept is not None:
                 row = replace(call.row, at=kept.at or call.row.at)
                 self._record(replace(call, row=row), kept.reply, cached=True)
                 return kept.reply
-            async with self._held(owner.gate(call.row.tier)):
+            async with holding(owner.gate(call.row.tier), self.deadline):
                 return await self._served(call)
 
     async def _served(self, call: _Call) -> Reply:
@@ -225,33 +227,6 @@ class ModelSession:
                 return await self._serve(call)
             call = replace(call, row=replace(call.row, at=self.owner.clock()))
         return await self._serve(call)
-
-    @asynccontextmanager
-    async def _alone(self, key: str) -> AsyncIterator[None]:
-        """Where replies are cached, equal calls go one at a time: the second finds what the first has paid for."""
-        if self.owner.cache is None:
-            yield
-            return
-        lock = self.owner._under_way.setdefault(key, asyncio.Lock())
-        try:
-            async with self._held(lock):
-                yield
-        finally:
-            if not lock.locked():
-                self.owner._under_way.pop(key, None)
-
-    @asynccontextmanager
-    async def _held(self, lock: asyncio.Lock | asyncio.Semaphore) -> AsyncIterator[None]:
-        """Wait for a lock, or a place among the calls in flight, until the deadline at most."""
-        try:
-            async with asyncio.timeout(None if self.deadline is None else self.deadline - time.monotonic()):
-                await lock.acquire()
-        except TimeoutError:
-            raise DeadlineError(_PASSED) from None
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _prepare(
         self,
@@ -381,7 +356,7 @@ class ModelSession:
         if self.deadline is None:
             return limit
         if (left := self.deadline - time.monotonic()) <= 0:
-            raise DeadlineError(_PASSED)
+            raise DeadlineError(PASSED)
         return min(limit, left)
 
     def _late(self, seconds: float) -> MetaRagError:
