@@ -105,7 +105,7 @@ class Sessions:
 
     async def _saved(self, name: str) -> datetime | None:
         try:
-            created = (await self.graph.aget_state({"configurable": {"thread_id": name}})).created_at
+            created = (await self.graph.aget_state(_thread(name))).created_at
             return None if created is None else datetime.fromisoformat(created)
         except _UNREADABLE:
             return None

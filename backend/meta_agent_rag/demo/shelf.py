@@ -57,7 +57,8 @@ class Shelf:
         """
         async with self._in_use:
             known = await self._files()
-            files = len(known) + sum(not take or path.name not in known for path in paths)
+            replaced = {path.name for path in paths}.intersection(known) if take else ()
+            files = len(known) + len(paths) - len(replaced)
             if files > MOST_FILES:
                 raise InputError(f"{files} files are too many; at most {MOST_FILES} can be read.")
             kept = await asyncio.to_thread(self._taken, paths) if take else list(paths)
