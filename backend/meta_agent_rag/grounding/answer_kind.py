@@ -18,12 +18,25 @@ Kind: TypeAlias = Literal["verdict", "choice", "date", "number"]
 
 _HELPER = r"(?:is|are|was|were|do|does|did|has|have|had)"
 _ENGLISH = re.compile(r"\b(?:the|of|and|both|from|by|same|to|than|which|who|that)\b", re.IGNORECASE)
-_CHOICE = re.compile(r"""\bor\s+(?:(?:the|a|an)\s+)?["']?[A-Z0-9][^?]*\?\s*$""")
+_ENDS_IN_OR = r"""\bor\s+(?:(?:the|a|an)\s+(?:[a-z]+\s+)?)?["']?[A-Z0-9][^?]*\?\s*$"""
+_OR = re.compile(_ENDS_IN_OR)
+_APART = re.compile(
+    rf"[,:;-]\s(?!or\b)(?![^?]*\b(?:as|called|named|titled|who|what|which|{_HELPER})\b[^?]*\bor\b)[^?]*{_ENDS_IN_OR}"
+)
+_ASKS_OTHERWISE = re.compile(r"(?:how|when|(?:in|on|by|since|until)\s+(?:what|which)\s+\w+)\b", re.IGNORECASE)
+_COMPARED = re.compile(
+    r"(?<!\bthe )\b(?:first|last|earli(?:er|est)|lat(?:er|est)|old(?:er|est)|young(?:er|est)|long(?:er|est)"
+    r"|larg(?:er|est)|bigg(?:er|est)|small(?:er|est)|high(?:er|est)|tall(?:er|est)|clos(?:er|est)|more|most|fewer|less|least)\b",
+    re.IGNORECASE,
+)
 _EITHER = re.compile(r"\bor\b", re.IGNORECASE)
 _VERDICT = re.compile(rf"{_HELPER}\b(?!\s+you\b)", re.IGNORECASE)
+_TIME_FOLLOWS = rf"(?:\s+(?:{_HELPER}|will|would|of|in|on|that)\b|\s*\?)"
 _DATE = re.compile(
-    rf"^when\s+{_HELPER}\b|\b(?:what|which)\s+(?:exact\s+)?(?:year|date|day|month|decade|century)\b(?!\s+as\b)"
-    r"|\bdate\s+of\s+(?:birth|death)\b|\bbirthday\b",
+    rf"^when\s+{_HELPER}\b"
+    rf"|\b(?:what|which)\s+(?:exact\s+)?(?:year|date|month(?!\s+of)|decade|century){_TIME_FOLLOWS}"
+    rf"|\b(?:on|until|since|by)\s+(?:what|which)\s+day{_TIME_FOLLOWS}"
+    r"|^what(?:\s+(?:is|was)|'s)\s+(?:the\s+|[^?]*'s\s+)?(?:date\s+of\s+(?:birth|death)\b|birthday(?=\s*\?|\s+of\b))",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\bhow\s+(?:many|old|tall)\b", re.IGNORECASE)
@@ -41,12 +54,12 @@ def kind_asked(question: str) -> Kind | None:
     ('date', None)
     """
     asked = as_quoted(question)
-    if _CHOICE.search(asked):
+    closed = _VERDICT.match(asked)
+    named = _OR.search(asked) and not _ASKS_OTHERWISE.match(asked)  # a title may hold an "or"
+    if named and (_COMPARED.search(asked) or (_APART.search(asked) and not closed)):
         return "choice"
-    if _VERDICT.match(asked):
-        if _EITHER.search(asked):
-            return "choice"
-        return "verdict" if _ENGLISH.search(asked) else None  # "Was ist ...?"
+    if closed:  # with "or" both things, neither, or a yes may be meant; "Was ist ...?" is German
+        return "verdict" if _ENGLISH.search(asked) and not _EITHER.search(asked) else None
     if _DATE.search(asked):
         return "date"
     return "number" if _NUMBER.search(asked) else None

@@ -3,9 +3,15 @@
 import re
 from collections.abc import Iterable
 
-from .normalise import normalised
+from .normalise import as_quoted, normalised
 
 _BRACKETED_END = re.compile(r"(.*\S)\s*\([^()]+\)\s*")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_CURRENCY = re.compile(r"[$€£](?=\.?\d)")
+_MINUS = re.compile(r"(?<!\d )(?<![\w)])(?:-|\bminus )(?=\.?\d)", re.IGNORECASE)
+_DECIMAL = re.compile(r"(?<![\w.,:])(\d*)(?:\.|(?<=\d),(?=\d\d?(?!\d)))(\d+)(?![.,:]?\d)")
+_PAIR = re.compile(r"(?<![\w.,:-])(\d{1,2})(?: ?- ?|:)(\d{1,2})(?![\w:-])")
+_MAGNITUDE = re.compile(r"(?<=\d) (?=(?:hundred|thousand|million|billion|trillion)\b)", re.IGNORECASE)
 
 
 def without_disambiguation(short_answer: str, titles: Iterable[str]) -> str:
@@ -24,8 +30,20 @@ def without_disambiguation(short_answer: str, titles: Iterable[str]) -> str:
 def same_answer(one: str, other: str) -> bool:
     """Do two short answers say the same: the same words, or all words of one within the other, in their order?
 
-    >>> same_answer("Gatwick", "Gatwick Airport"), same_answer("CBS", "NBC")
-    (True, False)
+    >>> same_answer("Gatwick", "Gatwick Airport"), same_answer("CBS", "NBC"), same_answer("5", "5,000")
+    (True, False, False)
     """
-    shorter, longer = sorted((normalised(one), normalised(other)), key=len)
+    shorter, longer = sorted((_with_whole_numbers(one), _with_whole_numbers(other)), key=len)
     return bool(shorter) and f" {shorter} " in f" {longer} "
+
+
+def _with_whole_numbers(short_answer: str) -> str:
+    """Normalised, and a number, a score or a ratio one word: 5,000 as 5000, 5.0 as 5, 3.5 neither a 3 nor a 5."""
+    text = _CURRENCY.sub("", _THOUSANDS.sub("", as_quoted(short_answer).replace("\u2212", "-")))
+    text = _PAIR.sub(r"\1to\2", _DECIMAL.sub(_decimal, text))
+    return normalised(_MINUS.sub("minus", _MAGNITUDE.sub("", text)))
+
+
+def _decimal(number: re.Match[str]) -> str:
+    whole, part = number[1] or "0", number[2]
+    return f"{whole}point{part}" if part.strip("0") else whole
