@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +12,18 @@ from typing import Any
 
 import pytest
 
+from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.ingestion.chunkers import prepared
 from meta_agent_rag.ingestion.pipeline import chunking_options
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.editing import edit_corpus
 from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.service.metrics import Metrics
-from meta_agent_rag.service.uploads.intake import open_intake
+from meta_agent_rag.service.uploads import intake
+from meta_agent_rag.service.uploads.intake import Intake, open_intake
 from meta_agent_rag.service.uploads.names import safe_name
 from meta_agent_rag.service.uploads.records import State, Upload, UploadFolder
 from tests.loop import BIRTH, FILM, settings_in
@@ -121,6 +124,68 @@ async def test_a_copy_outlives_the_document_that_it_was_a_copy_of(tmp_path: Path
             assert (await settled(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
         found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
         assert "Ines Karstad" in found.found[0].passage.text
+
+
+async def test_an_index_that_fails_for_a_moment_loses_no_upload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "_PAUSES_SECONDS", (0.1, 0.1))
+    async with serving(tmp_path) as (service, key):
+        retriever = service.service.retrievers["films"]
+        assert isinstance(retriever, HybridRetriever)
+        store = type(retriever.corpus.lexical)
+        update, failures = store.update, [CorpusError("The lexical index does not answer.")]
+
+        async def failing(self: Any, *given: Any, **named: Any) -> None:
+            if failures:
+                raise failures.pop()
+            await update(self, *given, **named)
+
+        monkeypatch.setattr(store, "update", failing)
+        sent = await service.client.post("/v1/documents", files=[("files", ("tunnel.md", TUNNEL))], headers=key)
+        (accepted,) = sent.json()["documents"]
+        told = await settled(service, key, accepted["id"])
+        assert (told["state"], told["passages"]) == ("indexed", 1), told
+        assert failures == []
+        found = await retriever.retrieve(["Who dug the Ridge Tunnel?"], k=1)
+        assert "Ines Karstad" in found.found[0].passage.text
+
+
+async def test_an_index_that_goes_on_failing_holds_up_no_other_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[tuple[str, str]] = []
+
+    async def taking(self: Intake, group: Sequence[Upload]) -> list[Upload]:
+        taken.extend((upload.corpus, upload.name) for upload in group)
+        if group[0].corpus == "broken":
+            raise CorpusError("The lexical index does not answer.")
+        return [replace(upload, state="indexed") for upload in group]
+
+    monkeypatch.setattr(intake, "_PAUSES_SECONDS", (0.1, 0.1))
+    monkeypatch.setattr(Intake, "_taken", taking)
+    folder = UploadFolder(path=settings_in(tmp_path).marag_data_dir / "uploads")
+    uploads = [
+        Upload(id=f"{number:032x}", client_id="one", corpus=corpus, name=name, at=float(number))
+        for number, (corpus, name) in enumerate([("broken", "a.md"), ("broken", "a.md"), ("films", "b.md")])
+    ]
+    for upload in uploads:
+        begun = folder.start()
+        (begun / upload.name).write_text("text")
+        folder.accept(begun, upload)
+    async with open_intake(settings_in(tmp_path), {}, Metrics()) as opened:
+        for _ in range(500):
+            if _states(opened, uploads) == ["failed", "failed", "indexed"]:
+                break
+            await asyncio.sleep(0.02)
+        else:
+            pytest.fail(f"{_states(opened, uploads)}")
+    assert taken[:2] == [("broken", "a.md"), ("films", "b.md")]
+    assert taken.count(("broken", "a.md")) == 6, "each three times, the first to its end before the second"
+
+
+def _states(of: Intake, uploads: Sequence[Upload]) -> list[State]:
+    return [found.state for upload in uploads if (found := of.status(upload.id, "one")) is not None]
 
 
 async def test_how_a_document_ended_is_kept_for_90_days(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ class _Ingestion:
                     source=step.file.source, status="skipped", reason=f"it has the same content as {step.same_as!r}"
                 )
             elif step.status == "unchanged":
-                yield FileOutcome(source=step.file.source, status="unchanged")
+                yield FileOutcome(source=step.file.source, status="unchanged", passages=step.passages)
             else:
                 try:
                     yield _Read(step=step, reading=await self._reader.read(step.file.path, step.doc_id))

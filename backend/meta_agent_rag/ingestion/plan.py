@@ -19,13 +19,15 @@ _LONGEST_SLUG = 48
 class Step:
     """One file: `status` says what is meant to become of it. `doc_id` is its document's, new or known.
 
-    `same_as` names the source that has the same content, where the file is skipped for that.
+    `same_as` names the source that has the same content, where the file is skipped for that; `passages` are those
+    of a document that stays as it is.
     """
 
     file: FoundFile
     status: Status
     doc_id: str = ""
     same_as: str | None = None
+    passages: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ def plan_for(found: Found, hashes: Mapping[str, str], documents: Sequence[Docume
             continue
         content, document = hashes[file.source], known.get(file.source)
         if document is not None and document.content_hash == content:
-            steps.append(Step(file=file, status="unchanged", doc_id=document.id))
+            steps.append(Step(file=file, status="unchanged", doc_id=document.id, passages=document.passages))
         elif owners[content] != file.source:
             steps.append(Step(file=file, status="skipped", same_as=owners[content]))
         elif document is not None:

@@ -28,6 +28,7 @@ _LOG = logging.getLogger(__name__)
 _AT_ONCE = 8
 _MOST_WAITING = 200
 _REMEMBERED_DAYS = 90
+_PAUSES_SECONDS = (2.0, 15.0)
 _TOGETHER = 16
 """Documents of one corpus that are read by one process and published at once."""
 _NOT_TAKEN = "The corpus cannot take documents at the moment; tell the operator this id."
@@ -46,6 +47,8 @@ class Intake:
     suffixes: tuple[str, ...]
     places: Places = field(default_factory=lambda: Places(limit=_AT_ONCE))
     _waiting: list[Upload] = field(default_factory=list, repr=False)
+    _failures: dict[str, int] = field(default_factory=dict, repr=False)
+    _resting: set[str] = field(default_factory=set, repr=False)
     _parsing: dict[str, Upload] = field(default_factory=dict, repr=False)
     _new: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
@@ -92,17 +95,18 @@ class Intake:
         """Take in what waits, until cancelled; a document that fails holds up no other."""
         while True:
             await self._new.wait()
-            if not self._waiting:
+            group = self._next()
+            if not group:
                 self._new.clear()
                 continue
-            group = self._next()
             self._parsing = {upload.id: replace(upload, state="parsing") for upload in group}
             try:
                 ended = await self._taken(list(self._parsing.values()))
+            except CorpusError as error:
+                ended = self._put_off(group, error)
             except Exception as error:  # noqa: BLE001  # whatever it was, the next ones have their turn
                 _LOG.error("The uploads %s failed: %s: %s", list(self._parsing), type(error).__name__, error)
-                words = _NOT_TAKEN if isinstance(error, CorpusError) else str(refusal(error))
-                ended = [replace(upload, state="failed", message=words) for upload in group]
+                ended = [replace(upload, state="failed", message=str(refusal(error))) for upload in group]
             for upload in ended:
                 await self._settled(upload)
             self._parsing = {}
@@ -112,10 +116,11 @@ class Intake:
         self._new.set()
 
     def _next(self) -> list[Upload]:
-        """The oldest, and those behind it for the same corpus; of two files of one name the earlier one."""
+        """The oldest of a corpus that does not rest, and those behind it; of two files of one name the earlier one."""
         group: dict[str, Upload] = {}
-        for upload in self._waiting:
-            if len(group) < _TOGETHER and upload.corpus == self._waiting[0].corpus:
+        ready = [upload for upload in self._waiting if upload.corpus not in self._resting]
+        for upload in ready:
+            if len(group) < _TOGETHER and upload.corpus == ready[0].corpus:
                 group.setdefault(upload.name, upload)
         taken = {upload.id for upload in group.values()}
         self._waiting = [upload for upload in self._waiting if upload.id not in taken]
@@ -129,7 +134,36 @@ class Intake:
             await asyncio.to_thread(self.folder.settle, done)
         except OSError as error:
             _LOG.error("The record of the upload %s cannot be kept (%s); it is read again at a start.", done.id, error)
+        self._failures.pop(done.id, None)
         self.metrics.documents.labels(done.state).inc()
+
+    def _put_off(self, group: Sequence[Upload], error: CorpusError) -> list[Upload]:
+        """Let a corpus rest whose index failed, and its uploads with it; returns those that failed too often.
+
+        The next edit of the corpus publishes what this one left undone.
+        """
+        for upload in group:
+            self._failures[upload.id] = self._failures.get(upload.id, 0) + 1
+        again = [upload for upload in group if self._failures[upload.id] <= len(_PAUSES_SECONDS)]
+        ended = [upload for upload in group if upload not in again]
+        corpus = group[0].corpus
+        pause = max((_PAUSES_SECONDS[self._failures[upload.id] - 1] for upload in again), default=0.0)
+        _LOG.warning(
+            "Uploads to %r, tried again in %g s: %s; failed: %s. %s",
+            corpus,
+            pause,
+            [upload.id for upload in again],
+            [upload.id for upload in ended],
+            error,
+        )
+        self._waiting[:0] = again  # before later files of the same names
+        self._resting.add(corpus)
+        asyncio.get_running_loop().call_later(pause, self._rested, corpus)
+        return [replace(upload, state="failed", message=_NOT_TAKEN) for upload in ended]
+
+    def _rested(self, corpus: str) -> None:
+        self._resting.discard(corpus)
+        self._new.set()
 
     async def _taken(self, group: Sequence[Upload]) -> list[Upload]:
         """What became of uploads for one corpus."""
