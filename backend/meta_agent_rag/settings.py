@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import AfterValidator, BeforeValidator, Field, PositiveFloat, PositiveInt, SecretStr, ValidationError
@@ -39,14 +40,20 @@ def _key(secret: SecretStr) -> SecretStr:
     return SecretStr(text)
 
 
-def _without_credentials(url: str) -> str:
-    """Addresses are shown and recorded: a password in one would be too."""
+def _address(url: str) -> str:
+    """Without a password, as addresses are shown and recorded, and with a host and a port that can be."""
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise ValueError("it holds a name or a password, which would be shown; give the key by its own setting")
+    try:
+        parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")
+        _ = parts.port  # read, as that is when it is checked
+    except ValueError:  # of which an encoding's error is one
+        raise ValueError("its host or port is none; write it as http://HOST:PORT/PATH") from None
     return url
 
 
-Url = Annotated[str, AfterValidator(_without_credentials)]
+Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -126,22 +127,89 @@ async def test_closing_does_not_wait_for_a_call_under_way() -> None:
     assert servers_of(os.getpid()) == []
 
 
-async def test_a_start_that_is_cancelled_leaves_no_process_and_can_be_repeated() -> None:
+HI = Request(stage="write", model="m", messages=(Message(role="user", content="Hi"),), max_tokens=4, temperature=0.0)
+STORY = Message(role="user", content="Tell a very long story about a doctor.")
+LONG = replace(HI, messages=(STORY,), max_tokens=1_000)
+
+
+async def test_a_start_serves_those_that_come_after_a_call_that_ran_out_of_time() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings), settings)
-    request = Request(
-        stage="write", model="m", messages=(Message(role="user", content="Hi"),), max_tokens=4, temperature=0.0
-    )
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(transport.complete(request), 0.1)
-    assert servers_of(os.getpid()) == []
-    reply = await transport.complete(request)
+        await asyncio.wait_for(transport.complete(HI), 0.3)
+    begun = servers_of(os.getpid())
+    reply = await transport.complete(HI)
     assert reply.usage is not None
     assert 0 < reply.usage.completion <= 4
-    assert len(servers_of(os.getpid())) == 1
+    assert len(begun) == 1
+    assert servers_of(os.getpid()) == begun
     await transport.aclose()
     await transport.aclose()
     assert servers_of(os.getpid()) == []
+
+
+async def test_closing_ends_a_start_under_way() -> None:
+    settings = settings_for()
+    transport = EmbeddedTransport(choose_provider(settings), settings)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(transport.complete(HI), 0.1)
+    await transport.aclose()
+    assert servers_of(os.getpid()) == []
+
+
+async def test_a_server_that_died_is_started_anew_once() -> None:
+    settings = settings_for()
+    transport = EmbeddedTransport(choose_provider(settings), settings)
+    await transport.complete(HI)
+    (died,) = servers_of(os.getpid())
+    os.kill(died, signal.SIGKILL)
+    assert await asyncio.to_thread(within, 10, lambda: _status(died)[0] == "gone")
+    await asyncio.gather(*(transport.complete(HI) for _ in range(3)))
+    (serving,) = servers_of(os.getpid())
+    assert serving != died
+    await transport.aclose()
+    assert servers_of(os.getpid()) == []
+
+
+async def test_calls_under_way_when_the_server_dies_are_answered_by_the_next() -> None:
+    settings = settings_for()
+    transport = EmbeddedTransport(choose_provider(settings), settings)
+    await transport.complete(HI)
+    (died,) = servers_of(os.getpid())
+    calls = [asyncio.create_task(transport.complete(replace(LONG, max_tokens=200, draw=n))) for n in range(4)]
+    await asyncio.sleep(0.3)
+    os.kill(died, signal.SIGKILL)
+    replies = [await transport.complete(HI), *await asyncio.gather(*calls)]
+    assert all(reply.usage is not None for reply in replies)
+    assert len(servers_of(os.getpid())) == 1
+    await transport.aclose()
+    assert servers_of(os.getpid()) == []
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+async def test_a_call_that_is_closed_under_starts_no_other_server(retries: int) -> None:
+    settings = settings_for(llm_max_retries=retries)
+    transport = EmbeddedTransport(choose_provider(settings), settings)
+    await transport.complete(HI)
+    call = asyncio.create_task(transport.complete(LONG))
+    await asyncio.sleep(0.3)
+    await transport.aclose()
+    (ended,) = await asyncio.gather(call, return_exceptions=True)
+    assert isinstance(ended, Exception)
+    assert servers_of(os.getpid()) == []
+
+
+async def test_closing_that_is_given_up_leaves_no_process() -> None:
+    settings = settings_for()
+    transport = EmbeddedTransport(choose_provider(settings), settings)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(transport.complete(HI), 0.3)
+    closing = asyncio.create_task(transport.aclose())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert await asyncio.to_thread(within, 5, lambda: servers_of(os.getpid()) == [])
 
 
 async def test_a_prompt_longer_than_the_window_is_said() -> None:

@@ -1,9 +1,12 @@
 """The door to a model when the server refuses, fails, hangs, or is not there."""
 
 import asyncio
+import re
 import socket
 import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -136,6 +139,52 @@ async def test_an_address_without_a_scheme_is_unreachable() -> None:
     async with opened("127.0.0.1:8000/v1", llm_max_retries=0) as model:
         with pytest.raises(UnreachableError, match="the address is right"):
             await model.session().ainvoke("write", ASK)
+
+
+@asynccontextmanager
+async def answering(raw: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that answers everything with the same bytes, and what it was sent first on each connection."""
+    heads: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        heads.append(head)
+        await reader.readexactly(int(re.findall(rb"(?i)content-length: (\d+)", head)[0]))
+        writer.write(raw)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", heads
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"certainly not HTTP\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: nine\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + b"[" * 100_000,
+        b"",
+    ],
+)
+async def test_bytes_that_are_no_http_are_an_error_of_ours(raw: bytes) -> None:
+    async with answering(raw) as (address, heads), opened(address, llm_max_retries=1) as model:
+        with pytest.raises(ModelError, match=r"cannot be read; try again|does not answer"):
+            await model.session().ainvoke("write", ASK)
+    assert len(heads) > 1, "it was tried again"
+
+
+async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b'{"choices": [{"message": {"content": "Goethe"}}]}'
+    reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    async with answering(reply) as (address, heads):
+        monkeypatch.setenv("HTTP_PROXY", address)
+        async with opened("http://model.example/v1") as model:
+            assert await model.session().ainvoke("write", ASK) == "Goethe"
+    assert heads[0].startswith(b"POST http://model.example/v1/chat/completions ")
 
 
 async def test_a_server_that_hangs(serve: Serve) -> None:

@@ -10,6 +10,7 @@ import pytest
 from meta_agent_rag.errors import (
     CostLimitError,
     RefusedError,
+    StructuredOutputError,
     UnpricedModelError,
 )
 from meta_agent_rag.llm.exchange import Message
@@ -62,6 +63,16 @@ async def test_failures_are_not_kept(serve: Serve) -> None:
         with pytest.raises(RefusedError):
             await model.session().ainvoke("write", ASK, Answer)
         assert (await model.session().ainvoke("write", ASK, Answer)).answer == "Goethe"
+
+
+async def test_a_reply_that_is_malformed_twice_is_not_kept(serve: Serve) -> None:
+    server = serve(in_turn(ServerReply(text="Goethe."), ServerReply(text="It was Goethe."), GOOD))
+    async with opened(server, response_cache=True) as model:
+        with pytest.raises(StructuredOutputError):
+            await model.session().ainvoke("write", ASK, Answer)
+        assert await model.session().ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
+        await model.session().ainvoke("write", ASK, Answer)
+    assert len(server.bodies) == 3
 
 
 async def test_the_cache_serves_after_money_and_time_are_spent(serve: Serve) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -13,6 +14,7 @@ from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.turns import Turn, alone
 from meta_agent_rag.settings import Settings
 
 ASK = (Message(role="user", content="Who wrote Faust?"),)
@@ -82,6 +84,20 @@ async def test_the_deadline_ends_the_wait_for_a_turn() -> None:
     assert await session.owner.session().ainvoke("write", ASK) == "Goethe"  # no turn was lost
 
 
+async def test_the_deadline_ends_the_wait_for_what_others_have_reserved() -> None:
+    transport = Counting(seconds=30.0)
+    model = model_of(transport, limit="0.001", provider="deepseek")
+    busy = asyncio.create_task(model.session().ainvoke("write", ASK))
+    await asyncio.sleep(0.01)
+    session = model.session(deadline=time.monotonic() + 0.1)
+    with pytest.raises(DeadlineError):
+        await asyncio.wait_for(session.ainvoke("write", ASK), 5)
+    assert (transport.calls, session.rows) == (1, [])
+    busy.cancel()
+    await asyncio.gather(busy, return_exceptions=True)
+    assert model.budget.reserved_usd == 0
+
+
 @pytest.mark.parametrize("fault", [RefusedError("no"), ValueError("unforeseen"), ConnectionResetError()])
 async def test_a_failed_call_gives_its_turn_back_and_leaves_a_row(fault: Exception) -> None:
     transport = Counting(seconds=0.0, fault=fault)
@@ -124,6 +140,26 @@ async def test_a_ledger_that_cannot_be_written_keeps_nobody_waiting_for_its_rese
         await model.session("one").ainvoke("write", ASK)
     assert model.budget.reserved_usd == 0
     assert model.budget.paid_usd > 0, "what the reply cost is not known, and counts"
+
+
+async def test_who_comes_while_a_turn_is_handed_over_waits_too() -> None:
+    under_way: dict[str, Turn] = {}
+    inside: list[int] = []
+
+    async def take(name: int, *, then: Callable[[], object] = lambda: None) -> None:
+        async with alone(under_way, "key", None):
+            inside.append(name)
+            await asyncio.sleep(0.01)
+            assert inside == [name]
+            inside.remove(name)
+        then()
+
+    tasks: list[asyncio.Task[None]] = []
+    first = asyncio.create_task(take(1, then=lambda: tasks.append(asyncio.create_task(take(3)))))
+    second = asyncio.create_task(take(2))
+    await asyncio.gather(first, second)
+    await asyncio.gather(*tasks)
+    assert under_way == {}
 
 
 async def test_rows_of_a_session_are_its_own() -> None:

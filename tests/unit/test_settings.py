@@ -54,6 +54,14 @@ def test_the_last_assignment_counts_and_a_value_may_hold_an_equals_sign() -> Non
     assert Settings.load(["LLM_BASE_URL=http://h/?a=b"]).llm_base_url == "http://h/?a=b"
 
 
+@pytest.mark.parametrize(
+    "url", ["http://exämple..com/v1", f"http://{'a' * 64}.com/v1", "http://[::1", "http://127.0.0.1:99999/v1"]
+)
+def test_a_host_or_port_that_none_can_have_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"LLM_BASE_URL .* write it as http://HOST:PORT/PATH"):
+        Settings.load([f"LLM_BASE_URL={url}"])
+
+
 def test_a_mark_at_the_beginning_of_the_file_is_no_part_of_a_name() -> None:
     Path(".env").write_bytes(b"\xef\xbb\xbfRRF_K=5\r\nRETRIEVAL_TOP_K=6\r\n")
     assert (Settings.load().rrf_k, Settings.load().retrieval_top_k) == (5, 6)

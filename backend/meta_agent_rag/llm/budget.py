@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import CostLimitError, UnpricedModelError
 from ..journal import Journal, read_journal
+from .turns import in_time
 
 _RESERVED, _SETTLED = "reserved_usd", "settled_usd"
 
@@ -41,8 +42,11 @@ class Budget:
         """Does a call whose bill is not known count as the most that it can have cost?"""
         return self.counting or self.limit_usd is not None
 
-    async def acquire(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
-        """Reserve, waiting for calls under way where it is only their reservations that stand in the way."""
+    async def acquire(self, highest_usd: Decimal | None, *, model: str, deadline: float | None = None) -> Decimal:
+        """Reserve, waiting for calls under way where it is only their reservations that stand in the way.
+
+        `deadline` is a `time.monotonic` moment. Raises as `reserve`, and `DeadlineError` once it has passed.
+        """
         while True:
             try:
                 return self.reserve(highest_usd, model=model)
@@ -52,7 +56,7 @@ class Budget:
                     raise
             settled = asyncio.get_running_loop().create_future()
             self._waiting.append(settled)
-            await settled
+            await in_time(settled, deadline)
 
     def reserve(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
         """Set aside the most that a call could cost; returns the sum to settle later.

@@ -62,6 +62,10 @@ class ResponseCache:
         kept = json.dumps({**asdict(reply), "at": at.isoformat()}, ensure_ascii=False)
         self._execute("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", (key, kept))
 
+    def drop(self, key: str) -> None:
+        """Forget the reply to a request; one that is not kept is no error."""
+        self._execute("DELETE FROM replies WHERE key = ?", (key,))
+
     def close(self) -> None:
         """Close the table."""
         self._connection.close()

@@ -56,6 +56,7 @@ class ChatTransport:
 
     async def complete(self, request: Request) -> Reply:
         """Send one call. Raises a `ModelError` with the remedy."""
+        import aiohttp
         import openai
 
         client = self._client or await self._opened()
@@ -72,7 +73,7 @@ class ChatTransport:
                 if refused not in self._left_out:
                     _LOG.warning("%s does not take the parameter %r; it is left out.", where, refused)
                 self._left_out.add(refused)
-            except ValueError:
+            except (ValueError, RecursionError, aiohttp.ClientError):  # the SDK knows httpx's errors alone
                 raise TransientError(f"{where} sent a reply that cannot be read; try again.") from None
             else:
                 return _reply(completion, where)
@@ -97,6 +98,7 @@ class ChatTransport:
             api_key=self._choice.api_key.get_secret_value() if self._choice.api_key else "none",
             max_retries=self._max_retries,
             timeout=None,  # the caller sets one total deadline a call; keep-alives defeat a read time-out
+            http_client=openai.DefaultAioHttpClient(),  # with many calls at once httpx's own pool takes twice the time
         )
 
     def _body(self, request: Request) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from .spans import completed
 from .structured import MalformedReplyError, parse_reply, without_thinking
 from .tariffs import price
 from .tiers import Stage, check_stage_tiers, stage
-from .turns import PASSED, alone, holding
+from .turns import PASSED, Turn, alone, holding
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 _CUT = "length"
@@ -72,7 +72,7 @@ class LanguageModel:
     tape: Tape | None = None
     draw: int = 0
     _gates: dict[Tier, asyncio.Semaphore] = field(default_factory=dict)
-    _under_way: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _under_way: dict[str, Turn] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_stage_tiers(self.settings)
@@ -178,16 +178,20 @@ class ModelSession:
         """As `ainvoke`, with the reply that the value was read from, for its tokens' log-probabilities."""
         served_by = stage(stage_name, self.owner.settings)
         wanted = _json_schema(schema)
-        call = self._prepare(served_by, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
-        reply = await self._call(call)
+        first = self._prepare(served_by, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
+        reply = await self._call(first)
         try:
             return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT), reply
         except MalformedReplyError as fault:
             again = (*messages, *_asked_again(reply, fault, self.owner.settings.prompts_dir))
-        reply = await self._call(self._prepare(served_by, again, wanted, round_=round_, attempt=1, sampling=sampling))
+        second = self._prepare(served_by, again, wanted, round_=round_, attempt=1, sampling=sampling)
+        reply = await self._call(second)
         try:
             return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT), reply
         except MalformedReplyError as fault:
+            if self.owner.cache is not None:  # kept, they would fail the question for ever
+                self.owner.cache.drop(first.key)
+                self.owner.cache.drop(second.key)
             raise StructuredOutputError(
                 f"The model {self.owner.choice.models[served_by.tier]!r} was asked for JSON in stage {stage_name!r} "
                 f"and sent something else, twice ({fault}); use a model that follows JSON mode."
@@ -203,12 +207,8 @@ class ModelSession:
 
     async def _call(self, call: _Call) -> Reply:
         owner = self.owner
-        if owner.tape is not None and (played := owner.tape.play(call.row, call.request)) is not None:
-            row, came = played
-            self._add(row, call.request, came)
-            if isinstance(came, Exception):
-                raise came
-            return came
+        if owner.tape is not None and (played := self._played(owner.tape, call)) is not None:
+            return played
         # where replies are cached, equal calls go one at a time
         turn = nullcontext() if owner.cache is None else alone(owner._under_way, call.key, self.deadline)
         async with turn:
@@ -222,11 +222,28 @@ class ModelSession:
 
     async def _served(self, call: _Call) -> Reply:
         """Serve a call, and try it again where the server was late or not to be understood; each try has its row."""
-        for _ in range(min(_FURTHER_TRIES, self.owner.settings.llm_max_retries)):
+        for _ in range(self._further_tries):
             with suppress(TransientError):
                 return await self._serve(call)
             call = replace(call, row=replace(call.row, at=self.owner.clock()))
         return await self._serve(call)
+
+    def _played(self, tape: Tape, call: _Call) -> Reply | None:
+        """What the tape holds of a call, try by try as `_served` made them; `None` where nothing is played."""
+        for left in range(self._further_tries, -1, -1):
+            if (played := tape.play(call.row, call.request)) is None:
+                return None
+            row, came = played
+            self._add(row, call.request, came)
+            if isinstance(came, Reply):
+                return came
+            if not left or not isinstance(came, TransientError):
+                raise came
+        return None
+
+    @property
+    def _further_tries(self) -> int:
+        return min(_FURTHER_TRIES, self.owner.settings.llm_max_retries)
 
     def _prepare(
         self,
@@ -270,7 +287,7 @@ class ModelSession:
 
     async def _serve(self, call: _Call) -> Reply:
         owner = self.owner
-        reserved = await owner.budget.acquire(self._highest(call), model=call.request.model)
+        reserved = await owner.budget.acquire(self._highest(call), model=call.request.model, deadline=self.deadline)
         try:
             seconds = self._seconds_left()
         except DeadlineError:

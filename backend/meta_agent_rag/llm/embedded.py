@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from .providers import Choice
 
 SLOTS = 2
 _START_SECONDS = 120.0
+_NEWS_SECONDS = 1.0
 _MEBIBYTE = 1 << 20
 
 
@@ -32,9 +34,9 @@ class EmbeddedTransport:
         self._choice = choice
         self._settings = settings
         self._gguf = embedded_model_file(settings)
-        self._starting = asyncio.Lock()
         self._child: asyncio.subprocess.Process | None = None
-        self._chat: ChatTransport | None = None
+        self._chat: asyncio.Task[ChatTransport] | None = None
+        self._left: list[ChatTransport] = []
         self._endpoint = f"embedded:{_fingerprint(self._gguf)}"
 
     @property
@@ -43,24 +45,51 @@ class EmbeddedTransport:
         return self._endpoint
 
     async def complete(self, request: Request) -> Reply:
-        """Send one call to the server, which the first call starts."""
-        async with self._starting:
-            chat = self._chat = self._chat or await self._start()
-        return await chat.complete(request)
+        """Send one call to the server, which the first call starts, and the first after its end starts anew.
+
+        A call that was under way when the server ended is sent once more.
+        """
+        chat, child = await self._serving(), self._child
+        try:
+            return await chat.complete(request)
+        except UnreachableError:
+            if not await _has_ended(child) or self._chat is None:  # of itself, and not because it was closed
+                raise
+        return await (await self._serving()).complete(request)
+
+    async def _serving(self) -> ChatTransport:
+        """The server's connection, started where there is none."""
+        if self._is_over():
+            if self._chat is not None and (opened := _opened(self._chat)) is not None:
+                self._left.append(opened)  # not closed yet: calls may be under way that find out by themselves
+            self._chat = None
+        if self._chat is None:
+            self._chat = asyncio.create_task(self._start())
+            self._chat.add_done_callback(_opened)  # so that a failure nobody waited for is not told at the end
+        # shielded: a call that runs out of time leaves the start to those that come after it
+        return await asyncio.shield(self._chat)
+
+    def _is_over(self) -> bool:
+        """Did the server fail to start, or end since?"""
+        if self._chat is None or not self._chat.done():
+            return False
+        return _opened(self._chat) is None or self._child is None or self._child.returncode is not None
 
     async def aclose(self) -> None:
         """Stop the server."""
-        if self._chat is not None:
-            await self._chat.aclose()
-            self._chat = None
-        await self._stop()
-
-    async def _stop(self) -> None:
-        child, self._child = self._child, None
-        if child is not None:
-            if child.returncode is None:
-                child.kill()
-            await child.wait()
+        chat, self._chat = self._chat, None
+        child, self._child = self._child, None  # both at once: another call may start anew during what follows
+        left, self._left = self._left, []
+        try:
+            if chat is not None:
+                chat.cancel()
+                await asyncio.wait([chat])
+                if (opened := _opened(chat)) is not None:
+                    left.append(opened)
+            for one in left:
+                await one.aclose()
+        finally:  # cancelled or not
+            await _end(child)
 
     async def _start(self) -> ChatTransport:
         command = [
@@ -71,7 +100,7 @@ class EmbeddedTransport:
             str(self._settings.embedded_context_tokens),
             str(SLOTS),
         ]
-        self._child = await asyncio.create_subprocess_exec(
+        child = self._child = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -79,22 +108,38 @@ class EmbeddedTransport:
             # threads that spin while they wait make llama.cpp 20 times slower on cores that it shares with other work
             env=child_environment(OMP_WAIT_POLICY="passive"),
         )
-        assert self._child.stdout is not None
+        assert child.stdout is not None
         line = b""
-        try:
-            line = await asyncio.wait_for(self._child.stdout.readline(), _START_SECONDS)
-        except TimeoutError:
-            pass
-        finally:
-            if not line:  # too slow, failed, or cancelled: the next call starts another
-                await self._stop()
-        if not line:
+        with suppress(TimeoutError):
+            line = await asyncio.wait_for(child.stdout.readline(), _START_SECONDS)
+        if not line:  # too slow, or failed: the next call starts another
+            await _end(child)
             raise UnreachableError(
                 f"The embedded model {self._gguf.name!r} did not start; check that the file is a GGUF model "
                 "and that there is memory for it."
             )
         choice = replace(self._choice, base_url=json.loads(line)["base_url"])
         return ChatTransport(choice, max_retries=self._settings.llm_max_retries, endpoint=self._endpoint)
+
+
+def _opened(chat: "asyncio.Task[ChatTransport]") -> ChatTransport | None:
+    return None if chat.cancelled() or chat.exception() is not None else chat.result()
+
+
+async def _has_ended(child: asyncio.subprocess.Process | None) -> bool:
+    """Has it? The news may come a moment after the connection broke."""
+    if child is not None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(child.wait(), _NEWS_SECONDS)
+    return child is not None and child.returncode is not None
+
+
+async def _end(child: asyncio.subprocess.Process | None) -> None:
+    if child is not None:
+        if child.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)  # `child.kill()` may reap it, and the event loop then warns
+        await child.wait()
 
 
 def embedded_model_file(settings: Settings) -> Path:
