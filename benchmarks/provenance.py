@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from meta_agent_rag.agent.deficits import Deficit, discover_deficits
@@ -22,6 +23,7 @@ from .config import RunConfig
 from .datasets import LoadedQuestions
 
 _ROOT = Path(__file__).parents[1]
+_GIT_SECONDS = 10
 _OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
 
 
@@ -89,9 +91,29 @@ def _digest(deficit: Deficit) -> str:
     """First 12 hex digits of the SHA-256 over all of a deficit that data can say, and its rule's byte code."""
     shapes = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
     rule = getattr(deficit.heuristic, "__code__", None)
-    code = None if rule is None else (rule.co_code.hex(), repr(rule.co_consts), rule.co_names)
-    rest = (deficit.priority, deficit.quadrant, code)
+    rest = (deficit.priority, deficit.quadrant, None if rule is None else _code(rule), *_given(deficit.heuristic))
     return hashlib.sha256(repr((*shapes, *rest)).encode()).hexdigest()[:12]
+
+
+def _given(rule: object) -> tuple[str, ...]:
+    """What a rule has besides its code, where that is data: defaults, and values of the function around it."""
+    named = getattr(rule, "__kwdefaults__", None) or {}
+    cells = [cell.cell_contents for cell in getattr(rule, "__closure__", None) or ()]
+    values = (*(getattr(rule, "__defaults__", None) or ()), *(named[name] for name in sorted(named)), *cells)
+    data = (str, int, float, bool, tuple, frozenset)
+    return tuple(repr(_constant(value)) for value in values if isinstance(value, data))
+
+
+def _code(rule: CodeType) -> tuple[str, str, tuple[str, ...]]:
+    """Byte code, constants and names, without the addresses and the order of sets, which differ by process."""
+    constants = tuple(map(_constant, rule.co_consts))
+    return rule.co_code.hex(), repr(constants), rule.co_names
+
+
+def _constant(value: object) -> object:
+    if isinstance(value, CodeType):
+        return _code(value)
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else value
 
 
 def experiment(config: RunConfig) -> dict[str, Any]:
@@ -177,11 +199,11 @@ def commit() -> str | None:
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError):
         return None
     return f"{head}{'-changed' if changed else ''}"
 
 
 def _git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=_ROOT, check=True, capture_output=True, text=True, timeout=10)
+    done = subprocess.run(["git", *words], cwd=_ROOT, check=True, capture_output=True, text=True, timeout=_GIT_SECONDS)
     return done.stdout.strip()

@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -159,16 +159,21 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only process that works on this run: two would pay for everything twice."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
         try:
-            connection.execute("PRAGMA journal_mode = MEMORY")
-            connection.execute("BEGIN EXCLUSIVE")
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"The run {self.path.name!r} needs a folder of its own ({error.strerror}).") from None
+        with ExitStack() as stack:
+            try:
+                connection = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
+                stack.callback(connection.close)
+                connection.execute("PRAGMA journal_mode = MEMORY")
+                connection.execute("BEGIN EXCLUSIVE")
+            except sqlite3.DatabaseError as error:
+                busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                why = "is under way in another process; wait for it" if busy else f"cannot be locked ({error})"
+                raise InputError(f"The run {self.path.name!r} {why}.") from None
             yield
-        except sqlite3.OperationalError:
-            raise InputError(f"The run {self.path.name!r} is under way in another process; wait for it.") from None
-        finally:
-            connection.close()
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row, on the disk before this returns."""

@@ -1,10 +1,10 @@
 """Looks at everything that a run needs, without spending anything."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from typing import Literal
 
 from .errors import MetaRagError
@@ -33,6 +33,7 @@ async def check_up(settings: Settings) -> list[Finding]:
         "monitor": _monitor,
         "stores": _stores,
         "deficits": _deficits,
+        "documents": _documents,
     }
     return [await _guarded(subject, check, settings) for subject, check in checks.items()]
 
@@ -48,7 +49,11 @@ async def _guarded(subject: str, check: Callable[[Settings], Awaitable[Finding]]
 async def _data_folder(settings: Settings) -> Finding:
     folder = settings.marag_data_dir
     existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
-    if not os.access(existing, os.W_OK):
+    try:
+        with TemporaryFile(dir=existing) as probe:  # writing tells what permissions alone do not: a full or locked disk
+            probe.write(b"0")
+            probe.flush()
+    except OSError:
         remedy = "Set MARAG_DATA_DIR to a folder that you may write to."
         return Finding(subject="data folder", status="fail", words=f"{folder} cannot be written", remedy=remedy)
     return Finding(subject="data folder", status="ok", words=f"{folder} (Python {sys.version.split()[0]})")
@@ -119,6 +124,9 @@ async def _encoder(settings: Settings) -> Finding:
 
 
 async def _monitor(settings: Settings) -> Finding:
+    from .agent.monitor import policy
+
+    policy(settings)
     return await _encoder_called(settings, "monitor", settings.monitor_encoder)
 
 
@@ -152,3 +160,25 @@ async def _deficits(settings: Settings) -> Finding:
 
     names = discover_deficits(settings.deficits_dir).names
     return Finding(subject="deficits", status="ok", words=", ".join(names))
+
+
+async def _documents(settings: Settings) -> Finding:
+    """What reads, cuts, cites and remembers: names that each use looks up for itself."""
+    from .conversation.memories import memory_named
+    from .grounding.styles import chosen
+    from .ingestion.chunkers import prepared
+    from .ingestion.pipeline import chunking_options
+    from .prompts import check_prompts
+    from .retrieval.encoder import load_encoder
+    from .retrieval.reranker import load_reranker
+
+    check_prompts(settings.prompts_dir)
+    chosen(settings.citation_style)
+    memory_named(settings.memory)
+    encoder = (await asyncio.to_thread(load_encoder, settings, settings.encoder)).encoder.name
+    prepared(await asyncio.to_thread(chunking_options, settings, encoder))
+    reranker = await asyncio.to_thread(load_reranker, settings)
+    words = f"chunker {settings.chunker}, citations {settings.citation_style}, memory {settings.memory}"
+    return Finding(
+        subject="documents", status="ok", words=f"{words}, {f'reranker {reranker.name}' if reranker else 'no reranker'}"
+    )

@@ -42,7 +42,7 @@ class Player:
     questions: tuple[Question, ...]
     summary_sha256: str
     _calls: dict[_Asked, deque[Mapping[str, Any]]] = field(default_factory=lambda: defaultdict(deque))
-    _searches: dict[Search, deque[Retrieval]] = field(default_factory=lambda: defaultdict(deque))
+    _searches: dict[Search, deque[Retrieval | Exception]] = field(default_factory=lambda: defaultdict(deque))
     _vectors: dict[tuple[str, str], FloatVector] = field(default_factory=dict)
     _seconds: dict[tuple[str, str], float] = field(default_factory=dict)
 
@@ -79,16 +79,19 @@ class Player:
         """Nothing is kept while a record is played."""
 
     def play_search(self, search: Search) -> Retrieval | None:
-        """What the search found then."""
+        """What the search found then; raises what was raised then."""
         left = self._searches.get(search)
         if not left:
             raise ReplayError(
                 f"{self.path.name} holds no search for {' | '.join(search.queries)!r} (question "
                 f"{search.question_id!r} by {search.method!r}): settings or code have changed since; record it anew."
             )
-        return left.popleft()
+        outcome = left.popleft()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
-    def keep_search(self, search: Search, found: Retrieval) -> None:
+    def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
         """Nothing is kept while a record is played."""
 
     def play_vector(self, kind: str, text: str) -> FloatVector | None:
@@ -124,7 +127,8 @@ def _read(path: Path, lines: list[tuple[str, Any]]) -> Player:
             asked = {name: content[name] for name in ("question_id", "method", "k")}
             queries, exclude = tuple(content["queries"]), tuple(content["exclude"])
             search = Search(**asked, queries=queries, exclude=exclude)
-            player._searches[search].append(retrieval_from(content, passages))
+            raised = content.get("raised")
+            player._searches[search].append(_raised(*raised) if raised else retrieval_from(content, passages))
         elif kind == "vectors":
             player._vectors[content["kind"], content["text"]] = vector_from(content["values"])
         elif kind == "answer":

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.llm.ledger import LedgerRow
@@ -58,13 +59,16 @@ class Recorder:
     def play_search(self, search: Search) -> None:
         """Nothing is played while a run is recorded."""
 
-    def keep_search(self, search: Search, found: Retrieval) -> None:
-        """A search, and the passages that were not found before."""
-        for one in found.found:
+    def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
+        """A search, and the passages that were not found before; or what was raised."""
+        if isinstance(outcome, MetaRagError):
+            self._write({"retrieval": {**vars(search), "raised": [type(outcome).__name__, str(outcome)]}})
+            return
+        for one in outcome.found:
             if one.passage.id not in self._passages:
                 self._passages.add(one.passage.id)
                 self._write({"passage": asdict(one.passage)})
-        self._write({"retrieval": {**vars(search), **retrieval_content(found)}})
+        self._write({"retrieval": {**vars(search), **retrieval_content(outcome)}})
 
     def play_vector(self, kind: str, text: str) -> None:
         """Nothing is played while a run is recorded."""

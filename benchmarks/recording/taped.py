@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
+from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.retrieval.encoder import Encoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
@@ -26,10 +27,10 @@ class SearchTape(Protocol):
     """Keeps searches, or plays them back."""
 
     def play_search(self, search: Search) -> Retrieval | None:
-        """What the search found then; `None` where nothing is played."""
+        """What the search found then; `None` where nothing is played. Raises what was raised then."""
 
-    def keep_search(self, search: Search, found: Retrieval) -> None:
-        """One search that was made."""
+    def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
+        """One search that was made: what it found, or the error that it raised."""
 
 
 class VectorTape(Protocol):
@@ -63,7 +64,11 @@ class TapedRetriever:
         played = self.tape.play_search(search)
         if played is not None:
             return played
-        found = await self.inner.retrieve(queries, k=k, exclude=exclude)
+        try:
+            found = await self.inner.retrieve(queries, k=k, exclude=exclude)
+        except MetaRagError as error:
+            self.tape.keep_search(search, error)
+            raise
         self.tape.keep_search(search, found)
         return found
 

@@ -26,8 +26,9 @@ LAYERS = (
     {"retrieval"},
     {"ingestion", "grounding"},
     {"agent"},
-    {"asking", "checkup"},
+    {"asking"},
     {"conversation"},
+    {"checkup"},
     {"service", "demo", "cli"},
 )
 """What may import what: a layer its own and those above it in this list."""

@@ -123,6 +123,27 @@ def test_doctor_fails_with_a_remedy_where_the_server_is_down() -> None:
     assert failed["remedy"]
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "subject"),
+    [
+        ("MARAG_DATA_DIR", "file/below", "data folder"),
+        ("MARAG_DATA_DIR", "file", "data folder"),
+        ("MONITOR_POLICY", "nope", "monitor"),
+        ("CITATION_STYLE", "nope", "documents"),
+        ("CHUNKER", "nope", "documents"),
+        ("MEMORY", "nope", "documents"),
+        ("PROMPTS_DIR", "nope", "documents"),
+        ("RERANKER", "/nope", "documents"),
+    ],
+)
+def test_doctor_fails_for_what_a_use_would_refuse(setting: str, value: str, subject: str) -> None:
+    Path("file").touch()
+    result = marag("doctor", "--json", **{setting: value})
+    assert result.exit_code == 1
+    (failed,) = [line for line in json.loads(result.stdout) if line["status"] == "fail"]
+    assert failed["subject"] == subject
+
+
 def test_config_masks_secrets() -> None:
     result = marag("config", "show", "--json", DEEPSEEK_API_KEY="sk-planted", HF_TOKEN="hf-planted")
     assert result.exit_code == 0

@@ -1,7 +1,7 @@
 """How the Qdrant store chooses between gRPC and REST, and what it makes of a server that refuses or is none."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tests.servers import free_port
 
 STORE = discover_stores().dense["qdrant"]
 SECRET = "hush-0123456789"
+_PAIRS = 20
 
 
 class Collections(CollectionsServicer):
@@ -34,15 +35,32 @@ class Collections(CollectionsServicer):
 
 
 @asynccontextmanager
-async def grpc_server(port: int) -> AsyncIterator[Collections]:
+async def grpc_server(port: int = 0) -> AsyncIterator[tuple[Collections, int]]:
     server, collections = grpc.aio.server(), Collections()
     add_CollectionsServicer_to_server(collections, server)  # type: ignore[no-untyped-call]
-    server.add_insecure_port(f"127.0.0.1:{port}")
+    port = server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     try:
-        yield collections
+        yield collections, port
     finally:
         await server.stop(None)
+
+
+@asynccontextmanager
+async def rest_beside_grpc(reply: Any) -> AsyncIterator[tuple[Scripted, Collections]]:
+    """A REST server, and a gRPC server on the port above its own: others may hold that one, then another pair does."""
+    for attempt in range(_PAIRS):
+        async with AsyncExitStack() as opened:
+            rest = opened.enter_context(serving(Scripted(lambda sent: [], first=reply, headers={})))
+            try:
+                above = int(rest.url.rpartition(":")[2]) + 1
+                collections, _ = await opened.enter_async_context(grpc_server(above))
+            except RuntimeError:
+                if attempt == _PAIRS - 1:
+                    raise
+                continue
+            yield rest, collections
+            return
 
 
 def place(url: str, key: str = SECRET) -> StorePlace:
@@ -50,18 +68,15 @@ def place(url: str, key: str = SECRET) -> StorePlace:
 
 
 async def test_grpc_is_used_where_it_answers() -> None:
-    port = free_port()
-    async with grpc_server(port) as collections:
+    async with grpc_server() as (collections, port):
         await STORE.drop(place(f"http://127.0.0.1:{port - 1}"))  # where nobody speaks REST
     assert set(collections.asked) == {"marag-choice"}
 
 
 async def test_rest_is_used_where_grpc_is_not_for_us() -> None:
     reply = (200, {"result": {"exists": False}, "status": "ok", "time": 0.0})
-    with serving(Scripted(lambda sent: [], first=reply, headers={})) as server:
-        port = int(server.url.rpartition(":")[2])
-        async with grpc_server(port + 1) as collections:
-            await STORE.drop(place(server.url, key="another"))
+    async with rest_beside_grpc(reply) as (server, collections):
+        await STORE.drop(place(server.url, key="another"))
     assert collections.asked == []
 
 

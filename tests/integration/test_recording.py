@@ -2,21 +2,26 @@
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from meta_agent_rag.errors import SearchDownError
+from meta_agent_rag.llm.cache import ResponseCache
+from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.integration.test_runner import environment, in_process, lines, only_run
 
 METHODS = "metarag,metarag_paper,standard_rag,self_consistency,ircot,flare,react,self_ask,reflexion,closed_book"
 
 
-def record(server: LoopbackServer, folder: Path, *words: str) -> tuple[Path, Path]:
+def record(server: LoopbackServer, folder: Path, *words: str, retries: int = 0) -> tuple[Path, Path]:
     """Record a run; returns the record and the run folder."""
     kept = folder / "run.jsonl.gz"
-    done = in_process([*words, "--record", str(kept)], environment(server.base_url, folder / "data"))
+    env = {**environment(server.base_url, folder / "data"), "LLM_MAX_RETRIES": str(retries)}
+    done = in_process([*words, "--record", str(kept)], env)
     assert done.exit_code == 0, done.output
     return kept, only_run(folder)
 
@@ -66,6 +71,74 @@ def test_failed_calls_fail_again(tmp_path: Path) -> None:
         kept, first = record(server, tmp_path, "--limit", "1-12", "--mode", "supporting")
     assert json.loads((first / "summary.json").read_text())["methods"]["metarag"]["errors"] >= 1
     assert replay(kept, tmp_path).exit_code == 0
+
+
+def test_a_follow_up_search_that_failed_fails_again_and_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = HybridRetriever.retrieve
+
+    async def once(
+        self: HybridRetriever, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()
+    ) -> Retrieval:
+        if exclude:
+            raise SearchDownError("Neither index answers.")
+        return await whole(self, queries, k=k, exclude=exclude)
+
+    def lacking(body: dict[str, Any]) -> ServerReply:
+        reply = json.loads(disagreeing()(body).text)
+        wanted = {"deficit": "insufficient_knowledge", "suggested_queries": ["birthplace of an engineer"]}
+        return ServerReply(text=json.dumps({**reply, **wanted}))
+
+    with loopback_server(lacking) as server:
+        with monkeypatch.context() as failing:
+            failing.setattr(HybridRetriever, "retrieve", once)
+            kept, first = record(server, tmp_path, "--mode", "open_domain", "--n", "2", "--method", "metarag")
+        again = replay(kept, tmp_path)
+        assert again.exit_code == 0, again.output
+        assert {row["stop_reason"] for row in lines(first / "samples.jsonl")} == {"search_failed"}
+        done = in_process(["--resume", str(first), "--retry-failed"], environment(server.base_url, tmp_path / "data"))
+        assert done.exit_code == 0, done.output
+    newest = {row["id"]: row["stop_reason"] for row in lines(first / "samples.jsonl")}
+    assert "search_failed" not in newest.values()
+
+
+def test_a_replay_of_malformed_replies_leaves_the_response_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prose_for_some(body: dict[str, Any]) -> ServerReply:
+        asked = json.dumps(body["messages"])
+        return ServerReply(text="I believe so.") if "Brannock" in asked else disagreeing()(body)
+
+    with loopback_server(prose_for_some) as server:
+        kept, first = record(server, tmp_path, "--limit", "1-12", "--mode", "supporting", "--method", "standard_rag")
+    assert json.loads((first / "summary.json").read_text())["methods"]["standard_rag"]["errors"] >= 1
+    dropped: list[str] = []
+    monkeypatch.setattr(ResponseCache, "drop", lambda self, key: dropped.append(key))
+    assert replay(kept, tmp_path).exit_code == 0
+    assert dropped == []
+
+
+@pytest.mark.parametrize("failed", [1, 2, 3])
+def test_tries_of_a_call_are_replayed_one_by_one(tmp_path: Path, failed: int) -> None:
+    begun: dict[str, int] = {}
+
+    def late_at_first(body: dict[str, Any]) -> ServerReply:
+        asked = json.dumps(body["messages"])
+        begun[asked] = begun.get(asked, 0) + 1
+        busy = begun[asked] <= failed and asked == next(iter(begun))
+        return ServerReply(body={"detail": "busy"}) if busy else disagreeing()(body)
+
+    with loopback_server(late_at_first) as server:
+        kept, first = record(server, tmp_path, "--n", "2", "--method", "standard_rag", retries=2)
+    errors = json.loads((first / "summary.json").read_text())["methods"]["standard_rag"]["errors"]
+    assert errors == (failed == 3)
+    again = replay(kept, tmp_path)
+    assert again.exit_code == 0, again.output
+    (second,) = (tmp_path / "AGAIN").iterdir()
+    made, played = (sorted(lines(folder / "calls.jsonl"), key=str) for folder in (first, second))
+    assert made == played
+    assert sum(row["error"] == "TransientError" for row in made) == failed
 
 
 def test_nothing_secret_and_no_folder_of_this_machine_is_recorded(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,13 @@ from meta_agent_rag.errors import (
     MetaRagError,
     ModelError,
     RefusedError,
+    SearchDownError,
     StructuredOutputError,
     UnpricedModelError,
     UnreachableError,
 )
 from meta_agent_rag.llm.exchange import Reply, Request
+from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft, reference
 
@@ -160,6 +163,24 @@ async def test_a_budget_that_ends_after_the_first_draft_keeps_it(
     assert (only.diagnosis is None) == (stage in {"reference", "evaluate"})
     if stage in {"reference", "evaluate"}:
         assert only.calls == len(run.answer.calls), "the failed call counts"
+
+
+class FailsLater(FakeRetriever):
+    """Finds something for the question, and then the indexes are gone."""
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        if self.asked:
+            raise SearchDownError("Neither index answers.")
+        return await super().retrieve(queries, k=k, exclude=exclude)
+
+
+async def test_a_failed_follow_up_search_keeps_the_draft(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=["Mira Holt birthplace"])}
+    run = await ask(tmp_path, script, retriever=FailsLater(results={QUESTION: [FILM]}))
+    assert (run.answer.stop_reason, run.answer.short_answer, run.answer.fired) == ("search_failed", "Paris", False)
+    assert "Neither index answers." in caplog.text
+    with pytest.raises(SearchDownError):
+        await ask(tmp_path, script, retriever=FailsLater(results={}, asked=[((), 0, frozenset())]))
 
 
 @pytest.mark.parametrize("failure", ["prose", RefusedError("no"), ContextWindowError("long")])

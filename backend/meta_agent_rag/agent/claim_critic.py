@@ -14,14 +14,20 @@ from .replies import ClaimsReply
 
 
 async def refuted(
-    engine: Engine, answer: Answer, stated: Sequence[Claim], support: Sequence[Support]
+    engine: Engine,
+    answer: Answer,
+    stated: Sequence[Claim],
+    support: Sequence[Support],
+    *,
+    question_id: str = "",
+    deadline: float | None = None,
 ) -> tuple[tuple[Support, ...], tuple[LedgerRow, ...]]:
     """The support that remains once the critic has looked, in one call; and what it cost.
 
-    It refutes what the rules let pass, and never the other way round. Where the call fails the rules'
-    verdict stands. Raises what must stop the run.
+    It refutes what the rules let pass, and never the other way round. Where the call fails, or is not done by
+    the deadline (a `time.monotonic` moment), the rules' verdict stands. Raises what must stop the run.
     """
-    session = engine.model.session("claims", method="check_claims")
+    session = engine.model.session(question_id, method="check_claims", deadline=deadline)
     listed = "\n".join(f"{number}. {claim.text}" for number, claim in enumerate(stated, start=1))
     packed = pack(answer.evidence, engine.model.evidence_tokens())
     prompt = messages(engine.settings, "check_claims", answer.question, packed, system="grounded", claims=listed)

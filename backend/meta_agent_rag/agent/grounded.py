@@ -88,10 +88,13 @@ def _own_phrases(folder: Path | None, corpus: str) -> Path | None:
     return own if own.is_file() else None
 
 
-async def checked(engine: Engine, answer: Answer, checks: Checks) -> GroundedAnswer:
+async def checked(
+    engine: Engine, answer: Answer, checks: Checks, *, question_id: str = "", deadline: float | None = None
+) -> GroundedAnswer:
     """The answer as it may be shown.
 
-    Raises only what must stop the run, where CLAIM_CHECK=critic asks a model.
+    Where CLAIM_CHECK=critic a model is asked till the deadline (a `time.monotonic` moment); raises only what must
+    stop the run.
     """
     round_ = answer.rounds[answer.chosen]
     passages = _packed(answer, round_)
@@ -111,7 +114,7 @@ async def checked(engine: Engine, answer: Answer, checks: Checks) -> GroundedAns
     support = on_the_question(answer.question, stated, support, source)
     calls = answer.calls
     if checks.settings.claim_check == "critic" and any(found.supported for found in support):
-        support, asked = await refuted(engine, answer, stated, support)
+        support, asked = await refuted(engine, answer, stated, support, question_id=question_id, deadline=deadline)
         calls = (*calls, *asked)
     borne_out = any(found.supported for found in support)
     only_links = bool(answer.short_answer.strip() and not short.strip())

@@ -1,9 +1,11 @@
 """Node `remediate` (planning): a deficit becomes a directive, an answer mode and, where needed, a search."""
 
+import logging
 from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 
+from ..errors import CorpusError
 from ..grounding.abstention import is_abstention
 from ..grounding.normalise import normalised, tokens
 from ..retrieval.names import spaced, words
@@ -12,12 +14,17 @@ from .context import Context
 from .deficits import Deficit
 from .state import VERDICTS, Diagnosis, Plan, Round, State, Update
 
+_LOG = logging.getLogger(__name__)
+SEARCH_FAILED = "search_failed"
 _RESTATED = 0.7
 """Jaccard similarity of query and question from which a search would only find again what the question found."""
 
 
 async def remediate(state: State, runtime: Runtime[Context]) -> Update:
-    """Plan the next write for the deficit that the last round was diagnosed with."""
+    """Plan the next write for the deficit that the last round was diagnosed with.
+
+    Where its search fails, the loop stops with the drafts that it has.
+    """
     context = runtime.context
     last = state["rounds"][-1]
     assert last.diagnosis is not None
@@ -28,7 +35,11 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
         queries = _queries(state["question"], last, state.get("queries", ()))
     if queries and context.retriever is not None:
         known = frozenset(found.passage.id for found in state.get("evidence", ()))
-        retrieval = await context.retriever.retrieve(queries, k=context.settings.retrieval_top_k, exclude=known)
+        try:
+            retrieval = await context.retriever.retrieve(queries, k=context.settings.retrieval_top_k, exclude=known)
+        except CorpusError as error:
+            _LOG.warning("A follow-up search failed, and the drafts so far stand: %s", error)
+            return {"stop_reason": SEARCH_FAILED}
         update = {"evidence": retrieval.found, "dropped": retrieval.dropped, "queries": queries}
     return {**update, "plan": _plan(deficit, last.diagnosis, queries)}
 

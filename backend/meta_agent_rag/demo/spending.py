@@ -12,11 +12,11 @@ class VisitorBudget(Budget):
 
     whole: Budget
 
-    async def acquire(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
-        """See `Budget`. Raises `CostLimitError` where either limit could be passed."""
-        own = await super().acquire(highest_usd, model=model)
+    async def acquire(self, highest_usd: Decimal | None, *, model: str, deadline: float | None = None) -> Decimal:
+        """See `Budget`. Raises `CostLimitError` where either limit could be passed, and `DeadlineError`."""
+        own = await super().acquire(highest_usd, model=model, deadline=deadline)
         try:
-            await self.whole.acquire(highest_usd, model=model)
+            await self.whole.acquire(highest_usd, model=model, deadline=deadline)
         except BaseException:
             super().settle(own, Decimal(0))
             raise

@@ -12,6 +12,7 @@ STOP_REASONS = {
     "no_gain": "The last repair did not raise the chance of being right, so another one does not pay.",
     "cost_limit": "The next call could cost more than is left to spend.",
     "deadline": "There was no time for another round.",
+    "search_failed": "A follow-up search failed; the drafts so far stand.",
     "write_failed": "The model could not write the next draft; the drafts so far stand.",
     "no_evidence": "Nothing was found to answer from.",
     "not_in_evidence": "The evidence does not hold the answer.",

@@ -128,7 +128,7 @@ async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]
     )
     require_verified(drafted)
     started = time.perf_counter()
-    result = await checked(engine, drafted, checks)
+    result = await checked(engine, drafted, checks, question_id=inquiry.query_id, deadline=task.loop_ends)
     inquiry.took("checks", time.perf_counter() - started)
     return question, result
 

@@ -46,6 +46,10 @@ class Deficit:
         for field in ("when", "directive"):
             if not getattr(self, field).strip():
                 raise InputError(f"The deficit {self.name!r} has an empty {field!r}; write one sentence.")
+        examples: object = self.examples
+        if not isinstance(examples, list | tuple) or not all(isinstance(case, str) for case in examples):
+            raise InputError(f"The deficit {self.name!r} has examples that are no list of texts; write one.")
+        object.__setattr__(self, "examples", tuple(examples))
         if self.answer_mode not in ("evidence", "memory", "evidence_and_memory"):
             raise InputError(
                 f"The deficit {self.name!r} has the answer_mode {self.answer_mode!r}; "

@@ -1,0 +1,95 @@
+"""What identifies a run's deficits stays the same from process to process, and changes with their rules."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import provenance
+from benchmarks.run_folder import RunFolder
+from meta_agent_rag.agent.deficits import Deficit
+from meta_agent_rag.agent.state import Signals
+from meta_agent_rag.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+DEFICIT = """
+from meta_agent_rag.agent.deficits import Deficit
+from meta_agent_rag.agent.state import Signals
+
+def rule(signals):
+    told = [one for one in (signals.agreement, signals.quoted) if one is not None]
+    return any(map(lambda one: one == {limit}, told)) and signals.verbatim in {{"none", "some", "all", "most"}}
+
+DEFICIT = Deficit(name="own", when="w", directive="d", answer_mode="evidence", retrieves=False, heuristic=rule)
+"""
+SAID = "from benchmarks.provenance import _digest; print(_digest(DEFICIT))"
+
+
+def digest(limit: int, seed: int) -> str:
+    env = {**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT)}
+    code = f"{DEFICIT.format(limit=limit)}\nbefore = [object() for _ in range({seed})]\n{SAID}"
+    return subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_rule_has_one_digest_in_every_process_and_another_has_another() -> None:
+    assert digest(0, seed=1) == digest(0, seed=2)
+    assert digest(0, seed=1) != digest(1, seed=1)
+
+
+def test_what_a_rule_is_given_counts_as_the_rule() -> None:
+    def own(limit: float) -> list[Deficit]:
+        def inside(signals: Signals) -> bool:
+            return (signals.agreement or 0.0) < limit
+
+        def default(signals: Signals, least: float = limit) -> bool:
+            return (signals.agreement or 0.0) < least
+
+        shape: dict[str, Any] = {"name": "own", "when": "w", "directive": "d", "answer_mode": "evidence"}
+        return [Deficit(**shape, retrieves=False, heuristic=rule) for rule in (inside, default)]
+
+    for one, same, other in zip(own(0.5), own(0.5), own(0.6), strict=True):
+        assert provenance._digest(one) == provenance._digest(same) != provenance._digest(other)
+
+
+def test_examples_are_texts_in_a_row() -> None:
+    given: dict[str, Any] = {
+        "name": "own",
+        "when": "w",
+        "directive": "d",
+        "answer_mode": "evidence",
+        "retrieves": False,
+    }
+    assert Deficit(**{**given, "examples": ["one", "two"]}).examples == ("one", "two")
+    for wrong in ("one", [1]):
+        with pytest.raises(InputError, match="examples that are no list of texts"):
+            Deficit(**{**given, "examples": wrong})
+
+
+def test_the_commit_is_none_where_git_hangs_or_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    git = tmp_path / "git"
+    git.write_text("#!/bin/sh\nexec sleep 60\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(provenance, "_GIT_SECONDS", 0.1)
+    assert provenance.commit() is None
+
+
+def test_an_error_of_the_run_is_not_told_as_another_process(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(sqlite3.OperationalError, match="of the run"), folder.locked():
+        raise sqlite3.OperationalError("of the run")
+    (folder.path / ".lock").unlink()
+    (folder.path / ".lock").mkdir()
+    with pytest.raises(InputError, match="cannot be locked"), folder.locked():
+        raise AssertionError
+    (folder.path / ".lock").rmdir()
+    (folder.path / ".lock").write_bytes(b"certainly no database" * 100)
+    with pytest.raises(InputError, match="cannot be locked"), folder.locked():
+        raise AssertionError
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="needs a folder of its own"), RunFolder(tmp_path / "file").locked():
+        raise AssertionError
