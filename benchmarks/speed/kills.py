@@ -40,7 +40,7 @@ def kills(
     n: Annotated[int, typer.Option("--n", min=1, help="Questions.")] = 200,
     kills: Annotated[int, typer.Option(min=1, help="Kills of the run.")] = 20,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions at once.")] = 8,
-    limit: Annotated[float, typer.Option(help="USD of the run that has a limit, at 64 questions at once.")] = 0.015,
+    limit: Annotated[float, typer.Option(help="USD of the runs that have a limit, at 64 questions at once.")] = 0.4,
     seed: Annotated[int, typer.Option(help="When the kills come.")] = 4812,
     json_: Json = False,
 ) -> None:
@@ -49,17 +49,19 @@ def kills(
         folder = Path(name)
         questions = _questions(folder, n)
         through = _through(folder / "kills", questions, kills, concurrency, seed)
-        limits = {
-            "every usage told": _limited(folder / "told", questions, limit, seed, missing=0.0),
-            "a tenth of usages missing": _limited(folder / "missing", questions, limit, seed, missing=0.1),
-        }
+        limits = [
+            _limited(folder / f"limit-{kills}-{missing}", questions, limit, seed, missing=missing, kills=kills)
+            for kills in (0, 2)
+            for missing in (0.0, 0.1)
+        ]
     if json_:
         print_json({"kills": through, "limits": limits})
         return
     say(f"{n} questions, {through['kills']} kills at work: {through['calls']} calls, {through['repeated']} made again,")
     say(f"  {through['repeated_received']} of them though their reply had come; scores the same: {through['same']}")
-    for what, row in limits.items():
-        say(f"limit {limit} USD, 64 at once, two kills, {what}: billed {row['billed_usd']:.6f} ({row['share']:.1%})")
+    for row in limits:
+        what = f"{row['kills']} kills, {row['missing']:.0%} of usages missing, {row['calls']} calls"
+        say(f"limit {limit} USD, 64 at once, {what}: billed {row['billed_usd']:.6f} ({row['share']:.1%})")
 
 
 def _questions(folder: Path, n: int) -> Path:
@@ -190,19 +192,27 @@ def _scores(folder: RunFolder) -> Mapping[str, Any]:
     return {f"{id_} {name}": (row["prediction"], row["em"], row["f1"]) for (id_, name), row in folder.rows().items()}
 
 
-def _limited(folder: Path, questions: Path, limit: float, seed: int, *, missing: float) -> dict[str, Any]:
-    """A run under a cost limit, killed twice, and what the server bills."""
+def _limited(folder: Path, questions: Path, limit: float, seed: int, *, missing: float, kills: int) -> dict[str, Any]:
+    """A run under a cost limit, in one process or killed and gone on in others, and what the server bills."""
     chance = random.Random(seed)
     bills: list[Decimal] = []
+    struck = 0
     words = ("--concurrency", "64", "--cost-limit", str(limit), "--no-cache")
     with _run(folder, _billing(disagreeing(_MODEL_SECONDS), bills, missing, seed), questions, *words) as run:
-        for _ in range(2):
+        for _ in range(kills):
             run.start()
-            run.kill_after(chance.randint(50, 150), 0.01)
+            struck += run.kill_after(chance.randint(20, 60), 0.01)
         run.start()
         run.finish()
     billed = sum(bills, Decimal(0))
-    return {"limit_usd": limit, "billed_usd": float(billed), "share": float(billed) / limit, "calls": len(bills)}
+    return {
+        "limit_usd": limit,
+        "missing": missing,
+        "kills": struck,
+        "calls": len(bills),
+        "billed_usd": float(billed),
+        "share": float(billed) / limit,
+    }
 
 
 def _billing(behaviour: Behaviour, bills: list[Decimal], missing: float, seed: int) -> Behaviour:

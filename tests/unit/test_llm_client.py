@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -140,6 +141,22 @@ async def test_a_ledger_that_cannot_be_written_keeps_nobody_waiting_for_its_rese
         await model.session("one").ainvoke("write", ASK)
     assert model.budget.reserved_usd == 0
     assert model.budget.paid_usd > 0, "what the reply cost is not known, and counts"
+
+
+async def test_a_call_is_priced_when_it_goes_out_and_not_when_it_began_to_wait() -> None:
+    hour = [datetime(2026, 11, 3, 0, 59, tzinfo=UTC)]
+    model = replace(model_of(Counting(seconds=0.05), provider="deepseek"), clock=lambda: hour[0])
+    gate = model.gate("flash")
+    while not gate.locked():
+        await gate.acquire()
+    session = model.session()
+    call = asyncio.create_task(session.ainvoke("write", ASK))
+    await asyncio.sleep(0.02)
+    hour[0] += timedelta(minutes=2)
+    gate.release()
+    await call
+    (row,) = session.rows
+    assert (row.at, row.peak) == (hour[0], True)
 
 
 async def test_who_comes_while_a_turn_is_handed_over_waits_too() -> None:

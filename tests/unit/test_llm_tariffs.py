@@ -228,6 +228,9 @@ def test_straddling_by_hand() -> None:
     def highest(at: datetime) -> Decimal | None:
         return highest_price(1_000_000, 0, model=FLASH, prices=None, at=at)
 
-    before = datetime(2026, 11, 3, 0, 59, 59, tzinfo=UTC)
-    assert highest(before) == highest(before + timedelta(seconds=2)) == highest(OFF_PEAK) == Decimal("0.30")
+    begins = datetime(2026, 11, 3, 1, 0, tzinfo=UTC)
+    near = [timedelta(minutes=minutes) for minutes in (-60, -1, 1, 179, 185)]
+    assert {highest(begins + shift) for shift in near} == {Decimal("0.30")}
+    far = [begins - timedelta(minutes=75), begins + timedelta(minutes=195), OFF_PEAK]
+    assert {highest(at) for at in far} == {Decimal("0.15")}
     assert highest(datetime(2026, 8, 1, tzinfo=UTC)) == Decimal("0.14")

@@ -225,7 +225,6 @@ class ModelSession:
         for _ in range(self._further_tries):
             with suppress(TransientError):
                 return await self._serve(call)
-            call = replace(call, row=replace(call.row, at=self.owner.clock()))
         return await self._serve(call)
 
     def _played(self, tape: Tape, call: _Call) -> Reply | None:
@@ -286,13 +285,14 @@ class ModelSession:
         return _Call(request=request, key=key, row=row)
 
     async def _serve(self, call: _Call) -> Reply:
-        owner = self.owner
+        owner, call = self.owner, self._now(call)
         reserved = await owner.budget.acquire(self._highest(call), model=call.request.model, deadline=self.deadline)
         try:
             seconds = self._seconds_left()
         except DeadlineError:
             owner.budget.settle(reserved, Decimal(0))
             raise
+        call = self._now(call)
         started = time.perf_counter()
         outcome: Reply | None = None
         fault: BaseException | None = None
@@ -325,6 +325,10 @@ class ModelSession:
             finally:  # a ledger that cannot be written must not leave others waiting for this reservation
                 owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd)
         return outcome
+
+    def _now(self, call: _Call) -> _Call:
+        """A call is priced as it goes out, not as it was prepared."""
+        return replace(call, row=replace(call.row, at=self.owner.clock()))
 
     def _record(
         self, call: _Call, reply: Reply | None, *, cached: bool = False, fault: BaseException | None = None

@@ -5,7 +5,7 @@ An unknown price is `None`, never 0.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
@@ -17,6 +17,8 @@ from .exchange import Usage
 
 ANY_PROVIDER = "*"  # in place of a provider's name in genai-prices: whoever makes the model
 _MILLION = Decimal(1_000_000)
+_NEAR = tuple(timedelta(minutes=minutes) for minutes in range(-10, 61, 10))
+"""When a call may be billed, from when it is sent: clocks differ, and it may wait for its turn and be tried again."""
 
 
 class Peak(BaseModel):
@@ -135,16 +137,16 @@ def _listed_price(usage: Usage, model: str, provider: str, at: datetime) -> Pric
 def highest_price(
     prompt_tokens: int, max_tokens: int, *, model: str, prices: str | None, at: datetime
 ) -> Decimal | None:
-    """The most that a call could cost: nothing cached, the whole reply used, peak hours where there are any.
+    """The most that a call sent at `at` could cost: nothing cached, the whole reply used, and peak prices where
+    peak hours are near.
 
-    A reservation of this much keeps a cost limit even when the call straddles a peak boundary.
+    A reservation of this much keeps a cost limit, even where the call waits for its turn into peak hours.
     """
     usage = Usage(prompt=prompt_tokens, completion=max_tokens)
-    plain = price(usage, model=model, prices=prices, at=at)
-    if plain is None:
-        return None
-    factors = [book.factor for book in tariff_book().peaks.values()] if _has_peaks(model, at) and not plain.peak else []
-    return plain.usd * max(factors, default=Decimal(1))
+    found = [price(usage, model=model, prices=prices, at=at)]
+    if found[0] is not None and _has_peaks(model, at):
+        found += [price(usage, model=model, prices=prices, at=at + shift) for shift in _NEAR]
+    return max((cost.usd for cost in found if cost is not None), default=None)
 
 
 def _has_peaks(model: str, at: datetime) -> bool:
