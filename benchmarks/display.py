@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -10,40 +10,51 @@ DisplayName = Literal["rich", "plain", "json", "none"]
 
 
 class Silent:
-    """Shows nothing; the others keep their running figures in it."""
+    """Shows nothing; the others keep their running figures in it: sums, since a run may have any number of rows."""
 
     def __init__(self) -> None:
         self.total = 0
-        self.rows: list[dict[str, Any]] = []
+        self.asked = 0
+        self.failed = 0
+        self._scores = dict.fromkeys(("em", "f1"), 0.0)
+        self._cost_usd: Decimal | None = Decimal(0)
 
     def corpus(self, done: int, total: int) -> None:
         """Passages indexed so far."""
 
-    def start(self, total: int, done: Sequence[dict[str, Any]]) -> None:
+    def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
         """The run begins, or goes on."""
         self.total = total
-        self.rows = list(done)
+        for row in done:
+            self._count(row)
 
-    def row(self, row: dict[str, Any]) -> None:
+    def row(self, row: Mapping[str, Any]) -> None:
         """One more answer, or failure."""
-        self.rows.append(row)
+        self._count(row)
 
     def stop(self) -> None:
         """The run is over."""
 
     def figures(self) -> str:
         """Scores over what was asked so far, failures included, and what it cost."""
-        asked = max(len(self.rows), 1)
-        em, f1 = (100.0 * sum(row[score] or 0.0 for row in self.rows) / asked for score in ("em", "f1"))
-        failed = sum(row["error"] is not None for row in self.rows)
-        errors = f"  errors {failed}" if failed else ""
+        em, f1 = (100.0 * score / max(self.asked, 1) for score in self._scores.values())
+        errors = f"  errors {self.failed}" if self.failed else ""
         return f"EM {em:.1f}  F1 {f1:.1f}  {self._money()}{errors}"
 
+    def _count(self, row: Mapping[str, Any]) -> None:
+        self.asked += 1
+        if row["error"] is not None:
+            self.failed += 1
+            return
+        for name in self._scores:
+            self._scores[name] += row[name]
+        if self._cost_usd is not None:
+            self._cost_usd = None if row["cost_usd"] is None else self._cost_usd + Decimal(str(row["cost_usd"]))
+
     def _money(self) -> str:
-        costs = [row["cost_usd"] for row in self.rows if row["error"] is None]
-        if not costs or None in costs:
-            return "cost unknown" if costs else "cost -"
-        return f"{sum(Decimal(str(cost)) for cost in costs):.4f} USD"
+        if self._cost_usd is None:
+            return "cost unknown"
+        return f"{self._cost_usd:.4f} USD" if self.asked > self.failed else "cost -"
 
 
 class Plain(Silent):
@@ -53,17 +64,17 @@ class Plain(Silent):
         """A line a batch."""
         sys.stderr.write(f"indexing {done}/{total} passages\n")
 
-    def row(self, row: dict[str, Any]) -> None:
+    def row(self, row: Mapping[str, Any]) -> None:
         """A line."""
         super().row(row)
         result = row["error"] or f"{row['prediction']!r} (gold {row['gold']!r}, EM {row['em']:.0f}, F1 {row['f1']:.2f})"
-        sys.stderr.write(f"{len(self.rows)}/{self.total} {row['method']} {row['id']}: {result}  | {self.figures()}\n")
+        sys.stderr.write(f"{self.asked}/{self.total} {row['method']} {row['id']}: {result}  | {self.figures()}\n")
 
 
 class JsonLines(Silent):
     """A JSON object an answer, on stdout."""
 
-    def row(self, row: dict[str, Any]) -> None:
+    def row(self, row: Mapping[str, Any]) -> None:
         """An object without the rounds, which samples.jsonl holds."""
         super().row(row)
         short = {name: value for name, value in row.items() if name not in ("rounds", "evidence")}
@@ -95,13 +106,13 @@ class RichBar(Silent):
         self._progress.start()
         self._progress.update(self._corpus, completed=done, total=total, visible=True)
 
-    def start(self, total: int, done: Sequence[dict[str, Any]]) -> None:
+    def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
         """Show the bar."""
         super().start(total, done)
         self._progress.start()
-        self._progress.update(self._task, total=total, completed=len(done), visible=True)
+        self._progress.update(self._task, total=total, completed=self.asked, visible=True)
 
-    def row(self, row: dict[str, Any]) -> None:
+    def row(self, row: Mapping[str, Any]) -> None:
         """Advance the bar."""
         super().row(row)
         self._progress.update(self._task, advance=1, figures=self.figures())

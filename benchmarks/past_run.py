@@ -50,7 +50,7 @@ class PastRun:
     def checked(self, row: Row, shape: type[_Shape]) -> _Shape:
         """What a reader needs of a row; raises `InputError` where the row does not hold it."""
         try:
-            return shape.model_validate(row)
+            return shape.model_validate(dict(row))
         except ValidationError as error:
             raise InputError(
                 f"The run {self.name!r} has a damaged row in {SAMPLES}, of {row['method']!r} for {row['id']!r} "

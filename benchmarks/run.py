@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -44,10 +44,10 @@ class Display(Protocol):
     def corpus(self, done: int, total: int) -> None:
         """Passages indexed so far."""
 
-    def start(self, total: int, done: Sequence[dict[str, Any]]) -> None:
+    def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
         """`total` answers are wanted; `done` are there from an earlier part of the run."""
 
-    def row(self, row: dict[str, Any]) -> None:
+    def row(self, row: Mapping[str, Any]) -> None:
         """One more answer, or failure."""
 
     def stop(self) -> None:
@@ -65,7 +65,7 @@ class FailedAnswerError(MetaRagError):
 class Outcome:
     """What a run came to: all rows so far, and the error that stopped it early, if one did."""
 
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[Mapping[str, Any], ...]
     stopped_by: MetaRagError | None = None
     deficits: tuple[str, ...] = ()
 
@@ -79,7 +79,6 @@ class _Run:
     engines: Mapping[Arm, Engine]
     retriever: Retriever | None
     judge: Judge | None
-    rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
 
     def hear(self, call: LedgerRow) -> None:
@@ -153,7 +152,6 @@ class _Run:
         return seconds
 
     def _keep(self, row: dict[str, Any]) -> None:
-        self.rows[row["id"], row["method"]] = row
         self.folder.add(row)
         self.display.row(row)
 
@@ -170,7 +168,7 @@ async def execute(
     """Answer what is not answered yet; finished questions of a resumed run are not asked again."""
     before = folder.rows()
     wanted = [(question, arm) for question in questions for arm in config.arms]
-    finished = {key for key, row in before.items() if not (conduct.retry_failed and _failed(row))}
+    finished = {key: row for key, row in before.items() if not (conduct.retry_failed and _failed(row))}
     open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
     async with AsyncExitStack() as stack:
         stack.enter_context(folder.locked())
@@ -186,14 +184,15 @@ async def execute(
             engines=engines,
             retriever=retriever,
             judge=Judge(model=model) if config.judge else None,
-            rows=before,
         )
         model.ledger.listeners.append(run.hear)
-        display.start(len(wanted), [before[key] for key in before if key in finished])
+        display.start(len(wanted), finished.values())
+        del before, finished  # rows are on the disk: a run has room for any number of them
         stack.callback(display.stop)
         stack.enter_context(_uncollected())
         stopped_by = await _all(run, open_, _at_once(config, model))
-        kept = tuple(run.rows[key] for key in ((q.id, arm.name) for q, arm in wanted) if key in run.rows)
+        rows = folder.rows()
+        kept = tuple(rows[key] for key in ((q.id, arm.name) for q, arm in wanted) if key in rows)
         deficits = dict.fromkeys(name for engine in engines.values() for name in engine.deficits.names)
         return Outcome(rows=kept, stopped_by=stopped_by, deficits=tuple(sorted(deficits)))
 

@@ -13,11 +13,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.journal import Journal, read_journal
+from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.budget import unsettled
 from meta_agent_rag.llm.ledger import read_ledger
 
 from .datasets.schema import first_fault
+from .stored_rows import StoredRow, stored_rows
 
 _SAME = ("dataset", "provider", "prompts", "deficits", "calibration", "rows", "encoders")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
@@ -139,14 +140,9 @@ class RunFolder:
                 "go on with the same, or start a new run."
             )
 
-    def rows(self) -> dict[tuple[str, str], dict[str, Any]]:
+    def rows(self) -> dict[tuple[str, str], StoredRow]:
         """The rows written so far by (question id, method); a later one replaces an earlier, a torn one is none."""
-        rows = (row for row in read_journal(self.path / SAMPLES).rows if "error" in row)
-        return {
-            (row["id"], row["method"]): row
-            for row in rows
-            if isinstance(row.get("id"), str) and isinstance(row.get("method"), str)
-        }
+        return stored_rows(self.path / SAMPLES)
 
     def paid_usd(self) -> Decimal:
         """What the run has paid so far, and what calls under way at a kill may have cost.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,35 +59,56 @@ class Journal:
 
 
 def read_journal(path: Path) -> Records:
-    """All whole records of a journal, in order; a missing file has none.
+    """All whole records of a journal, in order; a missing file has none."""
+    found = [row for _, row in records(path)]
+    rows = tuple(row for row in found if row is not None)
+    return Records(rows=rows, damaged=len(found) - len(rows))
+
+
+def records(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """The records of a journal one by one, each with its place in bytes; a damaged line is `None`.
 
     Lines are split at the newline byte alone: `str.splitlines` also splits inside records.
     """
     if not path.exists():
-        return Records(rows=(), damaged=0)
-    rows: list[dict[str, Any]] = []
-    damaged = 0
-    for line in _lines(path):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            damaged += 1
-            continue
-        if isinstance(row, dict):
-            rows.append(row)
-        else:
-            damaged += 1
-    return Records(rows=tuple(rows), damaged=damaged)
+        return
+    at = 0
+    with path.open("rb") as file:
+        for line in file:
+            if line.strip():
+                yield at, _parsed(line)
+            at += len(line)
+
+
+def record_at(path: Path, at: int) -> dict[str, Any]:
+    """The record at a place that `records` told; raises `StorageError` where it is there no longer."""
+    try:
+        with path.open("rb") as file:
+            file.seek(at)
+            row = _parsed(file.readline())
+    except OSError:
+        row = None
+    if row is None:
+        raise StorageError(f"{str(path)!r} has changed while it was read; leave it alone, and try again.")
+    return row
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line, object_pairs_hook=_record)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _record(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    # names are the same in every record: kept once, not as often as there are records
+    return {sys.intern(name): value for name, value in fields}
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
     # half a surrogate pair, which a reply cut short can hold, has no UTF-8: it is kept as its JSON escape
     return json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from (line for line in file if line.strip())
 
 
 def _tail_is_torn(path: Path) -> bool:

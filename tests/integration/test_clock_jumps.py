@@ -57,7 +57,7 @@ def test_a_run_survives_a_leaping_clock(tmp_path: Path, monkeypatch: pytest.Monk
         assert Leaping.looks >= asked
         assert run(command("--resume", str(folder)), env, tmp_path).returncode == 0
         assert len(server.bodies) == asked
-    ledger = read_ledger(folder / "calls.jsonl")
+    ledger = list(read_ledger(folder / "calls.jsonl"))
     assert len(ledger) == asked
     assert len({row.at for row in ledger}) > 3
     for row in ledger:

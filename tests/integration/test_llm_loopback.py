@@ -203,7 +203,7 @@ async def test_every_call_is_in_the_ledgers_file(serve: Serve, tmp_path: Path) -
         with pytest.raises(RefusedError):
             await second.ainvoke("write", ASK, Answer)
         await second.ainvoke("write", ASK, Answer)
-    kept = read_ledger(tmp_path / "data" / "ledger.jsonl")
+    kept = list(read_ledger(tmp_path / "data" / "ledger.jsonl"))
     assert kept == first.rows + second.rows
     assert [(row.question_id, row.attempt, row.error) for row in kept] == [
         ("one", 0, None),

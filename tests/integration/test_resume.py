@@ -87,7 +87,7 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
         child.send(signal.SIGTERM)
         assert child.ended(10) == 130
     assert "Go on with: --resume" in child.err.read_text()
-    rows = read_ledger(only_run(tmp_path) / "calls.jsonl")
+    rows = list(read_ledger(only_run(tmp_path) / "calls.jsonl"))
     cut = [row for row in rows if row.error == "cancelled"]
     assert cut, "a call under way leaves its row"
     assert all(row.paid_usd for row in cut), "what it could have cost counts as paid"

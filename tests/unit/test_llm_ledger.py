@@ -65,9 +65,9 @@ def test_what_was_written_is_read_again(written: list[LedgerRow]) -> None:
         ledger = Ledger(path=path)
         for one in written:
             ledger.add(one)
-        assert read_ledger(path) == written  # before it is closed too
+        assert list(read_ledger(path)) == written  # before it is closed too
         ledger.close()
-        assert read_ledger(path) == written
+        assert list(read_ledger(path)) == written
 
 
 def test_totals_by_hand() -> None:
@@ -150,7 +150,7 @@ def test_a_ledger_without_a_file_writes_none(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_has_no_rows(tmp_path: Path) -> None:
-    assert read_ledger(tmp_path / "none.jsonl") == []
+    assert list(read_ledger(tmp_path / "none.jsonl")) == []
 
 
 @pytest.mark.parametrize(

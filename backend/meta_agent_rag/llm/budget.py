@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CostLimitError, UnpricedModelError
-from ..journal import Journal, read_journal
+from ..journal import Journal, records
 from .turns import in_time
 
 _RESERVED, _SETTLED = "reserved_usd", "settled_usd"
@@ -106,7 +106,7 @@ class Budget:
 
 def unsettled(journal: Path) -> Decimal:
     """What calls that were under way at a kill could have cost, in USD; a missing file holds nothing."""
-    rows = read_journal(journal).rows
+    rows = (row for _, row in records(journal) if row is not None)
     return max(sum((_usd(row, _RESERVED) - _usd(row, _SETTLED) for row in rows), Decimal(0)), Decimal(0))
 
 

@@ -1,13 +1,14 @@
 """The cost ledger: one row for every call, cached and failed ones included."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from ..journal import Journal, read_journal
+from ..journal import Journal, records
 from ..settings import Tier
 from .exchange import Usage
 
@@ -119,15 +120,12 @@ class Ledger:
             self._journal = None
 
 
-def read_ledger(path: Path) -> list[LedgerRow]:
-    """Rows of an earlier session; torn lines, and records that are no rows, are passed over."""
-    rows = []
-    for record in read_journal(path).rows:
-        try:
-            rows.append(ledger_row(record))
-        except (KeyError, TypeError, ValueError, ArithmeticError):
-            continue
-    return rows
+def read_ledger(path: Path) -> Iterator[LedgerRow]:
+    """Rows of an earlier session, one by one; torn lines, and records that are no rows, are passed over."""
+    for _, record in records(path):
+        with suppress(KeyError, TypeError, ValueError, ArithmeticError):
+            if record is not None:
+                yield ledger_row(record)
 
 
 def ledger_row(row: dict[str, Any]) -> LedgerRow:
