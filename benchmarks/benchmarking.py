@@ -23,7 +23,7 @@ from .config import Conduct, RunConfig
 from .datasets import LoadedQuestions, Question, by_id, by_position, draw, load_questions
 from .display import DisplayName, Silent, display
 from .protocols import Protocol
-from .provenance import as_begun, changed_settings, recorded_run, recorded_settings, run_config
+from .provenance import OWN_FILES, as_begun, changed_settings, recorded_run, recorded_settings, run_config
 from .recording import Player
 from .report import protocol, show, write_report
 from .run import Outcome, execute
@@ -87,6 +87,7 @@ def replayed(config: RunConfig, player: Player) -> Plan:
         model_words=record["model_words"],
         recorded=record,
     )
+    _check_recordable(own)
     _check(own)
     source = record["dataset"]
     loaded = LoadedQuestions(
@@ -160,11 +161,11 @@ def _check_recordable(config: RunConfig) -> None:
     """A record is complete in itself: it holds no files of the user's own."""
     for arm in config.arms:
         own = arm_settings(arm, config.settings)
-        for name in ("prompts_dir", "deficits_dir", "monitor_calibration"):
+        for name in OWN_FILES:
             if getattr(own, name) is not None:
                 raise InputError(
-                    f"A record cannot hold the files of {name.upper()}, and a replay would lack them; leave --record "
-                    f"or {name.upper()} out."
+                    f"A record cannot hold the files of {name.upper()}, and a replay would lack them; record a run "
+                    f"without {name.upper()}."
                 )
 
 

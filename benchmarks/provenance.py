@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import CodeType
@@ -16,7 +17,7 @@ from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.retrieval.encoder import load_encoder
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import Settings, Url
 
 from .arms import arm_settings
 from .config import RunConfig
@@ -25,6 +26,8 @@ from .datasets import LoadedQuestions
 _ROOT = Path(__file__).parents[1]
 _GIT_SECONDS = 10
 _OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
+OWN_FILES = ("prompts_dir", "deficits_dir", "monitor_calibration")
+"""Settings that name files of the user's own, which no record holds."""
 
 
 def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
@@ -174,16 +177,27 @@ def recorded_run(described: Mapping[str, Any], *, pooled: int, model_words: str)
 
 
 def recorded_settings(run: Mapping[str, Any]) -> Settings:
-    """The settings of a recorded run; keys are neither recorded nor needed."""
-    given = {
-        name: value
-        for name, value in run["settings"].items()
-        if name in Settings.model_fields and not name.endswith(("_key", "_token"))
-    }
+    """The settings of a recorded run; keys are neither recorded nor needed.
+
+    A record may come from anyone: it names no folder to write to and no address to speak to.
+    """
+    given = {name: value for name, value in run["settings"].items() if name in _recordable()}
     provider = run["provider"]["name"]
     key = providers()[provider].key
     keys: dict[str, object] = {} if key is None else {key: "replay"}
     return Settings.load(**{**given, **keys, "llm_provider": provider, "cost_limit_usd": None})
+
+
+@cache
+def _recordable() -> frozenset[str]:
+    """Names of the settings that a record may hold; files of one's own are among them, so that they can be refused."""
+    told = {"llm_base_url", "embedded_model_path", *OWN_FILES}  # of the first two the names alone
+    local = (Path, Path | None, Url | None)
+    return frozenset(
+        name
+        for name, field in Settings.model_fields.items()
+        if not name.endswith(("_key", "_token")) and (name in told or field.annotation not in local)
+    )
 
 
 def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

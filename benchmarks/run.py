@@ -166,13 +166,13 @@ async def execute(
     display: Display,
 ) -> Outcome:
     """Answer what is not answered yet; finished questions of a resumed run are not asked again."""
-    before = folder.rows()
-    wanted = [(question, arm) for question in questions for arm in config.arms]
-    finished = {key: row for key, row in before.items() if not (conduct.retry_failed and _failed(row))}
-    open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
     async with AsyncExitStack() as stack:
         stack.enter_context(folder.locked())
         stack.callback(folder.close)
+        before = folder.rows()
+        wanted = [(question, arm) for question in questions for arm in config.arms]
+        finished = {key: row for key, row in before.items() if not (conduct.retry_failed and _failed(row))}
+        open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
         model = await stack.enter_async_context(_model(config, conduct, folder))
         engines = await _engines(config, conduct, model, stack)
         retriever = await stack.enter_async_context(_retriever(config, conduct, loaded, display))

@@ -85,6 +85,8 @@ class RunFolder:
     def create(cls, results: Path, *, at: datetime, dataset: str, mode: str, config: Mapping[str, Any]) -> "RunFolder":
         """A new folder; a second run within a second gets a number."""
         stem = f"{at:%Y%m%dT%H%M%SZ}-{dataset}-{mode}"
+        if Path(stem).name != stem:
+            raise InputError(f"{stem!r} is no name for a folder; name a data set as the package does.")
         for number in range(1, 1000):
             path = results / (stem if number == 1 else f"{stem}-{number}")
             try:

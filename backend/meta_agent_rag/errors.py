@@ -11,6 +11,7 @@ MetaRagError
 |   |-- AuthenticationError  401: the key is wrong                  (stops a run)
 |   |-- BalanceError         402: the account is empty              (stops a run)
 |   |-- UnreachableError     no answer from the server at all       (stops a run)
+|   |   `-- LostConnectionError  the connection broke: the call may have been billed
 |   |-- RefusedError         the server refused the request, or gave up retrying
 |   |   `-- TransientError     it was late, or sent what cannot be read: worth another try
 |   |-- ContextWindowError   the prompt is longer than the model reads
@@ -85,6 +86,10 @@ class UnreachableError(ModelError):
     """The server did not answer at all."""
 
     stops_run = True
+
+
+class LostConnectionError(UnreachableError):
+    """The connection broke after the call was sent, and broke again each time that it was made anew."""
 
 
 class RefusedError(ModelError):

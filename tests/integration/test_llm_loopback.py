@@ -221,7 +221,6 @@ async def test_every_call_is_in_the_ledgers_file(serve: Serve, tmp_path: Path) -
         {"choices": None},
         {"choices": [{"message": None}]},
         {"choices": [{"index": 0}]},
-        {"choices": [{"message": {"content": "x"}}], "usage": "much"},
         {"detail": "This is some other service."},
     ],
     ids=json.dumps,
@@ -233,6 +232,41 @@ async def test_a_reply_that_is_no_completion_is_refused(body: dict[str, Any], se
         with pytest.raises(RefusedError, match="no chat completion; check the address"):
             await session.ainvoke("write", ASK)
     assert [row.error for row in session.rows] == ["TransientError"] * 3
+
+
+ODD_USAGES = [
+    ("much", None),
+    ([1], None),
+    ({"prompt_tokens": "20", "completion_tokens": 3}, None),
+    ({"prompt_tokens": 20, "completion_tokens": -3_000_000}, None),
+    ({"prompt_tokens": 20.5, "completion_tokens": 3}, None),
+    ({"prompt_tokens": 10**30, "completion_tokens": 3}, None),
+    ({"prompt_tokens": 20.0, "completion_tokens": 3.0, "prompt_cache_hit_tokens": 8.0}, (20, 8, 3)),
+    ({"prompt_tokens": 20, "completion_tokens": None, "prompt_cache_hit_tokens": 99}, (20, 20, 0)),
+    ({"prompt_tokens": 20, "completion_tokens": 3, "prompt_cache_hit_tokens": -5}, (20, 0, 3)),
+    ({"prompt_tokens": 20, "completion_tokens": 3, "prompt_tokens_details": "none"}, (20, 0, 3)),
+]
+
+
+@pytest.mark.parametrize(("usage", "read"), ODD_USAGES, ids=str)
+async def test_a_usage_that_is_no_number_of_tokens_is_unknown(
+    usage: Any, read: tuple[int, int, int] | None, serve: Serve
+) -> None:
+    body = {"choices": [{"message": {"content": "Goethe"}, "logprobs": {"content": [{"logprob": "nope"}]}}]}
+    server = serve(always(ServerReply(body={**body, "usage": usage})))
+    async with opened(server, cost_limit_usd=1.0) as model:
+        session = model.session()
+        assert await session.ainvoke("write", ASK) == "Goethe"
+        assert 0 < model.budget.paid_usd < Decimal("0.01")
+    (row,) = session.rows
+    assert row.usage_known is (read is not None)
+    assert (row.prompt_tokens, row.cache_hit_tokens, row.completion_tokens) == (read or (0, 0, 0))
+
+
+async def test_a_reply_in_parts_is_one_text(serve: Serve) -> None:
+    parts = [{"type": "text", "text": "Goe"}, {"type": "text", "text": "the"}]
+    async with opened(serve(always(ServerReply(body={"choices": [{"message": {"content": parts}}]})))) as model:
+        assert await model.session().ainvoke("write", ASK) == "Goethe"
 
 
 async def test_a_malformed_reply_is_asked_for_again(serve: Serve) -> None:

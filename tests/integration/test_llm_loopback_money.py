@@ -1,9 +1,11 @@
 """The door to a model with the response cache, a cost limit, and prices on paper."""
 
 import asyncio
+import sqlite3
 import time
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any, Literal
 
 import pytest
 
@@ -125,6 +127,60 @@ async def test_a_usage_that_is_missing_counts_as_the_most_that_its_reply_can_hav
         assert row.paid_usd == model.budget.paid_usd
         most = Decimal("0.60") * len(GOOD.text.encode()) / Decimal(10**6)  # a token a byte, at the highest tariff
     assert 0 < model.budget.paid_usd < most + Decimal("0.00015")
+
+
+@pytest.mark.parametrize("wire", ["cut", "reset"])
+async def test_each_try_of_a_call_whose_reply_was_lost_is_reserved_and_recorded(
+    wire: Literal["cut", "reset"], serve: Serve
+) -> None:
+    lost = replace(GOOD, wire=wire)
+    server = serve(in_turn(lost, lost, GOOD))
+    async with opened(server, cost_limit_usd=1.0) as model:
+        session = model.session()
+        assert await session.ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
+        assert model.budget.paid_usd == sum(row.paid_usd or 0 for row in session.rows)
+    *tries, served = session.rows
+    assert [row.error for row in tries] == ["LostConnectionError"] * 2
+    assert served.error is None
+    assert len(server.bodies) == 3
+    assert all(row.paid_usd is not None and row.paid_usd > (served.paid_usd or 0) for row in tries)
+
+
+async def test_a_lost_reply_is_not_asked_for_again_where_the_limit_does_not_allow_it(serve: Serve) -> None:
+    server = serve(always(replace(GOOD, wire="cut")))
+    async with opened(server, cost_limit_usd=0.0008) as model:
+        with pytest.raises(CostLimitError):
+            await model.session().ainvoke("write", ASK)
+        assert model.budget.paid_usd <= Decimal("0.0008")
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("text", ["1 2 3 4 5\n", "桥是由建筑师设计的", "𓀀𓀁", "xQzKvW", "¿¡"])
+async def test_the_limit_is_kept_where_every_byte_is_a_token(text: str, serve: Serve) -> None:
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        tokens = sum(len(message["content"].encode()) for message in body["messages"])
+        return replace(GOOD, usage={"prompt_tokens": tokens, "completion_tokens": body["max_tokens"]}, seconds=0.02)
+
+    server = serve(behaviour)
+    async with opened(server, cost_limit_usd=0.02) as model:
+        asked = [Message(role="user", content=f"{text * 1000}{n}") for n in range(64)]
+        results = await asyncio.gather(
+            *(model.session().ainvoke("write", [one]) for one in asked), return_exceptions=True
+        )
+        assert model.budget.paid_usd <= Decimal("0.02")
+    assert any(isinstance(result, CostLimitError) for result in results)
+    assert len(server.bodies) > 2
+
+
+async def test_a_kept_reply_that_is_damaged_is_asked_for_again(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    for damaged in ("{", "[]", '{"text": "x"}', '{"text": "x", "finish_reason": null, "usage": {"prompt": 1.5}}'):
+        async with opened(server, response_cache=True) as model:
+            await model.session().ainvoke("write", ASK, Answer)
+            with sqlite3.connect(model.settings.marag_data_dir / "responses.sqlite") as file:
+                file.execute("UPDATE replies SET reply = ?", (damaged,))
+            assert await model.session().ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
+    assert len(server.bodies) == 5
 
 
 async def test_what_was_paid_before_counts(serve: Serve) -> None:

@@ -179,6 +179,38 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
     assert "There is no record" in missing.stderr
 
 
+def test_a_record_runs_no_file_and_names_no_folder_and_no_address(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        kept, _ = record(server, tmp_path, "--n", "1")
+    head, *rest = gzip.decompress(kept.read_bytes()).split(b"\n")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "x.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    other = tmp_path / "other.jsonl"
+
+    def altered(**values: Any) -> Any:
+        run = json.loads(head)["run"]
+        for part, changes in values.items():
+            run[part] = {**run[part], **changes}
+        other.write_bytes(b"\n".join([json.dumps({"run": run}).encode(), *rest]))
+        return replay(other, tmp_path, "--display", "none")
+
+    for settings in ({"deficits_dir": str(own)}, {"prompts_dir": str(own)}, {"monitor_calibration": str(own / "x")}):
+        done = altered(settings=settings)
+        assert done.exit_code == 2
+        assert "A record cannot hold the files of" in done.stderr
+    done = altered(experiment={"sweeps": [f"DEFICITS_DIR={own}"]})
+    assert done.exit_code == 2
+    assert "A record cannot hold the files of DEFICITS_DIR" in done.stderr
+    away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9", "leakage_dir": str(own)}
+    assert altered(settings=away).exit_code == 0
+    assert not (tmp_path / "away").exists()
+    outside = altered(experiment={"dataset": "x/../../../outside"})
+    assert outside.exit_code == 2
+    assert "is no name for a folder" in outside.stderr
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_run_that_stops_early_leaves_no_record(tmp_path: Path) -> None:
     kept = tmp_path / "run.jsonl"
     with loopback_server(disagreeing()) as server:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from meta_agent_rag.errors import DeadlineError, RefusedError, StorageError, UnknownNameError
-from meta_agent_rag.llm.budget import Budget
+from meta_agent_rag.llm.budget import Budget, unsettled
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
 from meta_agent_rag.llm.ledger import LedgerRow
@@ -141,6 +142,22 @@ async def test_a_ledger_that_cannot_be_written_keeps_nobody_waiting_for_its_rese
         await model.session("one").ainvoke("write", ASK)
     assert model.budget.reserved_usd == 0
     assert model.budget.paid_usd > 0, "what the reply cost is not known, and counts"
+
+
+async def test_a_call_whose_row_is_lost_still_counts_when_the_run_goes_on(tmp_path: Path) -> None:
+    def full(_row: LedgerRow) -> None:
+        raise StorageError("The disk is full.")
+
+    journal = tmp_path / "reservations.jsonl"
+    model = replace(model_of(Counting()), budget=Budget.under(1.0, journal=journal))
+    await model.session("written").ainvoke("write", ASK)
+    assert unsettled(journal) == 0
+    model.ledger.listeners.append(full)
+    with pytest.raises(StorageError):
+        await model.session("lost").ainvoke("write", ASK)
+    assert unsettled(journal) > 0
+    await model.aclose()
+    assert unsettled(journal) > 0
 
 
 async def test_a_call_is_priced_when_it_goes_out_and_not_when_it_began_to_wait() -> None:

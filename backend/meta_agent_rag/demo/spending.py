@@ -22,7 +22,7 @@ class VisitorBudget(Budget):
             raise
         return highest_usd if highest_usd is not None else own
 
-    def settle(self, reserved_usd: Decimal, paid_usd: Decimal | None) -> None:
+    def settle(self, reserved_usd: Decimal, paid_usd: Decimal | None, *, recorded: bool = True) -> None:
         """See `Budget`."""
-        super().settle(reserved_usd, paid_usd)
-        self.whole.settle(reserved_usd, paid_usd)
+        super().settle(reserved_usd, paid_usd, recorded=recorded)
+        self.whole.settle(reserved_usd, paid_usd, recorded=recorded)

@@ -80,8 +80,11 @@ class Budget:
         self.reserved_usd += highest_usd
         return highest_usd
 
-    def settle(self, reserved_usd: Decimal, paid_usd: Decimal | None) -> None:
-        """Replace a reservation by what was paid; where that is unknown, the reservation stands as paid."""
+    def settle(self, reserved_usd: Decimal, paid_usd: Decimal | None, *, recorded: bool = True) -> None:
+        """Replace a reservation by what was paid; where that is unknown, the reservation stands as paid.
+
+        A call whose row could not be written (`recorded`) stays in the journal: a resumed run counts it.
+        """
         if self.limit_usd is None:
             return
         self.reserved_usd -= reserved_usd
@@ -90,7 +93,8 @@ class Budget:
             if not settled.done():
                 settled.set_result(None)
         self._waiting.clear()
-        self._note(_SETTLED, reserved_usd)  # last: where it cannot be written, nobody is left waiting
+        if recorded:
+            self._note(_SETTLED, reserved_usd)  # last: where it cannot be written, nobody is left waiting
 
     def close(self) -> None:
         """Release the journal; one that holds nothing unsettled goes."""

@@ -53,9 +53,12 @@ class ResponseCache:
         row = self._execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
-        kept = json.loads(row[0])
-        at = kept.pop("at", None)
-        return Kept(reply=reply_from(kept), at=datetime.fromisoformat(at) if at else None)
+        try:
+            kept = json.loads(row[0])
+            at = kept.pop("at", None)
+            return Kept(reply=reply_from(kept), at=datetime.fromisoformat(at) if at else None)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None  # damaged, or another version's: asked again, and then replaced
 
     def put(self, key: str, reply: Reply, at: datetime) -> None:
         """Keep a reply that was given at a time; the newest wins."""
@@ -80,6 +83,8 @@ class ResponseCache:
 def reply_from(kept: dict[str, Any]) -> Reply:
     """A reply out of what `dataclasses.asdict` made of it, once through JSON."""
     usage, tokens = kept.get("usage"), kept.get("tokens")
+    if usage is not None and not all(isinstance(count, int) and count >= 0 for count in usage.values()):
+        raise ValueError("a usage is no number of tokens")
     return Reply(
         text=kept["text"],
         usage=None if usage is None else Usage(**usage),

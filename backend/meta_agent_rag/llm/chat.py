@@ -14,6 +14,7 @@ from ..errors import (
     AuthenticationError,
     BalanceError,
     ContextWindowError,
+    LostConnectionError,
     MetaRagError,
     ModelError,
     RefusedError,
@@ -22,12 +23,19 @@ from ..errors import (
 )
 from .exchange import Reply, Request, Usage
 from .providers import Choice
+from .tries import pause
 
 if TYPE_CHECKING:
     import openai
 
 
 _LOG = logging.getLogger(__name__)
+_MOST_TOKENS = 100_000_000
+"""More than any window holds: a count beyond it is none."""
+_PASSING = frozenset({408, 409, 429})
+_SERVER_FAULT = 500
+_NO_CONNECTION = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "LocalProtocolError")
+"""Errors of the HTTP client, by name since the SDK carries a copy of it, before a byte of the call is sent."""
 _NEEDED = frozenset({"model", "messages"})
 _UNSUPPORTED = re.compile(
     r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)|extra input"
@@ -37,8 +45,8 @@ _UNSUPPORTED = re.compile(
 class ChatTransport:
     """Serves calls from an HTTP endpoint.
 
-    Connection failures, 408, 409, 429 and 5xx are retried by the SDK, which honours Retry-After. A parameter that
-    the endpoint refuses by its name is left out from then on.
+    Where nothing can have been billed (no connection, 408, 409, 429, 5xx) the call is made again here, and
+    Retry-After is honoured. A parameter that the endpoint refuses by its name is left out from then on.
     """
 
     def __init__(self, choice: Choice, *, max_retries: int, endpoint: str | None = None) -> None:
@@ -62,6 +70,7 @@ class ChatTransport:
         client = self._client or await self._opened()
         where = f"{self._choice.provider.label} at {self._choice.base_url}"
         body = self._body(request)
+        made = 0
         while True:
             sent = {name: value for name, value in body.items() if name not in self._left_out}
             try:
@@ -69,7 +78,12 @@ class ChatTransport:
             except openai.APIError as error:
                 refused = _refused_parameter(error, sent.keys() - _NEEDED - {self._choice.provider.limit})
                 if refused is None:
-                    raise translated(error, where=where, model=request.model) from None
+                    if made >= self._max_retries or not _is_unbilled(error):
+                        raise translated(error, where=where, model=request.model) from None
+                    response = getattr(error, "response", None)
+                    await asyncio.sleep(pause(made, None if response is None else response.headers))
+                    made += 1
+                    continue
                 if refused not in self._left_out:
                     _LOG.warning("%s does not take the parameter %r; it is left out.", where, refused)
                 self._left_out.add(refused)
@@ -96,7 +110,7 @@ class ChatTransport:
         return openai.AsyncOpenAI(
             base_url=self._choice.base_url,
             api_key=self._choice.api_key.get_secret_value() if self._choice.api_key else "none",
-            max_retries=self._max_retries,
+            max_retries=0,  # its own would repeat what may have been billed without a word to the budget
             timeout=None,  # the caller sets one total deadline a call; keep-alives defeat a read time-out
             http_client=openai.DefaultAioHttpClient(),  # with many calls at once httpx's own pool takes twice the time
         )
@@ -129,36 +143,63 @@ class ChatTransport:
 def _reply(completion: object, where: str) -> Reply:
     try:
         choice: Mapping[str, Any] = completion["choices"][0]  # type: ignore[index]  # checked by this very try
-        text = choice["message"].get("content") or ""
+        text = _text(choice["message"].get("content"))
         usage = read_usage(completion.get("usage"))  # type: ignore[attr-defined]
         tokens = _tokens(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError):
         raise TransientError(
             f"{where} sent a reply that is no chat completion; check the address (LLM_BASE_URL)."
         ) from None
-    text = str(text).encode("utf-8", "replace").decode()  # half a surrogate pair can be neither kept nor sent again
+    text = text.encode("utf-8", "replace").decode()  # half a surrogate pair can be neither kept nor sent again
     return Reply(text=text, usage=usage, finish_reason=choice.get("finish_reason"), tokens=tokens)
+
+
+def _text(content: Any) -> str:
+    """A reply's text, also where it comes in parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content)
+    return str(content or "")
 
 
 def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
     """Tokens with their log-probabilities, where the server sent them."""
     content = reported.get("content") if isinstance(reported, Mapping) else None
-    return tuple((str(token["token"]), float(token["logprob"])) for token in content) if content else None
-
-
-def read_usage(reported: Mapping[str, Any] | None) -> Usage | None:
-    """Tokens as a server reports them: DeepSeek's hit and miss fields, or OpenAI's details."""
-    if not reported or reported.get("prompt_tokens") is None:
+    try:
+        return tuple((str(token["token"]), float(token["logprob"])) for token in content) if content else None
+    except (KeyError, TypeError, ValueError):
         return None
-    details = reported.get("prompt_tokens_details") or {}
+
+
+def read_usage(reported: Any) -> Usage | None:
+    """Tokens as a server reports them: DeepSeek's hit and miss fields, or OpenAI's details.
+
+    Counts that are none leave the usage unknown: money is reckoned by it.
+    """
+    if not isinstance(reported, Mapping):
+        return None
+    prompt, completion = _count(reported.get("prompt_tokens")), _count(reported.get("completion_tokens") or 0)
+    if prompt is None or completion is None:
+        return None
     hit = reported.get("prompt_cache_hit_tokens")
-    completion_details = reported.get("completion_tokens_details") or {}
+    if hit is None:
+        hit = _detail(reported, "prompt_tokens_details", "cached_tokens")
     return Usage(
-        prompt=reported["prompt_tokens"],
-        cache_hit=min(hit if hit is not None else details.get("cached_tokens") or 0, reported["prompt_tokens"]),
-        completion=reported.get("completion_tokens") or 0,
-        reasoning=completion_details.get("reasoning_tokens") or 0,
+        prompt=prompt,
+        cache_hit=min(_count(hit) or 0, prompt),
+        completion=completion,
+        reasoning=_count(_detail(reported, "completion_tokens_details", "reasoning_tokens")) or 0,
     )
+
+
+def _detail(reported: Mapping[str, Any], part: str, name: str) -> Any:
+    details = reported.get(part)
+    return details.get(name) if isinstance(details, Mapping) else None
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens, `None` where it is none."""
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if whole and 0 <= value <= _MOST_TOKENS else None
 
 
 def translated(error: "openai.APIError", *, where: str, model: str) -> MetaRagError:
@@ -166,15 +207,24 @@ def translated(error: "openai.APIError", *, where: str, model: str) -> MetaRagEr
     import openai
 
     if isinstance(error, openai.APIConnectionError):
-        return UnreachableError(
-            f"{where} does not answer; check that it runs and that the address is right (`marag doctor`)."
-        )
+        lost = UnreachableError if _never_sent(error) else LostConnectionError
+        return lost(f"{where} does not answer; check that it runs and that the address is right (`marag doctor`).")
     if not isinstance(error, openai.APIStatusError):
         return TransientError(f"{where} sent a reply that cannot be read: {error.message}; try again.")
     if error.status_code in (400, 413) and _is_too_long(error):
         return ContextWindowError(f"The prompt is longer than {model!r} at {where} reads; lower EVIDENCE_TOKENS.")
     kind, words = _STATUS.get(error.status_code, (RefusedError, "{where} refused the call with {status}: {said}"))
     return kind(words.format(where=where, model=model, status=error.status_code, said=_words(error)))
+
+
+def _is_unbilled(error: "openai.APIError") -> bool:
+    """Did a call fail in a way that may pass, and that no provider bills?"""
+    status = getattr(error, "status_code", None)
+    return _never_sent(error) if status is None else status in _PASSING or status >= _SERVER_FAULT
+
+
+def _never_sent(error: BaseException) -> bool:
+    return type(error.__cause__).__name__ in _NO_CONNECTION
 
 
 _KEY_WORDS = "{where} refused the key ({status}); check the key (`marag doctor` names its variable)."

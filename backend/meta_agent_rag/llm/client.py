@@ -7,18 +7,16 @@ malformed reply once, and writes a ledger row for whatever happened.
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
 from pydantic import BaseModel
 
-from ..errors import DeadlineError, MetaRagError, StructuredOutputError, TransientError, UnreachableError
-from ..prompts import prompt
+from ..errors import DeadlineError, LostConnectionError, MetaRagError, StructuredOutputError, TransientError
 from ..settings import Settings, Tier
 from .budget import Budget
 from .cache import ResponseCache, request_key
@@ -27,17 +25,17 @@ from .ledger import Ledger, LedgerRow, usage_fields
 from .pricing import most_it_costs, priced_model
 from .providers import EMBEDDED, Choice
 from .spans import completed
-from .structured import MalformedReplyError, parse_reply, without_thinking
+from .structured import MalformedReplyError, asked_again, parse_reply, without_thinking
 from .tariffs import price
 from .tiers import Stage, check_stage_tiers, stage
-from .turns import PASSED, Turn, alone, holding
+from .tries import Tries
+from .turns import PASSED, Turn, alone, holding, in_time
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 _CUT = "length"
 _PLAIN = Sampling()
 _DRAWS_A_RUN = 1000
 _TASK_AND_REPLY_TOKENS = 1800
-_FURTHER_TRIES = 2
 
 
 def utc_now() -> datetime:
@@ -183,7 +181,7 @@ class ModelSession:
         try:
             return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT), reply
         except MalformedReplyError as fault:
-            again = (*messages, *_asked_again(reply, fault, self.owner.settings.prompts_dir))
+            again = (*messages, *asked_again(reply, fault, self.owner.settings.prompts_dir))
         second = self._prepare(served_by, again, wanted, round_=round_, attempt=1, sampling=sampling)
         reply = await self._call(second)
         try:
@@ -221,28 +219,32 @@ class ModelSession:
                 return await self._served(call)
 
     async def _served(self, call: _Call) -> Reply:
-        """Serve a call, and try it again where the server was late or not to be understood; each try has its row."""
-        for _ in range(self._further_tries):
-            with suppress(TransientError):
+        """Serve a call, and make it again where it was lost, late or not to be understood; each try has its row."""
+        tries = self._tries()
+        while True:
+            try:
                 return await self._serve(call)
-        return await self._serve(call)
+            except (LostConnectionError, TransientError) as fault:
+                if not tries.another(fault):
+                    raise
+                seconds = tries.pause(fault)
+            await in_time(asyncio.sleep(seconds), self.deadline)
 
     def _played(self, tape: Tape, call: _Call) -> Reply | None:
         """What the tape holds of a call, try by try as `_served` made them; `None` where nothing is played."""
-        for left in range(self._further_tries, -1, -1):
+        tries = self._tries()
+        while True:
             if (played := tape.play(call.row, call.request)) is None:
                 return None
             row, came = played
             self._add(row, call.request, came)
             if isinstance(came, Reply):
                 return came
-            if not left or not isinstance(came, TransientError):
+            if not (isinstance(came, LostConnectionError | TransientError) and tries.another(came)):
                 raise came
-        return None
 
-    @property
-    def _further_tries(self) -> int:
-        return min(_FURTHER_TRIES, self.owner.settings.llm_max_retries)
+    def _tries(self) -> Tries:
+        return Tries(most=self.owner.settings.llm_max_retries)
 
     def _prepare(
         self,
@@ -311,7 +313,7 @@ class ModelSession:
             raise fault from None
         except MetaRagError as raised:
             error, fault = type(raised).__name__, raised
-            unbilled = outcome is None and not isinstance(raised, UnreachableError | TransientError)
+            unbilled = outcome is None and not isinstance(raised, LostConnectionError | TransientError)
             raise
         except Exception as raised:
             error, fault = type(raised).__name__, raised
@@ -320,10 +322,12 @@ class ModelSession:
             # where the bill is not known, all that it could have cost counts as paid, in a resumed run too
             held = None if unbilled or not owner.budget.holds else self._highest(call, outcome)
             row = replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error, paid_usd=held)
+            recorded = False
             try:
                 row = self._record(replace(call, row=row), outcome, fault=fault)
+                recorded = True
             finally:  # a ledger that cannot be written must not leave others waiting for this reservation
-                owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd)
+                owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd, recorded=recorded)
         return outcome
 
     def _now(self, call: _Call) -> _Call:
@@ -384,13 +388,6 @@ class ModelSession:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
         return TransientError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
-
-
-def _asked_again(reply: Reply, fault: MalformedReplyError, folder: Path | None) -> tuple[Message, Message]:
-    return (
-        Message(role="assistant", content=reply.text[:2000]),
-        Message(role="user", content=prompt("reask", folder).text(fault=str(fault))),
-    )
 
 
 @cache

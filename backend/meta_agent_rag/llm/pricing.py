@@ -1,5 +1,6 @@
 """Which model's prices count for a call, and the most that it can come to."""
 
+import json
 from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
@@ -10,8 +11,6 @@ from .exchange import Request
 from .providers import EMBEDDED, Choice, providers
 from .tariffs import ANY_PROVIDER, highest_price, million_token_prices
 
-_BYTES_PER_TOKEN = 2
-"""Fewer than any tokenizer takes over prose, so that a reservation is never too small."""
 _FRAME_TOKENS = 64
 
 
@@ -40,9 +39,12 @@ def most_it_costs(
 ) -> Decimal | None:
     """The most that a call could cost, or, with its `reply`, could have cost; `None` without a known price."""
     prompt = _most_tokens(message.content for message in request.messages)
+    if request.json_schema is not None:  # some endpoints write it into the prompt
+        prompt += len(json.dumps(request.json_schema))
     completion = request.max_tokens if reply is None else min(_most_tokens([reply]), request.max_tokens)
     return highest_price(prompt, completion, model=model, prices=prices, at=at)
 
 
 def _most_tokens(texts: Iterable[str]) -> int:
-    return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_PER_TOKEN + _FRAME_TOKENS
+    """No tokenizer makes more tokens than there are bytes, and over digits or hieroglyphs some make as many."""
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) + _FRAME_TOKENS

@@ -2,9 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+
+from ..prompts import prompt
+from .exchange import Message, Reply
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
@@ -71,3 +75,11 @@ def _repaired(text: str) -> object:
         return json_repair.loads(text[start:])
     except ValueError as error:  # nested beyond what it follows
         raise MalformedReplyError(f"the reply is no JSON that can be read ({error})") from None
+
+
+def asked_again(reply: Reply, fault: MalformedReplyError, folder: Path | None) -> tuple[Message, Message]:
+    """What is said to a model after a malformed reply: the reply, and what is wrong with it."""
+    return (
+        Message(role="assistant", content=reply.text[:2000]),
+        Message(role="user", content=prompt("reask", folder).text(fault=str(fault))),
+    )

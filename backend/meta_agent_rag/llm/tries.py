@@ -1,0 +1,61 @@
+"""How often a call that failed is made again, and after what pause."""
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from ..errors import LostConnectionError, ModelError, TransientError
+
+_LATE = 2
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _LONGEST_WISH_S = 0.5, 8.0, 60.0
+
+
+@dataclass(kw_only=True)
+class Tries:
+    """Of one call: `most` after lost connections, two where it came late or garbled.
+
+    Each may have been billed, and is a call of its own to the budget and the ledger.
+    """
+
+    most: int
+    lost: int = 0
+    late: int = 0
+
+    def another(self, fault: ModelError) -> bool:
+        """Is it worth another try?"""
+        if isinstance(fault, LostConnectionError):
+            self.lost += 1
+            return self.lost <= self.most
+        if isinstance(fault, TransientError):
+            self.late += 1
+            return self.late <= min(_LATE, self.most)
+        return False
+
+    def pause(self, fault: ModelError) -> float:
+        """Seconds to wait before it."""
+        return pause(self.lost - 1) if isinstance(fault, LostConnectionError) else 0.0
+
+
+def pause(made: int, headers: Mapping[str, str] | None = None) -> float:
+    """Seconds before a further try, after so many: what the server asks for, else twice as long each time."""
+    wished = _wished(headers or {})
+    if wished is not None and 0 < wished <= _LONGEST_WISH_S:
+        return wished
+    return min(_FIRST_PAUSE_S * 2.0**made, _LONGEST_PAUSE_S) * (1 - 0.25 * random.random())
+
+
+def _wished(headers: Mapping[str, str]) -> float | None:
+    """Retry-After in seconds, as milliseconds, seconds or a date."""
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return float(milliseconds) / 1000
+        after = headers.get("retry-after")
+        if after is None:
+            return None
+        if after.replace(".", "", 1).isdigit():
+            return float(after)
+        return parsedate_to_datetime(after).timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):
+        return None
