@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.agent.remediate import SEARCH_FAILED
-from meta_agent_rag.errors import CostLimitError, MetaRagError
+from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.opening import open_language_model
@@ -35,6 +35,7 @@ from .samples import failed_row, sample_row
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")
 _AT_ONCE = 8
+_MOMENT_S = 1.0
 _AT_ONCE_EMBEDDED = 2
 
 
@@ -286,10 +287,12 @@ def _at_once(config: RunConfig, model: LanguageModel) -> int:
 async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -> MetaRagError | None:
     """Work through the tasks; an error that stops the run is returned, once what is under way has come to its end.
 
-    A call under way is paid for: cancelling it would lose its reply.
+    A call under way is paid for: cancelling it would lose its reply. Where the key or the account is refused it has
+    a moment.
     """
     waiting = iter(tasks)
     stopped_by: list[MetaRagError] = []
+    workers: list[asyncio.Task[None]] = []
 
     async def work() -> None:
         for question, arm in waiting:
@@ -297,10 +300,15 @@ async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -
                 await run.answer(question, arm)
             except MetaRagError as error:
                 stopped_by.append(error)
+                if isinstance(error, AuthenticationError | BalanceError):
+                    asyncio.get_running_loop().call_later(_MOMENT_S, give_up)
             if stopped_by:
                 return
 
+    def give_up() -> None:
+        for worker in workers:
+            worker.cancel()
+
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(at_once, len(tasks))):
-            group.create_task(work())
+        workers += [group.create_task(work()) for _ in range(min(at_once, len(tasks)))]
     return stopped_by[0] if stopped_by else None

@@ -117,7 +117,7 @@ class RunFolder:
 
     @property
     def reservations(self) -> Path:
-        """What calls under way could cost, while a cost limit is kept."""
+        """What calls under way could cost."""
         return self.path / RESERVATIONS
 
     def config(self) -> dict[str, Any]:

@@ -44,6 +44,8 @@ def _address(url: str) -> str:
     """Without a password, as addresses are shown and recorded, and with a host and a port that can be."""
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise ValueError("it holds a name or a password, which would be shown; give the key by its own setting")
+    if "?" in url or "#" in url:
+        raise ValueError("it holds a query, which would be shown and sent nowhere; write it as http://HOST:PORT/PATH")
     try:
         parts = urlsplit(url)
         (parts.hostname or "").encode("idna")

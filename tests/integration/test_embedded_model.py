@@ -230,6 +230,20 @@ async def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
     assert [row.error for row in session.rows] == ["UnreachableError"]
 
 
+def test_weights_that_were_trained_further_have_another_name(tmp_path: Path) -> None:
+    size = 3_000_000
+    names = set()
+    for at in (None, 0, size // 2, size - 1):
+        weights = bytearray(size)
+        if at is not None:
+            weights[at:] = bytes([1]) * (size - at)
+        (tmp_path / "own.gguf").write_bytes(weights)
+        settings = settings_for(embedded_model_path=tmp_path / "own.gguf")
+        names.add(EmbeddedTransport(choose_provider(settings), settings).endpoint)
+    assert len(names) == 4
+    assert all(name.startswith("embedded:own-") for name in names)
+
+
 async def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"EMBEDDED_MODEL_PATH '.*none\.gguf' is not a file; name a GGUF file"):
         async with open_language_model(settings_for(embedded_model_path=tmp_path / "none.gguf")):

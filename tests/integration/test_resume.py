@@ -4,7 +4,10 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +15,7 @@ from benchmarks.run_folder import RunFolder
 from meta_agent_rag.errors import InputError, StorageError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import read_ledger
-from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
 from tests.integration.test_runner import command, environment, in_process, only_run
 
@@ -92,6 +95,31 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     assert cut, "a call under way leaves its row"
     assert all(row.paid_usd for row in cut), "what it could have cost counts as paid"
     assert RunFolder(only_run(tmp_path)).paid_usd() >= sum(row.paid_usd or 0 for row in rows)
+
+
+def test_what_a_kill_cut_off_counts_under_a_limit_that_is_set_later(tmp_path: Path) -> None:
+    slow = [True]
+    quick = disagreeing()
+    usage = {"prompt_tokens": 800, "completion_tokens": 300}
+
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        return replace(quick(body), seconds=20.0 if slow[0] else 0.0, usage=usage)
+
+    with loopback_server(behaviour) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        child = forked(RUNNER, command("--n", "6", "--concurrency", "6"), env, tmp_path)
+        while len(server.bodies) < 6:
+            assert child.running
+            time.sleep(0.02)
+        assert child.killed()
+        slow[0] = False
+        folder = only_run(tmp_path)
+        unknown = RunFolder(folder).paid_usd()
+        done = in_process(["--resume", str(folder), "--cost-limit", "0.008"], env)
+        assert done.exit_code == 1
+        assert "or may be by calls that a kill cut off" in done.stderr
+        assert len(server.bodies) == 6
+    assert unknown > Decimal("0.008") > 6 * Decimal("0.0003")
 
 
 def test_a_journal_that_cannot_be_written_says_so(tmp_path: Path) -> None:

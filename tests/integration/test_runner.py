@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,27 @@ def test_a_run_that_loses_its_key_keeps_what_it_has(tmp_path: Path) -> None:
         done = run(command("--resume", str(folder)), env, tmp_path)
         assert done.returncode == 2
         assert "LLM_BASE_URL" in done.stderr
+
+
+@pytest.mark.parametrize("status", [401, 402])
+def test_a_refused_key_or_account_ends_the_run_within_two_seconds(tmp_path: Path, status: int) -> None:
+    told: list[float] = []
+
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        if not told and len(asked.bodies) < 8:
+            return replace(helpful()(body), seconds=30.0)
+        told.append(time.monotonic())
+        return ServerReply(status=status)
+
+    with loopback_server(behaviour) as asked:
+        words = command("--n", "12", "--concurrency", "8", "--no-plots")
+        done = run(words, environment(asked.base_url, tmp_path / "data"), tmp_path)
+        seconds = time.monotonic() - told[0]
+    assert done.returncode == 2, done.stderr
+    assert f"({status})" in done.stderr
+    assert "Go on with: --resume" in done.stderr
+    assert seconds < 10  # two, and what a busy machine takes to write the report and leave
+    assert sum(row["error"] == "cancelled" for row in lines(only_run(tmp_path) / "calls.jsonl")) == 7
 
 
 def test_a_cost_limit_stops_the_run_cleanly_and_it_resumes(server: LoopbackServer, tmp_path: Path) -> None:

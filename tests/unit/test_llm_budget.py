@@ -17,6 +17,19 @@ def limited(limit: str, paid: str = "0") -> Budget:
     return Budget(limit_usd=Decimal(limit), paid_usd=Decimal(paid))
 
 
+def test_without_a_limit_a_journal_keeps_what_calls_under_way_could_cost(tmp_path: Path) -> None:
+    journal = tmp_path / "reservations.jsonl"
+    budget = Budget.under(None, journal=journal)
+    first, second = (budget.reserve(Decimal(usd), model="m") for usd in ("0.25", "1000"))
+    assert budget.reserve(None, model="of no known price") == 0
+    budget.settle(first, Decimal("0.1"))
+    assert budget.paid_usd == Decimal("0.1")
+    assert unsettled(journal) == second == 1000
+    budget.settle(second, None)
+    budget.close()
+    assert not journal.exists()
+
+
 def test_by_hand() -> None:
     budget = limited("1.00")
     first = budget.reserve(Decimal("0.60"), model="m")

@@ -31,7 +31,7 @@ def test_how_often(most: int, fault: ModelError, made: int) -> None:
         ({"retry-after": "2"}, 2, 2),
         ({"retry-after": "1.5"}, 1.5, 1.5),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25, 0.25),
-        ({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)}, 20, 31),
+        ({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=58), usegmt=True)}, 1, 59),
         ({"retry-after": "3600"}, 0.375, 0.5),
         ({"retry-after": "-1"}, 0.375, 0.5),
         ({"retry-after": "soon"}, 0.375, 0.5),

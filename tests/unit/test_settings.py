@@ -51,7 +51,13 @@ def test_empty_values_are_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_last_assignment_counts_and_a_value_may_hold_an_equals_sign() -> None:
     assert Settings.load(["LLM_PROVIDER=openai", "llm_provider=groq"]).llm_provider == "groq"
-    assert Settings.load(["LLM_BASE_URL=http://h/?a=b"]).llm_base_url == "http://h/?a=b"
+    assert Settings.load(["LLM_BASE_URL=http://h/a=b"]).llm_base_url == "http://h/a=b"
+
+
+def test_an_address_with_a_query_is_refused_and_not_shown() -> None:
+    with pytest.raises(SettingsError, match=r"LLM_BASE_URL .* holds a query") as caught:
+        Settings.load(["LLM_BASE_URL=http://127.0.0.1:9/v1?key=SECRETKEY"])
+    assert "SECRETKEY" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

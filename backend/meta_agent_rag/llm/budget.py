@@ -18,7 +18,8 @@ _RESERVED, _SETTLED = "reserved_usd", "settled_usd"
 class Budget:
     """What may be paid, has been paid, and is reserved for calls under way, in USD.
 
-    With a `journal` reservations outlive a kill: what it holds unsettled (`unsettled`) may have been billed.
+    With a `journal` reservations outlive a kill: what it holds unsettled (`unsettled`) may have been billed. It is
+    kept without a limit too, since the run may go on under one.
     `counting` has rows tell the most that a call of unknown bill can have cost, where there is no limit too.
     """
 
@@ -32,15 +33,13 @@ class Budget:
     @classmethod
     def under(cls, limit_usd: float | None, *, paid_usd: Decimal = Decimal(0), journal: Path | None = None) -> "Budget":
         """A budget under a limit as settings state it; without one nothing is refused."""
-        if limit_usd is None:
-            return cls(paid_usd=paid_usd)
-        kept = None if journal is None else Journal(journal)
-        return cls(limit_usd=Decimal(str(limit_usd)), paid_usd=paid_usd, journal=kept)
+        limit = None if limit_usd is None else Decimal(str(limit_usd))
+        return cls(limit_usd=limit, paid_usd=paid_usd, journal=None if journal is None else Journal(journal))
 
     @property
     def holds(self) -> bool:
         """Does a call whose bill is not known count as the most that it can have cost?"""
-        return self.counting or self.limit_usd is not None
+        return self.counting or self._counts
 
     async def acquire(self, highest_usd: Decimal | None, *, model: str, deadline: float | None = None) -> Decimal:
         """Reserve, waiting for calls under way where it is only their reservations that stand in the way.
@@ -64,14 +63,14 @@ class Budget:
         Raises `CostLimitError` where that could pass the limit, and `UnpricedModelError` where a
         limit is set and the model's price is not known.
         """
-        if self.limit_usd is None:
+        if not self._counts or (highest_usd is None and self.limit_usd is None):
             return Decimal(0)
         if highest_usd is None:
             raise UnpricedModelError(
                 f"The model {model!r} has no known price, so a cost limit cannot be kept; "
                 "leave the limit out, or set PRICE_AS to a model that has one (`marag prices`)."
             )
-        if self.paid_usd + self.reserved_usd + highest_usd > self.limit_usd:
+        if self.limit_usd is not None and self.paid_usd + self.reserved_usd + highest_usd > self.limit_usd:
             raise CostLimitError(
                 f"The next call could cost {highest_usd:.6f} USD, and {self.paid_usd:.6f} of the limit of "
                 f"{self.limit_usd} USD are spent, or may be by calls that a kill cut off; raise the limit to go on."
@@ -85,7 +84,7 @@ class Budget:
 
         A call whose row could not be written (`recorded`) stays in the journal: a resumed run counts it.
         """
-        if self.limit_usd is None:
+        if not self._counts:
             return
         self.reserved_usd -= reserved_usd
         self.paid_usd += reserved_usd if paid_usd is None else paid_usd
@@ -103,8 +102,12 @@ class Budget:
             if not unsettled(self.journal.path):
                 self.journal.path.unlink(missing_ok=True)
 
+    @property
+    def _counts(self) -> bool:
+        return self.limit_usd is not None or self.journal is not None
+
     def _note(self, what: str, usd: Decimal) -> None:
-        if self.journal is not None:
+        if self.journal is not None and usd:
             self.journal.append({what: usd})
 
 

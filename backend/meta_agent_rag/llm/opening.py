@@ -31,7 +31,7 @@ async def open_language_model(
     """The model that settings choose, closed at the end.
 
     `paid_usd` is what an earlier part of the same run has paid, counted against its cost limit;
-    `reservations` is a file that holds, while a limit is kept, what calls under way could cost.
+    `reservations` is a file that holds what calls under way could cost.
     `transport` replaces the provider's, for tests and offline work.
     """
     choice = choose_provider(settings)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import yaml
@@ -17,8 +17,8 @@ from .exchange import Usage
 
 ANY_PROVIDER = "*"  # in place of a provider's name in genai-prices: whoever makes the model
 _MILLION = Decimal(1_000_000)
-_NEAR = tuple(timedelta(minutes=minutes) for minutes in range(-10, 61, 10))
-"""When a call may be billed, from when it is sent: clocks differ, and it may wait for its turn and be tried again."""
+_MINUTES = range(-10, 71, 10)
+"""When a call may be billed, from when it is sent: clocks differ, and it may wait for its turn."""
 
 
 class Peak(BaseModel):
@@ -144,13 +144,22 @@ def highest_price(
     """
     usage = Usage(prompt=prompt_tokens, completion=max_tokens)
     found = [price(usage, model=model, prices=prices, at=at)]
-    if found[0] is not None and _has_peaks(model, at):
-        found += [price(usage, model=model, prices=prices, at=at + shift) for shift in _NEAR]
+    if found[0] is not None:
+        near = _near(model, at.replace(minute=at.minute // 10 * 10, second=0, microsecond=0))
+        found += [price(usage, model=model, prices=prices, at=moment) for moment in near]
     return max((cost.usd for cost in found if cost is not None), default=None)
 
 
-def _has_peaks(model: str, at: datetime) -> bool:
-    return any(row.peak for row in tariff_book().tariffs if row.in_force(model, at.astimezone(UTC).date()))
+@lru_cache(maxsize=64)
+def _near(model: str, at: datetime) -> tuple[datetime, ...]:
+    """One moment for each price that a call may have which is sent within ten minutes of `at`."""
+    moments: dict[tuple[Tariff, bool], datetime] = {}
+    for moment in (at + timedelta(minutes=minutes) for minutes in _MINUTES):
+        for row in tariff_book().tariffs:
+            if row.in_force(model, moment.astimezone(UTC).date()):
+                at_peak = row.peak is not None and tariff_book().peaks[row.peak].covers(moment)
+                moments.setdefault((row, at_peak), moment)
+    return tuple(moments.values())
 
 
 def million_token_prices(model: str, prices: str | None, at: datetime) -> dict[str, Decimal] | None:
