@@ -56,12 +56,22 @@ def tear(file: Path, share: float) -> None:
     file.write_bytes(content[: int(len(content) * share)])
 
 
-@pytest.mark.parametrize(("kind", "pattern", "share"), TORN, ids=lambda value: str(value).replace("*", ""))
+def unsealed(folder: Path) -> None:
+    """As a kill leaves them."""
+    for seal in folder.glob("*/seal.json"):
+        seal.unlink()
+
+
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "after a kill"])
+@pytest.mark.parametrize("torn", TORN, ids=lambda torn: f"{torn[0]} {torn[1]}".replace("*", ""))
 async def test_a_torn_index_is_made_again(
-    tmp_path: Path, kind: str, pattern: str, share: float, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, torn: tuple[str, str, float], sealed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    kind, pattern, share = torn
     folder = await build(tmp_path)
     whole = await found(tmp_path)
+    if not sealed:
+        unsealed(folder)
     files = sorted((folder / kind).glob(pattern))
     assert files
     for file in files:
@@ -69,6 +79,51 @@ async def test_a_torn_index_is_made_again(
     assert await found(tmp_path) == whole
     assert f"lost its {kind} index, or a part of it" in caplog.text
     caplog.clear()
+    assert await found(tmp_path) == whole
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "pattern"),
+    [
+        ("dense", "**/vector_storage*/**/*.dat"),
+        ("lexical", "*.fieldnorm"),
+        ("lexical", "*.idx"),
+        ("lexical", "*.store"),
+    ],
+)
+async def test_a_byte_that_was_overwritten_is_noticed_whatever_it_means(
+    tmp_path: Path, kind: str, pattern: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = await build(tmp_path)
+    whole = await found(tmp_path)
+    files = [file for file in sorted((folder / kind).glob(pattern)) if file.read_bytes().rstrip(b"\0")]
+    assert files
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[len(content.rstrip(b"\0")) // 2] ^= 0xFF
+        file.write_bytes(content)
+        caplog.clear()
+        assert await found(tmp_path) == whole
+        assert f"lost its {kind} index, or a part of it" in caplog.text
+        if not file.exists():  # made again under other names
+            break
+
+
+async def test_an_index_that_was_only_copied_is_as_it_was(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    await build(tmp_path / "first")
+    whole = await found(tmp_path / "first")
+    shutil.copytree(tmp_path / "first", tmp_path / "second", copy_function=shutil.copyfile)
+    for _ in range(3):
+        assert await found(tmp_path / "second") == whole
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("seal", ["", "{", "[]", '{"meta.json": [1]}', '{"meta.json": null}'])
+async def test_a_seal_that_is_damaged_is_none(tmp_path: Path, seal: str, caplog: pytest.LogCaptureFixture) -> None:
+    folder = await build(tmp_path)
+    whole = await found(tmp_path)
+    (folder / "lexical" / "seal.json").write_text(seal)
     assert await found(tmp_path) == whole
     assert not caplog.text
 
@@ -109,6 +164,7 @@ def half_lost(folder: Path, part: str) -> None:
 async def test_passages_that_are_gone_from_a_dense_index_are_said_to_be(tmp_path: Path) -> None:
     folder = await build(tmp_path)
     await found(tmp_path)  # what a build leaves in its log is written anew when it is opened
+    unsealed(folder)
     half_lost(folder, "payload_storage/tracker.dat")
     with pytest.raises(DamagedIndexError, match="of a passage the 'id' is gone"):
         await found(tmp_path)
@@ -118,6 +174,7 @@ async def test_passages_that_are_gone_from_a_dense_index_are_said_to_be(tmp_path
 async def test_a_dense_index_without_its_flags_finds_the_same(tmp_path: Path, part: str) -> None:
     folder = await build(tmp_path)
     whole = await found(tmp_path)
+    unsealed(folder)
     half_lost(folder, part)
     assert await found(tmp_path) == whole
 

@@ -22,6 +22,7 @@ from .ownership import claim, dropper, settle
 from .points import MARKER, check_matrix, check_vector, payload_of, point_id, row_of
 from .protocols import DenseBackend, StorePlace
 from .rows import Row, best_rows, from_record, in_parts, to_key
+from .seal import break_seal, seal
 from .versions import Hidden, Marker, Versions, marker_from, marker_payload
 
 if TYPE_CHECKING:
@@ -228,11 +229,13 @@ async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[QdrantE
     Raises `CorpusError` if it is open elsewhere, has another dimension, or is not of this package's making,
     `DamagedIndexError` if it cannot be read or is not whole.
     """
+    known = await asyncio.to_thread(break_seal, place.folder)
     store = await asyncio.to_thread(_open, place, dimension)
     try:
         yield store
     finally:
         await asyncio.to_thread(store.close)
+        await asyncio.to_thread(seal, place.folder, known)
 
 
 DENSE = DenseBackend(name=_NAME, open=open_store, drop=dropper(_NAME))

@@ -21,6 +21,7 @@ from .damage import is_panic, require_whole, unreadable
 from .ownership import claim, dropper, settle
 from .protocols import LexicalBackend, StorePlace
 from .rows import Row, best_rows, encodable, from_key, from_record, latest, to_key, to_record
+from .seal import break_seal, seal
 from .words import stop_words
 
 if TYPE_CHECKING:
@@ -151,11 +152,13 @@ async def open_store(place: StorePlace) -> AsyncIterator[TantivyStore]:
     Raises `CorpusError` if it is open elsewhere or not of this package's making, `DamagedIndexError` if it
     cannot be read or is not whole.
     """
+    known = await asyncio.to_thread(break_seal, place.folder)
     store = await asyncio.to_thread(_open, place)
     try:
         yield store
     finally:
         await asyncio.to_thread(store.close)
+        await asyncio.to_thread(seal, place.folder, known)
 
 
 LEXICAL = LexicalBackend(name=_NAME, open=open_store, drop=dropper(_NAME))
