@@ -43,7 +43,7 @@ class Player:
     summary_sha256: str
     _calls: dict[_Asked, deque[Mapping[str, Any]]] = field(default_factory=lambda: defaultdict(deque))
     _searches: dict[Search, deque[Retrieval | Exception]] = field(default_factory=lambda: defaultdict(deque))
-    _vectors: dict[tuple[str, str], FloatVector] = field(default_factory=dict)
+    _vectors: dict[tuple[str | None, str, str], FloatVector] = field(default_factory=dict)
     _seconds: dict[tuple[str, str], float] = field(default_factory=dict)
 
     @classmethod
@@ -94,13 +94,15 @@ class Player:
     def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
         """Nothing is kept while a record is played."""
 
-    def play_vector(self, kind: str, text: str) -> FloatVector | None:
-        """The text's vector."""
-        if (kind, text) not in self._vectors:
-            raise ReplayError(f"{self.path.name} holds no vector of {text!r}; record the run anew.")
-        return self._vectors[kind, text]
+    def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector | None:
+        """The text's vector by the encoder that served under this name; an older record does not tell them apart."""
+        served = self.run["encoders"].get(encoder, encoder)
+        for name in (served, None):
+            if (name, kind, text) in self._vectors:
+                return self._vectors[name, kind, text]
+        raise ReplayError(f"{self.path.name} holds no vector of {text!r} by {served!r}; record the run anew.")
 
-    def keep_vector(self, kind: str, text: str, vector: FloatVector) -> None:
+    def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
         """Nothing is kept while a record is played."""
 
     def seconds(self, question_id: str, method: str) -> float:
@@ -130,7 +132,7 @@ def _read(path: Path, lines: list[tuple[str, Any]]) -> Player:
             raised = content.get("raised")
             player._searches[search].append(_raised(*raised) if raised else retrieval_from(content, passages))
         elif kind == "vectors":
-            player._vectors[content["kind"], content["text"]] = vector_from(content["values"])
+            player._vectors[content.get("encoder"), content["kind"], content["text"]] = vector_from(content["values"])
         elif kind == "answer":
             player._seconds[content["id"], content["method"]] = content["latency_s"]
     return player

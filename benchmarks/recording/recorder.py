@@ -32,7 +32,7 @@ class Recorder:
     _head: list[Line] = field(default_factory=list)
     _rest: Journal | None = None
     _passages: set[str] = field(default_factory=set)
-    _vectors: set[tuple[str, str]] = field(default_factory=set)
+    _vectors: set[tuple[str, str, str]] = field(default_factory=set)
 
     def begin(self, run: Mapping[str, Any], questions: Iterable[Question]) -> None:
         """What is run, and over which questions; raises `StorageError` where the record could not be written."""
@@ -70,14 +70,14 @@ class Recorder:
                 self._write({"passage": asdict(one.passage)})
         self._write({"retrieval": {**vars(search), **retrieval_content(outcome)}})
 
-    def play_vector(self, kind: str, text: str) -> None:
+    def play_vector(self, encoder: str, kind: str, text: str) -> None:
         """Nothing is played while a run is recorded."""
 
-    def keep_vector(self, kind: str, text: str, vector: FloatVector) -> None:
-        """A text's vector, once."""
-        if (kind, text) not in self._vectors:
-            self._vectors.add((kind, text))
-            self._write({"vectors": {"kind": kind, "text": text, "values": vector_text(vector)}})
+    def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
+        """A text's vector by an encoder, once."""
+        if (encoder, kind, text) not in self._vectors:
+            self._vectors.add((encoder, kind, text))
+            self._write({"vectors": {"encoder": encoder, "kind": kind, "text": text, "values": vector_text(vector)}})
 
     def answered(self, question_id: str, method: str, latency_s: float) -> None:
         """A question was answered, or failed, after so many seconds."""

@@ -7,7 +7,7 @@
 | `passage` | a passage that a search found, once |
 | `call` | a ledger row, the prompt and the reply, or what was raised |
 | `retrieval` | queries and what they found, by passage id, or what was raised |
-| `vectors` | a text's vector by the monitor's encoder, float32 in base64 |
+| `vectors` | a text's vector by a monitor's encoder, float32 in base64; older records do not name the encoder |
 | `answer` | how long a question took by one row of the table |
 | `summary` | the SHA-256 of `summary.json`; the last line |
 """

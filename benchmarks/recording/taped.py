@@ -36,11 +36,11 @@ class SearchTape(Protocol):
 class VectorTape(Protocol):
     """Keeps vectors, or plays them back."""
 
-    def play_vector(self, kind: str, text: str) -> FloatVector | None:
-        """The text's vector; `None` where nothing is played."""
+    def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector | None:
+        """The text's vector by the encoder of that name; `None` where nothing is played."""
 
-    def keep_vector(self, kind: str, text: str, vector: FloatVector) -> None:
-        """One vector that was computed."""
+    def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
+        """One vector that the encoder of that name computed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +96,10 @@ class TapedEncoder:
 
     def _encode(self, kind: str, texts: Sequence[str]) -> FloatMatrix:
         if self.inner is None:
-            played = [self.tape.play_vector(kind, text) for text in texts]
+            played = [self.tape.play_vector(self.name, kind, text) for text in texts]
             return np.stack([vector for vector in played if vector is not None])
         encode = self.inner.encode_queries if kind == "query" else self.inner.encode_passages
         vectors = encode(texts)
         for text, vector in zip(texts, vectors, strict=True):
-            self.tape.keep_vector(kind, text, vector)
+            self.tape.keep_vector(self.name, kind, text, vector)
         return vectors

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.recording import Player, Recorder, ReplayError, TapedEncoder
 from meta_agent_rag.errors import SearchDownError
 from meta_agent_rag.llm.cache import ResponseCache
+from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.integration.test_runner import environment, in_process, lines, only_run
@@ -60,6 +62,32 @@ def test_sweeps_oracles_and_repetitions_are_replayed_too(tmp_path: Path) -> None
     again = replay(kept, tmp_path)
     assert again.exit_code == 0, again.output
     assert len(json.loads((first / "summary.json").read_text())["methods"]) == 20
+
+
+def test_each_encoder_has_its_own_vectors(tmp_path: Path) -> None:
+    served = {"asked for": "hash-64", "hash-32": "hash-32"}
+    head = dict.fromkeys(("experiment", "settings", "dataset", "endpoint", "pooled", "model_words"))
+    recorder = Recorder(path=tmp_path / "run.jsonl")
+    recorder.begin({**head, "provider": {"name": "deepseek"}, "encoders": served}, ())
+    encoders = [HashEncoder(64), HashEncoder(32)]
+    taped = [TapedEncoder(name=encoder.name, tape=recorder, inner=encoder) for encoder in encoders]
+    made = [encoder.encode_passages(["Oslo", "Bergen"]) for encoder in taped]
+    recorder.finish("0")
+    player = Player.read(recorder.path)
+    played = [TapedEncoder(name=name, tape=player).encode_passages(["Oslo", "Bergen"]) for name in served]
+    assert [vectors.tolist() for vectors in played] == [vectors.tolist() for vectors in made]
+    with pytest.raises(ReplayError, match="no vector of 'Oslo' by 'another'"):
+        player.play_vector("another", "passage", "Oslo")
+
+
+def test_an_older_record_names_no_encoder_of_its_vectors(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        kept, _ = record(server, tmp_path, "--n", "1")
+    older = gzip.decompress(kept.read_bytes()).replace(b'{"vectors": {"encoder": "hash-64", ', b'{"vectors": {')
+    assert b'{"vectors": {"kind"' in older
+    (tmp_path / "older.jsonl").write_bytes(older)
+    again = replay(tmp_path / "older.jsonl", tmp_path)
+    assert again.exit_code == 0, again.output
 
 
 def test_failed_calls_fail_again(tmp_path: Path) -> None:
