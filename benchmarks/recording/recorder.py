@@ -1,13 +1,14 @@
 """Keeps a run, to be written once it is complete."""
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from meta_agent_rag.errors import MetaRagError
+from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.llm.ledger import LedgerRow
@@ -25,18 +26,23 @@ class Recorder:
     """Keeps calls, searches, vectors and durations in the order in which they happened.
 
     They go to a file beside `path` as they come, so that a long run needs no memory for them; the record itself
-    is there once the run is complete.
+    is there once the run is complete. A lock beside it, which the end of a process frees, keeps a second run away.
     """
 
     path: Path
     _head: list[Line] = field(default_factory=list)
     _rest: Journal | None = None
+    _lock: sqlite3.Connection | None = None
     _passages: set[str] = field(default_factory=set)
     _vectors: set[tuple[str, str, str]] = field(default_factory=set)
 
     def begin(self, run: Mapping[str, Any], questions: Iterable[Question]) -> None:
-        """What is run, and over which questions; raises `StorageError` where the record could not be written."""
+        """What is run, and over which questions.
+
+        Raises `InputError` where the record could not be written, or another run writes it now.
+        """
         self._head = [{"run": {"format": FORMAT, **run}}, *(question_line(question) for question in questions)]
+        self._lock = self._locked()
         self._unfinished.unlink(missing_ok=True)
         self._rest = Journal(self._unfinished)
 
@@ -95,11 +101,34 @@ class Recorder:
         if self._rest is not None:
             self._rest.close()
             self._rest = None
-        self._unfinished.unlink(missing_ok=True)
+            self._unfinished.unlink(missing_ok=True)
+        if self._lock is not None:
+            self._beside("lock").unlink(missing_ok=True)
+            self._lock.close()
+            self._lock = None
 
     @property
     def _unfinished(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.calls")
+        return self._beside("calls")
+
+    def _beside(self, what: str) -> Path:
+        return self.path.with_name(f".{self.path.name}.{what}")
+
+    def _locked(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock = sqlite3.connect(self._beside("lock"), timeout=0, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(f"The record {str(self.path)!r} cannot be written ({error}); name another FILE.") from None
+        try:
+            lock.execute("PRAGMA journal_mode = MEMORY")
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            lock.close()
+            busy = (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_BUSY
+            why = "is being written by another run; wait for it" if busy else f"cannot be locked ({error}); look at it"
+            raise InputError(f"The record {str(self.path)!r} {why}, or name another FILE.") from None
+        return lock
 
     def _write(self, line: Line) -> None:
         if self._rest is not None:
