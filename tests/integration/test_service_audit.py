@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import os
 import random
 import signal
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +15,23 @@ import pytest
 from sqlalchemy import text
 from typer.testing import CliRunner
 
+from benchmarks.audit_rows import fill
 from benchmarks.postgres import Postgres
 from benchmarks.storm import Storm, Verdict, verdict
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.errors import StorageError
+from meta_agent_rag.errors import InputError, StorageError
 from meta_agent_rag.journal import read_journal
+from meta_agent_rag.service.audit import reading
 from meta_agent_rag.service.audit.log import AuditLog, open_audit
-from meta_agent_rag.service.audit.reading import latest
+from meta_agent_rag.service.audit.reading import as_json, latest
+from meta_agent_rag.service.audit.rows import Row
 from meta_agent_rag.service.audit.spool import open_spool
 from meta_agent_rag.service.database import migrate, open_database
 from meta_agent_rag.service.tables import METADATA
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.server import ServerReply, always
+from tests.forked import forked_call
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.loopback import Serve
 from tests.service import ASKED, SCRIPT, Nursery, bearer, events_of, running, service_process
@@ -251,6 +258,70 @@ def patient_service(monkeypatch: pytest.MonkeyPatch) -> None:
 async def compared(storm: Storm) -> Verdict:
     async with open_database(Settings.load()) as database:
         return await verdict(database, storm.received)
+
+
+def jsonl_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if "jsonl" in path.name)
+
+
+def export_that_stalls(path: Path) -> None:
+    """Export, and say so and wait for ever before the third row."""
+    seen: list[Row] = []
+
+    def stalling(row: Row) -> Row:
+        seen.append(row)
+        if len(seen) == 3:
+            path.with_name("stalled").touch()
+            time.sleep(60)
+        return as_json(row)
+
+    async def work() -> None:
+        async with open_database(Settings.load()) as database:
+            await reading.export(database, path, since=None, client_id=None)
+
+    reading.as_json = stalling
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_an_export_that_is_ended_half_way_leaves_nothing_that_passes_for_one(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    async with open_database(settings_in(tmp_path / "data")) as database:
+        await fill(database, [(count, datetime(2026, 11, 1, second=count, tzinfo=UTC)) for count in range(5)])
+        whole, stalled = tmp_path / "all.jsonl", tmp_path / "stalled"
+        child = forked_call(export_that_stalls, whole, folder=tmp_path)
+        while not stalled.exists():  # another process does not tell
+            assert child.running
+            await asyncio.sleep(0.01)
+        child.send(number)
+        assert await asyncio.to_thread(child.ended) == -number
+        assert not whole.exists()
+        assert await reading.export(database, whole, since=None, client_id=None) == 5
+    assert len(whole.read_text().splitlines()) == 5
+    assert jsonl_in(tmp_path) == ["all.jsonl"]
+
+
+@pytest.mark.parametrize("linking", [True, False])
+async def test_an_export_writes_over_no_file(linking: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "no hard links here")
+
+    def made_meanwhile(row: Row) -> Row:
+        (tmp_path / "other.jsonl").write_text("another's")
+        return as_json(row)
+
+    if not linking:
+        monkeypatch.setattr(os, "link", refused)
+    async with open_database(settings_in(tmp_path / "data")) as database:
+        await fill(database, [(0, datetime(2026, 11, 1, tzinfo=UTC))])
+        assert await reading.export(database, tmp_path / "own.jsonl", since=None, client_id=None) == 1
+        monkeypatch.setattr(reading, "as_json", made_meanwhile)
+        for _ in range(2):  # it comes while the export is at work, then it is there
+            with pytest.raises(InputError, match="is there already"):
+                await reading.export(database, tmp_path / "other.jsonl", since=None, client_id=None)
+    assert jsonl_in(tmp_path) == ["other.jsonl", "own.jsonl"]
+    assert (tmp_path / "other.jsonl").read_text() == "another's"
 
 
 async def test_the_command_shows_and_exports_records(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Reads the audit log as it is in the database: the latest rows, or all of them into a file."""
 
+import glob
 import json
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...errors import InputError
 from ..database import in_utc
+from ..inquiry import new_id
 from ..tables import AUDIT
 from .rows import Row
 
@@ -36,17 +39,33 @@ async def export(engine: AsyncEngine, path: Path, *, since: datetime | None, cli
 
 @contextmanager
 def _new(path: Path) -> Iterator[TextIO]:
-    """A new file. What was not written to its end goes: it would pass for the whole, and bar the next run's way."""
+    """A new file, which gets its name once it is whole: a part would pass for the whole, and bar the next run's way."""
+    if path.exists():
+        raise _taken(path)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        left.unlink(missing_ok=True)  # of a run that was killed
+    part = path.with_name(f".{path.name}.{new_id()}.part")
     try:
-        file = path.open("x", encoding="utf-8")
-    except FileExistsError:
-        raise InputError(f"{str(path)!r} is there already; name a file that is not.") from None
-    try:
-        with file:
+        with part.open("x", encoding="utf-8") as file:
             yield file
-    except BaseException:
-        path.unlink()
-        raise
+        _name(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _name(part: Path, path: Path) -> None:
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise _taken(path) from None
+    except OSError:  # a file system without hard links
+        if path.exists():
+            raise _taken(path) from None
+        part.rename(path)
+
+
+def _taken(path: Path) -> InputError:
+    return InputError(f"{str(path)!r} is there already; name a file that is not.")
 
 
 async def _rows(engine: AsyncEngine, since: datetime | None, client_id: str | None) -> AsyncIterator[Row]:
