@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from limits import RateLimitItemPerSecond
 from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
+from meta_agent_rag.service import steady_windows
 from meta_agent_rag.service.limits import RateLimits, open_limits
 from tests.loop import settings_in
 from tests.service import ASKED, Nursery, ServiceProcess, bearer, code_of, service_process
@@ -103,6 +105,23 @@ async def test_no_window_ever_holds_more_than_the_limit(
     assert 2 * LIMIT <= len(admitted) <= 3 * LIMIT
     for first, last in zip(admitted, admitted[LIMIT:], strict=False):
         assert last[1] - first[0] >= 1.0
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_a_wall_clock_that_is_set_neither_bars_a_key_nor_lets_it_in(
+    hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall, steady = time.time, time.monotonic
+    async with open_limits(settings_in(tmp_path, "SERVICE_RATE_A_MINUTE=3")) as limits:
+        for _ in range(3):
+            assert (await limits.admit("client", "ask")).admitted
+        monkeypatch.setattr(time, "time", lambda: wall() + 3600 * hours)
+        refused = await limits.admit("client", "ask")
+        assert (refused.admitted, refused.remaining) == (False, 0)
+        assert 0 < refused.reset <= 60
+        later = SimpleNamespace(time=time.time, monotonic=lambda: steady() + 60)
+        monkeypatch.setattr(steady_windows, "time", later)
+        assert (await limits.admit("client", "ask")).admitted
 
 
 async def test_without_redis_nobody_is_let_in_uncounted(tmp_path: Path) -> None:

@@ -78,20 +78,16 @@ def require_admitted(window: Window) -> None:
 async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
     """Rate limits in memory, or in Redis. Raises `SettingsError` for REDIS_URL."""
     from limits import RateLimitItemPerMinute
-    from limits.aio.storage import MemoryStorage
     from limits.aio.strategies import MovingWindowRateLimiter
     from limits.errors import ConfigurationError
     from limits.storage import storage_from_string
     from redis.asyncio import ConnectionPool
 
+    from .steady_windows import SteadyWindows
+
     item = RateLimitItemPerMinute(settings.service_rate_a_minute)
     if settings.redis_url is None:
-        memory = MemoryStorage()
-        try:
-            yield RateLimits(limiter=MovingWindowRateLimiter(memory), item=item, shared=False)
-        finally:
-            if memory.timer is not None:
-                memory.timer.cancel()
+        yield RateLimits(limiter=MovingWindowRateLimiter(SteadyWindows()), item=item, shared=False)
         return
     url = settings.redis_url.get_secret_value()
     try:
