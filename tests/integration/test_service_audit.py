@@ -25,7 +25,7 @@ from meta_agent_rag.service.audit import reading
 from meta_agent_rag.service.audit.log import AuditLog, open_audit
 from meta_agent_rag.service.audit.reading import as_json, latest
 from meta_agent_rag.service.audit.rows import Row
-from meta_agent_rag.service.audit.spool import open_spool
+from meta_agent_rag.service.audit.spool import Spool, open_spool
 from meta_agent_rag.service.database import migrate, open_database
 from meta_agent_rag.service.tables import METADATA
 from meta_agent_rag.settings import Settings
@@ -34,7 +34,7 @@ from meta_agent_rag.testing.server import ServerReply, always
 from tests.forked import forked_call
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.loopback import Serve
-from tests.service import ASKED, SCRIPT, Nursery, bearer, events_of, running, service_process
+from tests.service import ASKED, SCRIPT, Nursery, bearer, code_of, events_of, running, service_process
 
 KILLS = 4
 ANSWERS = 12
@@ -260,6 +260,52 @@ async def compared(storm: Storm) -> Verdict:
         return await verdict(database, storm.received)
 
 
+async def test_an_answer_that_cannot_be_recorded_is_refused_and_the_log_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(self: Spool, row: Row) -> None:
+        raise StorageError("'live.jsonl' cannot be written (no space left on device).")
+
+    async with running(tmp_path) as service:
+        monkeypatch.setattr(Spool, "append", full)
+        refused = await service.ask()
+        streamed = await service.client.post("/v1/ask/stream", json=ASKED)
+        assert service.service.metrics.in_flight._value.get() == 0
+    assert (refused.status_code, code_of(refused)) == (503, "unavailable")
+    told = events_of(streamed.text)
+    assert [name for name, _ in told][-2:] == ["error", "done"]
+    assert told[-2][1]["error"]["code"] == "unavailable"
+    assert "Oslo" not in streamed.text
+    whys = [getattr(record, "fields", {}).get("why", "") for record in caplog.records if record.levelname == "ERROR"]
+    assert len(whys) == 2
+    assert all("no space left" in why for why in whys)
+
+
+async def test_a_client_that_went_and_cannot_be_recorded_is_served_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Spool, row: Row) -> None:
+        raise StorageError("'live.jsonl' cannot be written (no space left on device).")
+
+    body = [{"type": "http.request", "body": json.dumps(ASKED).encode(), "more_body": False}]
+
+    async def received() -> dict[str, Any]:
+        return body.pop() if body else {"type": "http.disconnect"}
+
+    async def sent(message: Any) -> None:
+        raise AssertionError(f"nobody is there for {message}")
+
+    async with running(tmp_path) as service:
+        monkeypatch.setattr(Spool, "append", full)
+        scope = {
+            **{"type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": "/v1/ask"},
+            **{"raw_path": b"/v1/ask", "query_string": b"", "root_path": ""},
+            "headers": [(b"authorization", f"Bearer {service.token}".encode()), (b"content-type", b"application/json")],
+        }
+        await service.app(scope, received, sent)
+        assert service.service.metrics.in_flight._value.get() == 0
+
+
 def jsonl_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if "jsonl" in path.name)
 
@@ -268,7 +314,7 @@ def export_that_stalls(path: Path) -> None:
     """Export, and say so and wait for ever before the third row."""
     seen: list[Row] = []
 
-    def stalling(row: Row) -> Row:
+    def stalling(row: Row) -> dict[str, Any]:
         seen.append(row)
         if len(seen) == 3:
             path.with_name("stalled").touch()
@@ -307,7 +353,7 @@ async def test_an_export_writes_over_no_file(linking: bool, tmp_path: Path, monk
     def refused(*_: object) -> None:
         raise PermissionError(1, "no hard links here")
 
-    def made_meanwhile(row: Row) -> Row:
+    def made_meanwhile(row: Row) -> dict[str, Any]:
         (tmp_path / "other.jsonl").write_text("another's")
         return as_json(row)
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..errors import RequestError
+from ..errors import RequestError, StorageError
 from .audit.rows import as_row
 from .failures import envelope, refusal, timed_out
 from .inquiry import Inquiry, new_id
@@ -45,7 +45,10 @@ _WENT = "The client went away before the end."
 
 @dataclass(kw_only=True)
 class Visit:
-    """A request on its way through the gate; `status` is 0 until its response begins."""
+    """A request on its way through the gate; `status` is 0 until its response begins.
+
+    `unrecorded` is why its audit row could not be kept.
+    """
 
     service: Service
     inquiry: Inquiry
@@ -54,13 +57,23 @@ class Visit:
     headers: dict[str, str] = field(default_factory=dict)
     status: int = 0
     streams: bool = False
+    unrecorded: StorageError | None = None
 
     def file(self, status: int) -> None:
-        """Keep the audit row, once; before the response leaves, so that no answer is without one."""
+        """Keep the audit row, once; before the response leaves, so that no answer is without one.
+
+        Raises `StorageError`, which is in the log then.
+        """
         inquiry = self.inquiry
         if self.asks and inquiry.client is not None and not inquiry.filed:
             inquiry.filed = True
-            self.service.audit.file(as_row(inquiry, status))
+            try:
+                self.service.audit.file(as_row(inquiry, status))
+            except StorageError as error:
+                self.unrecorded = error
+                fields = {"request_id": inquiry.request_id, "why": str(error)}
+                REQUESTS.error("The audit record cannot be kept.", exc_info=error, extra={"fields": fields})
+                raise
 
 
 class Gate:
@@ -89,13 +102,16 @@ class Gate:
                 raise RequestError(404, "not_found", "An address has no control characters; see GET /openapi.json.")
             with service.places.one() if asks else nullcontext():
                 await self._served(scope, receive, responder, visit)
-        except Exception as error:  # noqa: BLE001  # the last one to look: it is logged, and the client is told
-            if not isinstance(error, RequestError):
+        except Exception as raised:  # noqa: BLE001  # the last one to look: it is logged, and the client is told
+            # the framework puts an error of its own in the place of one that is raised as a response begins
+            error = visit.unrecorded or raised
+            if visit.unrecorded is None and not isinstance(error, RequestError):
                 REQUESTS.error("failed", exc_info=error, extra={"fields": {"request_id": inquiry.request_id}})
             if not visit.status:
                 await refuse(scope, receive, responder, visit, error)
         finally:
-            visit.file(visit.status or _CLIENT_WENT)
+            with suppress(StorageError):
+                visit.file(visit.status or _CLIENT_WENT)
             log_request(inquiry, method, path, visit.status, questions=service.settings.service_log_questions)
             service.metrics.in_flight.dec()
             service.metrics.served(inquiry, self.endpoint_of(path), visit.status)

@@ -44,12 +44,12 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
             yield line
         try:
             response = work.result()
+            visit.file(200)
         except Exception as error:  # noqa: BLE001  # the headers are out: the client is told by an event
             refused = noted(inquiry, error)
             visit.file(refused.status)
             yield event("error", envelope(refused, inquiry.request_id))
         else:
-            visit.file(200)
             for sentence in sentences(response.answer):
                 yield event("text", {"text": sentence})
             yield event("answer", response.model_dump(mode="json"))
