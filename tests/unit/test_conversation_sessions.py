@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -27,12 +28,14 @@ from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.service.sessions import open_client_sessions, unused_sessions
 from meta_agent_rag.testing import ScriptedModel
+from tests.forked import forked_call
 from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, reference, settings_in
 from tests.talk import echoed, history_of
 
 SOURCE = {"doc_id": "birth", "span": [0, 26], "page": None, "scores": {"score": 1.0, "dense": None}}
 STORED = Stored(corpus="notes", history=history_of("In Oslo.", summary="Before."), sources=(SOURCE,))
 FOLDER = "data"
+MANY = Limits(tokens=10_000, exchanges=50, fold_at=50)
 
 
 @asynccontextmanager
@@ -83,6 +86,48 @@ async def test_exchanges_of_one_session_that_end_together_are_all_remembered(tmp
         kept = await sessions.before("me", "s", "notes")
     assert sorted(one.question for one in kept.exchanges) == asked
     assert kept.turns == len(asked)
+
+
+def dozen(folder: Path, worker: str, other: str) -> None:
+    """A worker that remembers a dozen exchanges, once the other is there too."""
+
+    def together() -> None:
+        (folder / worker).touch()
+        while not (folder / other).exists():
+            time.sleep(0.001)
+
+    async def work() -> None:
+        async with open_client_sessions(folder, MANY) as sessions:
+            await asyncio.to_thread(together)
+            for number in range(12):
+                asked = f"{worker} {number}"
+                await sessions.remember("me", "s", "notes", question=asked, answer="a", standalone="q")
+
+    asyncio.run(work())
+
+
+async def test_exchanges_of_one_session_by_two_workers_are_all_remembered(tmp_path: Path) -> None:
+    async with open_client_sessions(tmp_path, MANY):
+        workers = [forked_call(dozen, tmp_path, *names, folder=tmp_path) for names in ("ab", "ba")]
+    assert [await asyncio.to_thread(worker.ended) for worker in workers] == [0, 0]
+    async with open_client_sessions(tmp_path, MANY) as sessions:
+        kept = await sessions.before("me", "s", "notes")
+    assert kept.turns == len({one.question for one in kept.exchanges}) == 24
+
+
+async def test_who_gives_up_waiting_for_a_session_bars_nobody(tmp_path: Path) -> None:
+    exchange = {"question": "q", "answer": "a", "standalone": "q"}
+    async with open_client_sessions(tmp_path, MANY) as first, open_client_sessions(tmp_path, MANY) as second:
+        await first.lock.execute("BEGIN EXCLUSIVE")
+        waiting = asyncio.create_task(second.remember("me", "s", "notes", **exchange))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        await first.lock.rollback()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await first.remember("me", "s", "notes", **exchange)
+        await second.remember("me", "s", "notes", **exchange)
+        assert (await first.before("me", "s", "notes")).turns == 2
 
 
 async def test_sessions_that_nobody_goes_on_with_are_dropped(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..conversation.history import History
 from ..conversation.memories import Limits
@@ -16,15 +17,23 @@ from ..conversation.sessions import Sessions, Stored, open_sessions
 from ..errors import StorageError
 from ..llm.client import ModelSession
 
-_FOLDER = "service"
+if TYPE_CHECKING:
+    import aiosqlite
+
+_FOLDER, _LOCK = "service", "sessions.lock"
+_LOCK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClientSessions:
-    """Sessions on disk; a client sees its own alone. What is older than MEMORY_FOLD_AT exchanges is forgotten."""
+    """Sessions on disk; a client sees its own alone. What is older than MEMORY_FOLD_AT exchanges is forgotten.
+
+    `lock` is a database of no content, locked by one worker at a time: an exchange is added in several transactions.
+    """
 
     sessions: Sessions
     limits: Limits
+    lock: "aiosqlite.Connection" = field(repr=False)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def before(self, client_id: str, session: str, corpus: str) -> History:
@@ -36,14 +45,29 @@ class ClientSessions:
         return stored.history if stored is not None and stored.corpus == corpus else History()
 
     async def remember(self, client_id: str, session: str, corpus: str, **exchange: str) -> None:
-        """Add an exchange, with the fields of `History.with_exchange`, to what was kept meanwhile too."""
-        async with self._writing:
+        """Add an exchange, with the fields of `History.with_exchange`, to what was kept meanwhile too.
+
+        Raises `StorageError`.
+        """
+        async with self._writing, self._alone():
             history = await self.before(client_id, session, corpus)
             kept = bounded(history.with_exchange(**exchange), self.limits).history
             try:
                 await self.sessions.save(_name(client_id, session), Stored(corpus=corpus, history=kept))
             except sqlite3.Error as error:
                 raise _away(error) from None
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Be the only worker that writes."""
+        try:
+            try:
+                await self.lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.Error as error:
+                raise _away(error) from None
+            yield
+        finally:
+            await self.lock.rollback()  # also where one gave up waiting: the connection's thread may begin all the same
 
 
 async def standalone(question: str, history: History, model: ModelSession) -> str:
@@ -54,8 +78,15 @@ async def standalone(question: str, history: History, model: ModelSession) -> st
 @asynccontextmanager
 async def open_client_sessions(data_dir: Path, limits: Limits) -> AsyncIterator[ClientSessions]:
     """The sessions below a data folder. Raises `StorageError` where they cannot be read."""
-    async with open_sessions(data_dir / _FOLDER) as sessions:
-        yield ClientSessions(sessions=sessions, limits=limits)
+    import aiosqlite
+
+    folder = data_dir / _FOLDER
+    async with (
+        open_sessions(folder) as sessions,
+        aiosqlite.connect(folder / _LOCK, timeout=_LOCK_SECONDS, isolation_level=None) as lock,
+    ):
+        await lock.execute("PRAGMA journal_mode = MEMORY")
+        yield ClientSessions(sessions=sessions, limits=limits, lock=lock)
 
 
 async def forget_sessions(data_dir: Path, client_id: str) -> None:
