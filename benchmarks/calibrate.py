@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -51,6 +52,7 @@ def main(  # options of a command
     found = [past_run(run, output_dir) for run in runs]
     _require_alike(found)
     drafts = [draft for run in found for draft in first_drafts(run, method)]
+    _require_once(drafts)
     with_ = _monitor(found[0])
     models = found[0].models
     if evaluate is not None:
@@ -94,6 +96,17 @@ def _require_alike(runs: Sequence[PastRun]) -> None:
         values = dict.fromkeys(of(run) for run in runs)
         if len(values) > 1:
             raise InputError(f"The runs differ in {aspect} ({'; '.join(values)}); give runs with the same.")
+
+
+def _require_once(drafts: Sequence[FirstDraft]) -> None:
+    """Refuse a question twice: it would weigh double, and make a figure look surer than it is."""
+    held = Counter((draft.dataset, draft.id) for draft in drafts)
+    twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
+    if twice:
+        raise InputError(
+            f"Two of the runs hold the same questions ({twice[0]!r} and {len(twice) - 1} more); "
+            "give runs of different ones."
+        )
 
 
 def _prompts(run: PastRun) -> str:

@@ -254,6 +254,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
         (["one", "--evaluate", "gone.yaml"], "'gone.yaml' cannot be read"),
         (["one", "--out", "x.yaml", "--method", "flare"], "called 'flare'; choose from: metarag"),
         (["few", "--out", "x.yaml"], "a fit takes 10 at least"),
+        (["one", "one", "--out", "x.yaml"], "hold the same questions ('sample one0' and 59 more)"),
         (["one", "other", "--out", "x.yaml"], "The runs differ in MONITOR_ENCODER"),
         (["one", "pooled", "--out", "x.yaml"], "The runs differ in mode ('gold'; 'open_domain')"),
         (["one", "large", "--out", "x.yaml"], "The runs differ in models (flash 'f', pro 'p' of 'deepseek'; flash 'f'"),
