@@ -26,8 +26,9 @@ from .protocols import Protocol
 from .provenance import OWN_FILES, as_begun, changed_settings, recorded_run, recorded_settings, run_config
 from .recording import Player
 from .report import protocol, show, write_report
+from .row_shape import require_whole
 from .run import Outcome, execute
-from .run_folder import REPORT, SUMMARY, RunFolder
+from .run_folder import REPORT, SAMPLES, SUMMARY, RunFolder
 from .samples import official_predictions
 from .summary import summarise
 
@@ -112,6 +113,7 @@ def benchmark(
         folder = RunFolder.create(output_dir, at=now, dataset=config.dataset, mode=config.mode, config=about)
     else:
         folder.require_same(about)
+        require_whole(folder.rows().values(), folder.path / SAMPLES)
     if conduct.recorder is not None and conduct.player is None:
         conduct.recorder.begin(recorded_run(about, pooled=plan.pooled, model_words=config.model_words), plan.questions)
     try:

@@ -17,7 +17,7 @@ from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import read_ledger
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
-from tests.integration.test_runner import command, environment, in_process, only_run
+from tests.integration.test_runner import command, environment, in_process, lines, only_run
 
 
 @pytest.fixture
@@ -63,6 +63,35 @@ def test_records_of_another_shape_are_passed_over(finished: tuple[LoopbackServer
     done = in_process(["--resume", str(folder)], env)
     assert done.exit_code == 0, done.output
     assert len(server.bodies) == asked
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"em": "x"}, "em"),
+        ({"latency_s": None}, "latency_s"),
+        ({"rounds": 5}, "rounds"),
+        ({"f1": float("nan")}, "f1"),
+        ({"tokens": {}}, "tokens.prompt"),
+        ({"error": 1}, "error"),
+    ],
+)
+def test_a_damaged_row_is_one_sentence(
+    finished: tuple[LoopbackServer, dict[str, str], Path], change: dict[str, object], field: str
+) -> None:
+    server, env, folder = finished
+    samples = folder / "samples.jsonl"
+    first, second = lines(samples)
+    asked = len(server.bodies)
+    samples.write_text("".join(json.dumps(row) + "\n" for row in (first, {**second, **change})))
+    done = in_process(["--resume", str(folder)], env)
+    assert (done.exit_code, len(server.bodies)) == (2, asked)
+    assert f"damaged row, of 'metarag' for {second['id']!r} (field '{field}" in done.stderr
+    assert str(samples) in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    samples.write_text(json.dumps(first) + "\n")
+    assert in_process(["--resume", str(folder)], env).exit_code == 0
+    assert [row["id"] for row in lines(samples)] == [first["id"], second["id"]]
 
 
 def test_one_process_at_a_time(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
