@@ -2,11 +2,10 @@
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks
 from meta_agent_rag.conversation.companion import Companion
 from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.memories import Limits
 from meta_agent_rag.conversation.sessions import Sessions, Stored, open_sessions
 from meta_agent_rag.conversation.study import Study, open_study
 from meta_agent_rag.conversation.turn import Conversation
@@ -26,16 +24,13 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
-from meta_agent_rag.service.sessions import open_client_sessions, unused_sessions
 from meta_agent_rag.testing import ScriptedModel
-from tests.forked import forked_call
 from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, reference, settings_in
 from tests.talk import echoed, history_of
 
 SOURCE = {"doc_id": "birth", "span": [0, 26], "page": None, "scores": {"score": 1.0, "dense": None}}
 STORED = Stored(corpus="notes", history=history_of("In Oslo.", summary="Before."), sources=(SOURCE,))
 FOLDER = "data"
-MANY = Limits(tokens=10_000, exchanges=50, fold_at=50)
 
 
 @asynccontextmanager
@@ -75,74 +70,6 @@ async def test_of_conversations_saved_at_once_one_is_kept(tmp_path: Path) -> Non
         stored = [replace(STORED, corpus=f"corpus {number}") for number in range(8)]
         await asyncio.gather(*(sessions.save("talk", one) for one in stored))
         assert await sessions.load("talk") in stored
-
-
-async def test_exchanges_of_one_session_that_end_together_are_all_remembered(tmp_path: Path) -> None:
-    async with open_client_sessions(tmp_path, Limits(tokens=10_000, exchanges=20, fold_at=20)) as sessions:
-        asked = [f"question {number}" for number in range(6)]
-        await asyncio.gather(
-            *(sessions.remember("me", "s", "notes", question=one, answer="a", standalone=one) for one in asked)
-        )
-        kept = await sessions.before("me", "s", "notes")
-    assert sorted(one.question for one in kept.exchanges) == asked
-    assert kept.turns == len(asked)
-
-
-def dozen(folder: Path, worker: str, other: str) -> None:
-    """A worker that remembers a dozen exchanges, once the other is there too."""
-
-    def together() -> None:
-        (folder / worker).touch()
-        while not (folder / other).exists():
-            time.sleep(0.001)
-
-    async def work() -> None:
-        async with open_client_sessions(folder, MANY) as sessions:
-            await asyncio.to_thread(together)
-            for number in range(12):
-                asked = f"{worker} {number}"
-                await sessions.remember("me", "s", "notes", question=asked, answer="a", standalone="q")
-
-    asyncio.run(work())
-
-
-async def test_exchanges_of_one_session_by_two_workers_are_all_remembered(tmp_path: Path) -> None:
-    async with open_client_sessions(tmp_path, MANY):
-        workers = [forked_call(dozen, tmp_path, *names, folder=tmp_path) for names in ("ab", "ba")]
-    assert [await asyncio.to_thread(worker.ended) for worker in workers] == [0, 0]
-    async with open_client_sessions(tmp_path, MANY) as sessions:
-        kept = await sessions.before("me", "s", "notes")
-    assert kept.turns == len({one.question for one in kept.exchanges}) == 24
-
-
-async def test_who_gives_up_waiting_for_a_session_bars_nobody(tmp_path: Path) -> None:
-    exchange = {"question": "q", "answer": "a", "standalone": "q"}
-    async with open_client_sessions(tmp_path, MANY) as first, open_client_sessions(tmp_path, MANY) as second:
-        await first.lock.execute("BEGIN EXCLUSIVE")
-        waiting = asyncio.create_task(second.remember("me", "s", "notes", **exchange))
-        await asyncio.sleep(0.05)
-        waiting.cancel()
-        await first.lock.rollback()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        await first.remember("me", "s", "notes", **exchange)
-        await second.remember("me", "s", "notes", **exchange)
-        assert (await first.before("me", "s", "notes")).turns == 2
-
-
-async def test_sessions_that_nobody_goes_on_with_are_dropped(tmp_path: Path) -> None:
-    limits = Limits(tokens=10_000, exchanges=20, fold_at=20)
-    async with open_client_sessions(tmp_path, limits) as sessions:
-        await sessions.remember("me", "old", "notes", question="q", answer="a", standalone="q")
-        between = datetime.now(UTC)
-        await sessions.remember("me", "new", "notes", question="q", answer="a", standalone="q")
-    assert await unused_sessions(tmp_path, between, drop=False) == 1
-    assert await unused_sessions(tmp_path, between, drop=True) == 1
-    assert await unused_sessions(tmp_path, between, drop=True) == 0
-    async with open_client_sessions(tmp_path, limits) as sessions:
-        assert (await sessions.before("me", "old", "notes")).is_empty
-        assert not (await sessions.before("me", "new", "notes")).is_empty
-    assert await unused_sessions(tmp_path / "none", between, drop=True) == 0
 
 
 async def test_names_are_listed_and_forgotten(tmp_path: Path) -> None:
