@@ -11,9 +11,16 @@ from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import AfterValidator, BeforeValidator, Field, PositiveFloat, PositiveInt, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from .errors import SettingsError
+from .setting_faults import fault, nearest, warn_of_slips
 
 Tier = Literal["flash", "pro"]
 UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -317,7 +324,9 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Keep to the documented precedence: no secrets folder."""
+        """Keep to the documented precedence, no secrets folder; and say which lines of `.env` look misspelt."""
+        if isinstance(dotenv_settings, DotEnvSettingsSource):
+            warn_of_slips(dotenv_settings.env_vars, cls.model_fields)
         return init_settings, env_settings, dotenv_settings
 
     @classmethod
@@ -330,7 +339,7 @@ class Settings(BaseSettings):
         try:
             return cls(**values)  # type: ignore[arg-type]  # names and values are checked by pydantic
         except ValidationError as error:
-            raise SettingsError(_first_fault(error)) from None
+            raise SettingsError(fault(error, cls.model_fields)) from None
         except UnicodeDecodeError:
             raise SettingsError("The file .env in this folder is not UTF-8 text; save it as UTF-8.") from None
 
@@ -343,18 +352,11 @@ def _assigned(assignments: Sequence[str]) -> dict[str, object]:
         if not equals:
             raise SettingsError(f"--set {assignment!r} has no value; write it as NAME=VALUE.")
         if field not in Settings.model_fields:
-            raise SettingsError(f"There is no setting {name.strip()!r}; `marag config show` lists them.")
+            meant = nearest(field, Settings.model_fields)
+            near = f" (did you mean {meant.upper()}?)" if meant else ""
+            raise SettingsError(f"There is no setting {name.strip()!r}{near}; `marag config show` lists them.")
         values[field] = value.strip() or None
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    name = str(fault["loc"][0]) if fault["loc"] else "?"
-    known = Settings.model_fields.get(name)
-    secret = name.endswith("_url") or (known is not None and "SecretStr" in str(known.annotation))
-    value = "(hidden)" if secret else repr(fault["input"])
-    return f"The setting {name.upper()} cannot be {value}: {fault['msg'].removeprefix('Value error, ')}."
 
 
 def child_environment(**defaults: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from meta_agent_rag import setting_faults
 from meta_agent_rag.env_example import env_example
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.settings import Settings, described
@@ -76,20 +77,20 @@ def test_a_mark_at_the_beginning_of_the_file_is_no_part_of_a_name() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("LLM_MAX_RETRIES", "many", "valid integer"),
-        ("LLM_MAX_RETRIES", "21", "less than or equal to 20"),
-        ("LLM_TIMEOUT_SECONDS", "0", "greater than 0"),
-        ("LLM_TIMEOUT_SECONDS", "nan", "greater than 0"),
-        ("COST_LIMIT_USD", "0", "greater than 0"),
-        ("COST_LIMIT_USD", "-1", "greater than 0"),
-        ("MAX_METACOGNITIVE_ROUNDS", "-1", "greater than or equal to 0"),
-        ("CONVERGENCE_THRESHOLD", "1.5", "less than or equal to 1"),
-        ("MONITOR_SIMILARITY_THRESHOLD", "two", "valid number"),
-        ("WRITER_TEMPERATURE", "3", "less than or equal to 2"),
-        ("FLASH_THINKING", "perhaps", "valid boolean"),
-        ("SELECTION", "first", "'best' or 'last'"),
-        ("SHORT_ANSWER", "no", "'inline' or 'stage'"),
-        ("RETRIEVAL_TOP_K", "0", "greater than 0"),
+        ("LLM_MAX_RETRIES", "many", "give a whole number"),
+        ("LLM_MAX_RETRIES", "21", "give 20 or less"),
+        ("LLM_TIMEOUT_SECONDS", "0", "give a number above 0"),
+        ("LLM_TIMEOUT_SECONDS", "nan", "give a number above 0"),
+        ("COST_LIMIT_USD", "0", "give a number above 0"),
+        ("COST_LIMIT_USD", "-1", "give a number above 0"),
+        ("MAX_METACOGNITIVE_ROUNDS", "-1", "give 0 or more"),
+        ("CONVERGENCE_THRESHOLD", "1.5", "give 1 or less"),
+        ("MONITOR_SIMILARITY_THRESHOLD", "two", "give a number"),
+        ("WRITER_TEMPERATURE", "3", "give 2 or less"),
+        ("FLASH_THINKING", "perhaps", "give true or false"),
+        ("SELECTION", "first", "give 'best' or 'last'"),
+        ("SHORT_ANSWER", "no", "give 'inline' or 'stage'"),
+        ("RETRIEVAL_TOP_K", "0", "give a number above 0"),
         ("STAGE_TIERS", "evaluate", "STAGE=TIER"),
     ],
 )
@@ -109,6 +110,7 @@ def test_a_bad_value_is_one_sentence_that_names_the_setting(
     assert sentence.endswith(".")
     assert "\n" not in sentence
     assert "pydantic" not in sentence
+    assert "Input" not in sentence
     assert caught.value.exit_code == 2
 
 
@@ -121,7 +123,46 @@ def test_an_assignment_without_a_value_is_explained(assignment: str) -> None:
 def test_an_unknown_name_is_said_without_its_value() -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.load([f"DEEPSEEK_KEY={SECRET}"])
-    assert str(caught.value) == "There is no setting 'DEEPSEEK_KEY'; `marag config show` lists them."
+    assert str(caught.value) == (
+        "There is no setting 'DEEPSEEK_KEY' (did you mean DEEPSEEK_API_KEY?); `marag config show` lists them."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("DEEPSEEK_API_KEYS", "DEEPSEEK_API_KEY"),
+        ("deepseek_key", "DEEPSEEK_API_KEY"),
+        ("MAX_METACOGNITIVE_ROUND", "MAX_METACOGNITIVE_ROUNDS"),
+        ("EMBED_MODEL_PATH", "EMBEDDED_MODEL_PATH"),
+    ],
+)
+def test_a_misspelt_line_is_named_once_without_its_value(
+    name: str, meant: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    setting_faults._warn.cache_clear()
+    dotenv(f"{name}={SECRET}\n")
+    Settings.load()
+    Settings.load()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == f"There is no setting {name.upper()}, so that this line of .env does nothing; did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OPENAI_API_BASE=http://h/v1",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://h",
+        "ELASTICSEARCH_URL=http://h\nELASTICSEARCH_USER=me",
+        "ANTHROPIC_API_KEY=a\nPATH=b\nDEBUG=1",
+        "RRF_K=7\nrrf_k=8",
+    ],
+)
+def test_names_of_other_software_are_passed_over(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    setting_faults._warn.cache_clear()
+    dotenv(text)
+    Settings.load()
+    assert not caplog.records
 
 
 def test_a_file_that_is_not_utf8_is_named() -> None:

@@ -1,0 +1,64 @@
+"""What is said of a setting that cannot be: a value that is refused, a name that is misspelt."""
+
+import logging
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+_LOG = logging.getLogger(__name__)
+_CLOSE = 0.85
+"""Likeness (difflib's ratio) from which a name counts as misspelt: DEEPSEEK_KEY does, OPENAI_API_BASE does not."""
+
+_REMEDIES = {
+    "int": "give a whole number",
+    "float": "give a number",
+    "bool": "give true or false",
+    "greater_than": "give a number above {gt:g}",
+    "greater_than_equal": "give {ge:g} or more",
+    "less_than": "give a number below {lt:g}",
+    "less_than_equal": "give {le:g} or less",
+    "literal_error": "give {expected}",
+    "value_error": "{error}",
+}
+"""What to do, by the kind of pydantic's error; those of types are known by the type's name."""
+
+
+def fault(error: ValidationError, fields: Mapping[str, FieldInfo]) -> str:
+    """One sentence for the first setting that was refused: its name, its value (secrets hidden), what to do."""
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else "?"
+    secret = name.endswith("_url") or (name in fields and "SecretStr" in str(fields[name].annotation))
+    value = "(hidden)" if secret else repr(first["input"])
+    return (
+        f"The setting {name.upper()} cannot be {value}: {_remedy(first['type'], first.get('ctx', {}), first['msg'])}."
+    )
+
+
+def _remedy(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
+    found = _REMEDIES.get(kind) or _REMEDIES.get(kind.partition("_")[0])
+    return otherwise if found is None else found.format_map(context)
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The known name that this one may be a slip of; `None` for a name of its own, or one with a word more."""
+    found = get_close_matches(name, known, n=1, cutoff=_CLOSE)
+    if not found or set(found[0].split("_")) < set(name.split("_")):  # as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+        return None
+    return found[0]
+
+
+def warn_of_slips(written: Collection[str], known: Collection[str]) -> None:
+    """Log each name in `.env` that is no setting and close to one that is not written there, once in a process."""
+    for name in written:
+        meant = None if name in known else nearest(name, known)
+        if meant is not None and meant not in written:
+            _warn(name.upper(), meant.upper())
+
+
+@cache  # settings are read more than once in a process
+def _warn(name: str, meant: str) -> None:
+    _LOG.warning("There is no setting %s, so that this line of .env does nothing; did you mean %s?", name, meant)
