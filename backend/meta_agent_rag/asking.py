@@ -3,9 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from .agent.engine import Answer, Engine, open_engine
+from .agent.engine import Answer, Engine, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
 from .llm.exchange import Transport
+from .retrieval.corpus import require_corpus
 from .retrieval.hybrid import Retriever
 from .retrieval.opening import open_retriever
 from .retrieval.passage import Passage
@@ -30,7 +31,7 @@ async def answer(
 
     Raises a `MetaRagError` whose message says what to do.
     """
-    async with _opened(settings or Settings.load(), corpus, evidence, transport) as (engine, retriever):
+    async with _opened(question, settings or Settings.load(), corpus, evidence, transport) as (engine, retriever):
         return await engine.answer(question, evidence=evidence, retriever=retriever, grounded=grounded)
 
 
@@ -48,15 +49,19 @@ async def grounded_answer(
     """
     settings = settings or Settings.load()
     checks = Checks.of(settings, corpus)
-    async with _opened(settings, corpus, evidence, transport) as (engine, retriever):
+    async with _opened(question, settings, corpus, evidence, transport) as (engine, retriever):
         drafted = await engine.answer(question, evidence=evidence, retriever=retriever, grounded=True)
         return await checked(engine, drafted, checks)
 
 
 @asynccontextmanager
 async def _opened(
-    settings: Settings, corpus: str, evidence: Sequence[Passage] | None, transport: Transport | None
+    question: str, settings: Settings, corpus: str, evidence: Sequence[Passage] | None, transport: Transport | None
 ) -> AsyncIterator[tuple[Engine, Retriever | None]]:
+    """Engine and retriever; what is wrong with question or corpus is said before they are loaded."""
+    require_question(question)
+    if evidence is None:
+        require_corpus(settings.marag_data_dir, corpus)
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(open_engine(settings, transport=transport))
         retriever = None

@@ -106,6 +106,37 @@ def test_wrong_input_gets_one_sentence_and_code_2(words: list[str], env: dict[st
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ask", " "], "The question is empty; write one."),
+        (["ask", " ", "--grounded"], "The question is empty; write one."),
+        (["ask", "Who?", "--corpus", "nope"], "There is no corpus 'nope'"),
+        (["ask", "Who?", "--corpus", "../etc", "--grounded"], "'../etc' is no corpus name"),
+        (["chat", "--corpus", "nope"], "There is no corpus 'nope'"),
+        (["demo", "--corpus", "nope"], "There is no corpus 'nope'"),
+        (["serve", "--corpus", "sample", "--corpus", "nope"], "There is no corpus 'nope'"),
+        (["ingest", "/nowhere", "--corpus", "mine"], "There is no file or folder '/nowhere'"),
+        (["ingest", ".", "--corpus", "A B"], "'A B' is no corpus name"),
+        (["ingest", ".", "--corpus", "sample"], "'sample' is the corpus that comes with the package"),
+        (["corpora", "show", "nope"], "(there are: none yet; `marag corpora list` says more); build it with"),
+        (["corpora", "drop", "nope", "--yes"], "(there are: none yet; `marag corpora list` says more); build it with"),
+    ],
+)
+def test_wrong_input_is_refused_before_models_are_loaded(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loaded(*_: object) -> None:
+        raise AssertionError("an encoder was loaded for wrong input")
+
+    for user in ("agent.engine", "retrieval.opening"):
+        monkeypatch.setattr(f"meta_agent_rag.{user}.load_encoder", loaded)
+    result = marag(*words)
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1, result.stderr
+
+
 def test_doctor_names_what_was_chosen_and_why() -> None:
     result = marag("doctor")
     assert result.exit_code == 0, result.output

@@ -150,10 +150,7 @@ class Engine:
         model is left out before anything is ranked. `asked` are the user's own words,
         where `question` was made from them; `manner` tells the writer how to write.
         """
-        if not question.strip():
-            raise InputError("The question is empty; write one.")
-        if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
-            raise InputError("The question is not valid Unicode; check the terminal's encoding and write it anew.")
+        require_question(question)
         dropped: tuple[Dropped, ...] = ()
         if evidence is not None and grounded:
             evidence, dropped = _without_orders(evidence)
@@ -216,6 +213,14 @@ class Engine:
             dropped=final.get("dropped", ()),
             calls=tuple(context.model.rows),
         )
+
+
+def require_question(question: str) -> None:
+    """Raise `InputError` for a question that nobody could answer: empty, or no text."""
+    if not question.strip():
+        raise InputError("The question is empty; write one.")
+    if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
+        raise InputError("The question is not valid Unicode; check the terminal's encoding and write it anew.")
 
 
 def _without_orders(evidence: Sequence[Passage]) -> tuple[tuple[Passage, ...], tuple[Dropped, ...]]:

@@ -33,11 +33,14 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Watch an answer being doubted and repaired, in a browser on this machine."""
-    from ..demo.running import launch
-    from ..demo.workbench import open_workbench
+    from ..retrieval.corpus import require_corpus
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())
+    require_corpus(settings.marag_data_dir, corpus)
+    from ..demo.running import launch
+    from ..demo.workbench import open_workbench
+
     files, datasets = data_file or (), dataset or ()
     launch(
         lambda: open_workbench(settings, corpus=corpus, data_files=files, datasets=datasets, runs_dir=runs),

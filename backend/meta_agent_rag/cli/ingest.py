@@ -68,9 +68,11 @@ async def _ingest(
 ) -> "IngestReport":
     import asyncio
 
+    from ..ingestion.pipeline import files_for
     from ..ingestion.pipeline import ingest as ingest_files
     from ..retrieval.opening import open_encoder
 
+    await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)  # before a model is loaded
     encoder = await asyncio.to_thread(open_encoder, settings)
     with _progress_bar(visible) as on_progress:
         return await ingest_files(

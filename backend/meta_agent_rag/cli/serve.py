@@ -26,8 +26,12 @@ def serve(
     debug: Debug = False,
 ) -> None:
     """Serve answers over HTTP to clients that have a key (`marag keys create`), within a deadline."""
-    from ..service.running import serve as serve_until_stopped
+    from ..retrieval.corpus import require_corpus
     from ..settings import Settings
 
-    settings = Settings.load(set_ or ())
-    serve_until_stopped(settings, corpus or ["sample"], host=host, port=port, workers=workers)
+    settings, corpora = Settings.load(set_ or ()), corpus or ["sample"]
+    for name in corpora:
+        require_corpus(settings.marag_data_dir, name)
+    from ..service.running import serve as serve_until_stopped
+
+    serve_until_stopped(settings, corpora, host=host, port=port, workers=workers)

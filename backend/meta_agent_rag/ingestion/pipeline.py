@@ -11,6 +11,7 @@ from typing import TypeAlias
 from ..errors import InputError
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.catalogue import DocumentRecord
+from ..retrieval.corpus_folder import corpus_folder
 from ..retrieval.editing import CorpusEditor, edit_corpus
 from ..retrieval.sample import SAMPLE
 from ..settings import Settings
@@ -50,14 +51,9 @@ async def ingest(
     or is in use.
     """
     began = time.monotonic()
+    found = await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)
     options = await asyncio.to_thread(chunking_options, settings, encoder.name)
     chunking = prepared(options)
-    if corpus == SAMPLE:
-        raise InputError(f"{SAMPLE!r} is the corpus that comes with the package; choose another name.")
-    found = await asyncio.to_thread(find_files, paths, without=settings.marag_data_dir, gone_too=prune)
-    if not found.files and not prune:
-        passed = "".join(f" ({one.source!r}: {one.reason})" for one in found.passed_over[:1])
-        raise InputError(f"There are no files to read in {', '.join(map(repr, map(str, paths)))}{passed}; name others.")
     tracker = _Tracker(of_files=len(found.files), on_progress=on_progress)
     reader = _reader(settings, options)
     try:
@@ -72,6 +68,18 @@ async def ingest(
     return IngestReport(
         corpus=corpus, outcomes=outcomes, encoded=tracker.progress.passages, seconds=time.monotonic() - began
     )
+
+
+def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, gone_too: bool) -> Found:
+    """The files below `paths`; raises `InputError` for the corpus's name, and for paths as `ingest` does."""
+    corpus_folder(settings.marag_data_dir, corpus)
+    if corpus == SAMPLE:
+        raise InputError(f"{SAMPLE!r} is the corpus that comes with the package; choose another name.")
+    found = find_files(paths, without=settings.marag_data_dir, gone_too=gone_too)
+    if not found.files and not gone_too:
+        passed = "".join(f" ({one.source!r}: {one.reason})" for one in found.passed_over[:1])
+        raise InputError(f"There are no files to read in {', '.join(map(repr, map(str, paths)))}{passed}; name others.")
+    return found
 
 
 async def take_in(

@@ -23,7 +23,16 @@ from .manifest import BEING_EDITED, FILE_NAME, FORMAT_VERSION, Manifest, read_ma
 from .sample import SAMPLE
 from .stores import DenseStore, LexicalStore
 
-__all__ = ["Corpus", "Manifest", "drop_corpus", "list_corpora", "open_corpus", "read_documents", "read_titles"]
+__all__ = [
+    "Corpus",
+    "Manifest",
+    "drop_corpus",
+    "list_corpora",
+    "open_corpus",
+    "read_documents",
+    "read_titles",
+    "require_corpus",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +43,16 @@ class Corpus:
     catalogue: Catalogue
     dense: DenseStore
     lexical: LexicalStore
+
+
+def require_corpus(data_dir: Path, name: str) -> None:
+    """Raise what `open_corpus` would for a corpus that there is none of, before anything else is loaded.
+
+    `sample` is always there, as it is built on first use.
+    """
+    folder = corpus_folder(data_dir, name)
+    if name != SAMPLE and not any(path.exists() for path in (folder.path, folder.replaced, folder.building)):
+        raise CorpusError(_missing(folder))
 
 
 @asynccontextmanager
@@ -167,6 +186,6 @@ def _missing(folder: CorpusFolder) -> str:
         return f"The corpus {SAMPLE!r} is not there yet; it is built when it is first asked."
     known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.home.parent)) or "none yet"
     return (
-        f"There is no corpus {folder.name!r} (there are: {known}); "
+        f"There is no corpus {folder.name!r} (there are: {known}; `marag corpora list` says more); "
         f"build it with `marag ingest PATH... --corpus {folder.name}`."
     )

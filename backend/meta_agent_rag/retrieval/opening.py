@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from ..settings import Settings
 from .batching import AsyncEncoder
-from .corpus import open_corpus
+from .corpus import open_corpus, require_corpus
 from .editing import Progress, ensure_corpus
 from .encoder import load_encoder
 from .hybrid import HybridRetriever
@@ -37,6 +37,7 @@ async def open_retriever(
 
     Raises `CorpusError` where there is no such corpus, or it was built with another encoder.
     """
+    await asyncio.to_thread(require_corpus, settings.marag_data_dir, corpus)
     if encoder is None:
         encoder = await asyncio.to_thread(open_encoder, settings)
     if corpus == SAMPLE:
