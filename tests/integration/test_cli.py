@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from meta_agent_rag.cli.main import app
+from meta_agent_rag.testing.scripted import ScriptedModel, universal_reply
 from meta_agent_rag.testing.server import ServerReply, always, helpful, loopback_server
 
 EVERY_COMMAND = ["ask", "balance", "chat", "config", "corpora", "deficits", "doctor", "ingest", "prices"]
@@ -63,6 +64,28 @@ def test_ask_shows_rounds_and_sources() -> None:
     assert "Round 0 (chosen)" in result.stdout
     assert "monitor: satisfied" in result.stdout
     assert "[1] " in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("short", "provider", "hinted"),
+    [
+        ("NOT FOUND", "embedded", True),
+        ("Ivo Merrigold", "embedded", False),
+        ("NOT FOUND", "deepseek", False),
+    ],
+)
+def test_a_refusal_of_the_packaged_model_says_how_to_use_another(
+    short: str, provider: str, hinted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted = {stage: universal_reply(short) for stage in ("write", "reference")}
+    monkeypatch.setattr("meta_agent_rag.llm.opening._transport", lambda *_: ScriptedModel(scripted))
+    env = {"LLM_PROVIDER": provider, "DEEPSEEK_API_KEY": "none"}
+    plain = marag("ask", "Who designed the Pennant Bridge?", **env)
+    assert plain.exit_code == 0, plain.output
+    assert ("EMBEDDED_MODEL_PATH" in plain.stderr) is hinted
+    grounded = marag("ask", "Who designed the Pennant Bridge?", "--grounded", "--json", **env)
+    assert json.loads(grounded.stdout)["refused"]
+    assert ("EMBEDDED_MODEL_PATH" in grounded.stderr) is (provider == "embedded")
 
 
 @pytest.mark.parametrize(

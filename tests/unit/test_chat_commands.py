@@ -115,6 +115,19 @@ async def test_a_session_says_in_which_mode_it_goes_on(
         await converse(load, corpus=None, session=None, mode="iron")
 
 
+@pytest.mark.parametrize(("provider", "times"), [("embedded", 1), ("deepseek", 0)])
+async def test_refusals_of_the_packaged_model_are_explained_once(
+    provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
+    monkeypatch.setattr("meta_agent_rag.llm.opening._transport", lambda *_: ScriptedModel({}))
+    monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
+    await converse(load, corpus=None, session=None)
+    shown = capsys.readouterr().out
+    assert shown.count("not answered, ") == 2, shown
+    assert shown.count("EMBEDDED_MODEL_PATH") == times
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

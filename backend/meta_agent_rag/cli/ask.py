@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .command import Assignments, Debug, Json, console, plain, print_json, reporting, run
-from .rounds import counted, place, show_round, spending
+from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
+from .rounds import counted, place, show_round, small_model_hint, spending
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer
@@ -34,11 +34,17 @@ def ask(
     debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus, doubting and repairing the answer where it is inadequate."""
+    from ..grounding.abstention import is_abstention
+    from ..llm.providers import choose_provider
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())
     from_documents = run(_grounded(question, corpus, settings)) if grounded else None
     result = run(_answer(question, corpus, settings)) if from_documents is None else from_documents.answer
+    if is_abstention(result.short_answer) if from_documents is None else from_documents.refused:
+        hint = small_model_hint(choose_provider(settings), settings)
+        if hint is not None:
+            complain(hint)
     if json_:
         print_json(_as_json(result) | ({} if from_documents is None else _grounded_as_json(from_documents)))
         return

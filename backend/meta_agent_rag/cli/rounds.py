@@ -7,7 +7,9 @@ from .command import plain
 if TYPE_CHECKING:
     from ..agent.state import Round, Signals
     from ..llm.ledger import Totals
+    from ..llm.providers import Choice
     from ..retrieval.passage import Passage
+    from ..settings import Settings
 
 
 def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
@@ -62,6 +64,18 @@ def spending(totals: "Totals") -> str:
     """Calls, tokens and dollars; a price that is not known is called so."""
     cost = "cost unknown" if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
     return f"{counted(totals.calls, 'call')}, {totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}"
+
+
+def small_model_hint(choice: "Choice", settings: "Settings") -> str | None:
+    """What to tell a user whose question got no answer, where the packaged model is why; `None` elsewhere."""
+    from ..llm.providers import EMBEDDED
+
+    if choice.provider.name != EMBEDDED or settings.embedded_model_path is not None:
+        return None
+    return (
+        f"The packaged {choice.models['flash']} is very small, and most of its answers are refused; for another model "
+        "set DEEPSEEK_API_KEY (or another provider's key), or EMBEDDED_MODEL_PATH to a larger GGUF file."
+    )
 
 
 def _judged(round_: "Round") -> str:

@@ -17,7 +17,7 @@ from ...errors import MetaRagError
 from ...grounding.confidence import Confidence
 from ...retrieval.sample import SAMPLE
 from ...settings import Settings
-from ..rounds import counted, spending
+from ..rounds import counted, small_model_hint, spending
 from .commands import COMMANDS, is_command, mode_called, models_of, run_command
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines
@@ -75,6 +75,7 @@ class _Talk:
     lines: Lines
     interrupts: Interrupts
     debug: bool
+    hinted: bool = False
 
     async def until_wish(self) -> Wish:
         """Serve lines until one of them wishes for something that ends or reopens the study."""
@@ -134,11 +135,20 @@ class _Talk:
         if isinstance(turn.reply, GroundedReply):
             rounds = len(turn.reply.grounded.answer.rounds)
             shell.screen.note(_summary(turn.reply.grounded.confidence, rounds, seconds))
+            if turn.reply.grounded.refused and not self.hinted:
+                self._hint()
         if shell.coached is not None and shell.coached.acknowledged:
             shell.screen.line(said("right_answer"))
         notes = await self._harmless(shell.study.settle()) or ()
         for note in (*turn.notes, *notes):
             shell.screen.note(note)
+
+    def _hint(self) -> None:
+        """Say once in a session that the packaged model is why, where it is."""
+        hint = small_model_hint(self.shell.study.conversation.model.choice, self.shell.settings)
+        if hint is not None:
+            self.hinted = True
+            self.shell.screen.note(hint)
 
     async def _harmless(self, work: Coroutine[Any, Any, T]) -> T | None:
         """The result of work that may be stopped without a word; `None` then."""
