@@ -75,3 +75,19 @@ def test_commands_in_the_documents_exist() -> None:
     words = {match for path in documents for match in re.findall(r"marag ([a-z]+)", path.read_text(encoding="utf-8"))}
     for word in sorted(words):
         assert CliRunner().invoke(app, [word, "--help"]).exit_code == 0, word
+
+
+def shell_lines(text: str) -> list[str]:
+    """The lines of a document's shell blocks: indented ones, and those fenced as such, without their variables."""
+    fenced = "\n".join(re.findall(r"```(?:sh|bash|console)\n(.*?)```", text, re.DOTALL))
+    indented = re.findall(r"^ {4}(\S.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return [re.sub(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*", "", line) for line in [*fenced.splitlines(), *indented]]
+
+
+def test_commands_in_the_documents_run_in_a_clone() -> None:
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    lines = [(path.name, line) for path in documents for line in shell_lines(path.read_text(encoding="utf-8"))]
+    assert sum(line.startswith("uv run ") for _, line in lines) > 40
+    bare = [one for one in lines if re.match(r"(marag|python3?|pytest|ruff|mypy)\b", one[1])]
+    assert not bare, "write it as `uv run ...`"
+    assert shell_lines("    A=1 marag ask\n```sh\nmarag chat\n```") == ["marag chat", "marag ask"]
