@@ -6,6 +6,7 @@ Everything is B minus A, in percent, over pairs; a failed answer scores nothing 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from meta_agent_rag.cli.rounds import counted
 from meta_agent_rag.errors import InputError
 
 from . import statistics
@@ -111,7 +112,7 @@ def _paired(a: Side, b: Side) -> list[Pair]:
     pairs = [(a.answers[id_], b.answers[id_]) for id_ in sorted(a.answers.keys() & b.answers.keys())]
     if not pairs:
         raise InputError(
-            f"A ({len(a.answers)} questions) and B ({len(b.answers)}) have no question in common; "
+            f"A ({counted(len(a.answers), 'question')}) and B ({len(b.answers)}) have no question in common; "
             "compare runs over the same questions, with the same --seed and --n."
         )
     for one, other in pairs:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from meta_agent_rag.cli.rounds import counted
+
 from .comparison import Comparison, Figures, Mean, Pair, verdict
 from .sides import Scored, Side
 from .statistics import Difference
@@ -53,8 +55,8 @@ def counts(found: Comparison) -> list[str]:
 def _side(letter: str, side: Side, alone: int, failed: int) -> str:
     unknown = f", {side.unknown} for questions that the data set does not have" if side.unknown else ""
     return (
-        f"{letter}: {side.name}, {side.source}; {len(side.answers)} answers{unknown}, {alone} without a counterpart, "
-        f"{failed} of the paired failed (they score 0)."
+        f"{letter}: {side.name}, {side.source}; {counted(len(side.answers), 'answer')}{unknown}, "
+        f"{alone} without a counterpart, {failed} of the paired failed (they score 0)."
     )
 
 

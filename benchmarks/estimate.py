@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from meta_agent_rag.cli.command import say
+from meta_agent_rag.cli.rounds import counted
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.ledger import LedgerRow, read_ledger, total
 from meta_agent_rag.llm.providers import choose_provider
@@ -154,13 +155,16 @@ def _once(calls: Iterable[LedgerRow], ids: frozenset[str]) -> list[LedgerRow]:
 
 
 def _show(plan: Plan, source: str, known: list[Expected], missing: list[str]) -> None:
-    say(f"Expected for {len(plan.questions)} questions, judged by {source}; what the response cache holds is not paid.")
+    say(
+        f"Expected for {counted(len(plan.questions), 'question')}, judged by {source}; "
+        "what the response cache holds is not paid."
+    )
     for one in known:
         cost = "price unknown" if one.cost_usd is None else f"{one.cost_usd:.4f} USD"
         basis = "" if one.basis == one.method else f" of {one.basis!r}"
         say(
             f"  {one.method}: {one.calls:,} calls, {one.prompt_tokens:,} prompt and {one.completion_tokens:,} "
-            f"completion tokens, {cost} (from {one.measured} answers{basis})"
+            f"completion tokens, {cost} (from {counted(one.measured, 'answer')}{basis})"
         )
         if one.other_settings:
             say(f"    measured under other settings: {', '.join(one.other_settings).upper()}")
@@ -211,4 +215,6 @@ def _probed(plan: Plan, probe: int) -> Measured:
     with TemporaryDirectory() as folder:
         first = replace(plan, questions=plan.questions[:probe])
         path = benchmark(first, Conduct(), None, Path(folder), "none")
-        return _measured(RunFolder(path), f"a probe of {len(first.questions)} questions", judged=first.config.judge)
+        return _measured(
+            RunFolder(path), f"a probe of {counted(len(first.questions), 'question')}", judged=first.config.judge
+        )

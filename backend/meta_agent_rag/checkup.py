@@ -147,7 +147,7 @@ async def _stores(settings: Settings) -> Finding:
     stores = chosen_stores(settings)
     await reach(settings)
     found = await asyncio.to_thread(list_corpora, settings.marag_data_dir)
-    corpora = ", ".join(f"{manifest.name} ({manifest.passages} passages)" for manifest in found)
+    corpora = ", ".join(f"{one.name} ({one.passages} passage{'' if one.passages == 1 else 's'})" for one in found)
     return Finding(
         subject="stores",
         status="ok",

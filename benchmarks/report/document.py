@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from meta_agent_rag.cli.rounds import counted
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.providers import choose_provider
 
@@ -64,7 +65,7 @@ def document(
 
 def _setting(config: RunConfig, summary: Mapping[str, Any]) -> str:
     model = config.model_words or described(choose_provider(config.settings), config.settings)
-    return f"Data set {config.dataset}, mode {config.mode}, {summary['n']} questions; model {model}."
+    return f"Data set {config.dataset}, mode {config.mode}, {counted(summary['n'], 'question')}; model {model}."
 
 
 def _protocol(ours: Protocol) -> str:

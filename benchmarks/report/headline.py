@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from meta_agent_rag.cli.rounds import counted
+
 from ..comparison_words import p_words
 from ..statistics import Verdict
 from ..tables import signed, with_interval
@@ -34,7 +36,7 @@ def _alone(summary: Summary) -> str:
     name, figures = next(iter(summary["methods"].items()))
     return (
         f"**{name} scores {with_interval(figures['f1'], figures['f1_ci95'])} F1 and "
-        f"{with_interval(figures['em'], figures['em_ci95'])} EM over {figures['n']} questions** "
+        f"{with_interval(figures['em'], figures['em_ci95'])} EM over {counted(figures['n'], 'question')}** "
         f"(percent, 95 % bootstrap intervals); {figures['answered']} answered, {figures['errors']} failed."
     )
 
@@ -45,7 +47,7 @@ def _compared(summary: Summary, name: str, best: str, found: Mapping[str, Any], 
     theirs = with_interval(figures[best]["f1"], figures[best]["f1_ci95"])
     rival = f"{best} ({theirs})" if others == 1 else f"{best} ({theirs}), the best of the {others} other methods"
     gap = f"{signed(found['difference'], found['ci95'])} F1 points, {p_words(found['p'])}"
-    told = f"{name} ({scored} F1) {_PLACES[found['verdict']]} {rival}, over {n} questions"
+    told = f"{name} ({scored} F1) {_PLACES[found['verdict']]} {rival}, over {counted(n, 'question')}"
     return f"**{told}**: paired difference {gap} (percent, 95 % bootstrap intervals)."
 
 

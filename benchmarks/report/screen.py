@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from meta_agent_rag.cli.rounds import counted
+
 from ..config import RunConfig
 from ..protocols import Protocol, differences
 from ..published import published_rows
@@ -15,7 +17,7 @@ _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 
 def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
     """Print our rows, and the published ones with what sets them apart."""
-    title = f"{config.dataset}, {config.mode}, {summary['n']} questions (percent)"
+    title = f"{config.dataset}, {config.mode}, {counted(summary['n'], 'question')} (percent)"
     head = tuple(column for column in HEAD if column not in _TOO_WIDE)
     _print_table(title, head, [_on_screen(name, figures) for name, figures in summary["methods"].items()])
     published = [(row, differences(row.protocol, ours)) for row in published_rows(config.dataset)]

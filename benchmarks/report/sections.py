@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from meta_agent_rag.cli.rounds import counted
+
 from ..analyses import discover_analyses
 from ..arms import Arm
 from ..plots import Plot
@@ -124,7 +126,7 @@ def _survival(methods: Methods) -> list[Table]:
 
 def _notes(methods: Methods) -> list[str]:
     return [
-        f"{method}, {count} questions: {note}"
+        f"{method}, {counted(count, 'question')}: {note}"
         for method, found in methods.items()
         for note, count in found["notes"].items()
     ]

@@ -33,7 +33,7 @@ def docs(tmp_path: Path) -> Path:
 def test_ingest_says_what_became_of_each_file(docs: Path) -> None:
     result = marag("ingest", str(docs), "--corpus", "notes")
     assert result.exit_code == 0, result.output
-    assert "a.pdf (1 passages)" in result.stdout
+    assert "a.pdf (1 passage)" in result.stdout
     assert "notes: 3 added; 3 passages encoded in " in result.stdout
     (docs / "broken.pdf").write_bytes(b"MZ" + bytes(500))
     (docs / "empty.txt").write_bytes(b"")
@@ -95,8 +95,8 @@ def test_corpora_are_listed_and_shown(docs: Path) -> None:
     listed = marag("corpora", "list").stdout
     assert listed.startswith("notes: 3 documents, 3 passages; hash-64 (64 dimensions), characters-512-64; ")
     shown = marag("corpora", "show", "notes").stdout
-    assert "[Lava] (pdf, 2 pages, 1 passages, " in shown
-    assert "Clouds (markdown, 1 passages, " in shown
+    assert "[Lava] (pdf, 2 pages, 1 passage, " in shown
+    assert "Clouds (markdown, 1 passage, " in shown
     assert "checksum " in shown
     (row,) = json.loads(marag("corpora", "list", "--json").stdout)
     assert (row["name"], row["documents"], row["passages"]) == ("notes", 3, 3)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .command import Assignments, Debug, Json, console, plain, print_json, printable, reporting, run, say
+from .rounds import counted
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only said what would be done.")]
 
@@ -63,7 +64,7 @@ def export(
     if json_:
         print_json({"file": path, "records": count})
     else:
-        say(f"Wrote {count} records into {str(path)!r}.")
+        say(f"Wrote {counted(count, 'record')} into {str(path)!r}.")
 
 
 @reporting
@@ -91,10 +92,10 @@ def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug
     if json_:
         print_json(told)
         return
-    verb = "lost" if yes else "would lose"
-    say(f"{told['records']} records older than {settings.audit_hot_days} days {verb} their prompts and raw replies.")
-    verb = "were" if yes else "would be"
-    say(f"{told['sessions']} sessions that nobody went on with for as long {verb} deleted.")
+    verb, age = "lost" if yes else "would lose", counted(settings.audit_hot_days, "day")
+    say(f"{counted(told['records'], 'record')} older than {age} {verb} their prompts and raw replies.")
+    verb = ("was" if told["sessions"] == 1 else "were") if yes else "would be"
+    say(f"{counted(told['sessions'], 'session')} that nobody went on with for as long {verb} deleted.")
     _say_how(yes)
 
 
@@ -108,8 +109,8 @@ def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, deb
     if json_:
         print_json(told)
         return
-    verb, age = "left" if yes else "would leave", settings.audit_warm_days
-    say(f"{told['records']} records older than {age} days {verb} the database for {told['into']!r}.")
+    verb, age = "left" if yes else "would leave", counted(settings.audit_warm_days, "day")
+    say(f"{counted(told['records'], 'record')} older than {age} {verb} the database for {told['into']!r}.")
     for path in told["files"]:
         say(path)
     _say_how(yes)
@@ -130,9 +131,9 @@ def forget(
     if json_:
         print_json(told)
         return
-    verb = "were" if yes else "would be"
+    verb = ("was" if told["records"] == 1 else "were") if yes else "would be"
     say(
-        f"{told['records']} records of {client!r} {verb} deleted: {told['database']} from the database, "
+        f"{counted(told['records'], 'record')} of {client!r} {verb} deleted: {told['database']} from the database, "
         f"{told['archives']} from archives, {told['spool']} that wait on this machine, {told['uploads']} of uploads."
     )
     _say_how(yes)

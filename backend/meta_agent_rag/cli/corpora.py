@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
+from .rounds import counted
 
 if TYPE_CHECKING:
     from ..retrieval.catalogue import DocumentRecord
@@ -76,17 +77,17 @@ def drop(
 
     settings = Settings.load(set_ or ())
     if not yes:
-        documents = len(read_documents(settings.marag_data_dir, name))
+        documents = counted(len(read_documents(settings.marag_data_dir, name)), "document")
         if json_ or not sys.stdin.isatty():
-            raise InputError(f"Nobody can be asked whether to drop {name!r} ({documents} documents); give --yes.")
-        if not typer.confirm(f"Remove the corpus {name!r} with {documents} documents?"):
+            raise InputError(f"Nobody can be asked whether to drop {name!r} ({documents}); give --yes.")
+        if not typer.confirm(f"Remove the corpus {name!r} with {documents}?"):
             complain("Nothing was removed.")
             raise typer.Exit(1)
     manifest = run(drop_corpus(settings, name))
     if json_:
         print_json({"dropped": manifest.model_dump(mode="json")})
     else:
-        say(f"Removed {name!r} with {manifest.passages} passages.")
+        say(f"Removed {name!r} with {counted(manifest.passages, 'passage')}.")
 
 
 @reporting
@@ -107,13 +108,13 @@ def copy(
     if json_:
         print_json(asdict(report))
         return
-    say(f"{name!r} is now searched at {to!r}: {report.passages} passages, checksum {report.checksum}.")
+    say(f"{name!r} is now searched at {to!r}: {counted(report.passages, 'passage')}, checksum {report.checksum}.")
     for kind, count, checksum in (
         ("dense", report.dense_passages, report.dense_checksum),
         ("lexical", report.lexical_passages, report.lexical_checksum),
     ):
         verdict = "equal" if (count, checksum) == (report.passages, report.checksum) else "DIFFERENT"
-        say(f"  {kind}: {count} passages, checksum {checksum}: {verdict}")
+        say(f"  {kind}: {counted(count, 'passage')}, checksum {checksum}: {verdict}")
 
 
 def _manifest(data_dir: Path, name: str) -> "Manifest":
@@ -128,12 +129,12 @@ def _manifest(data_dir: Path, name: str) -> "Manifest":
 
 def _summary(manifest: "Manifest") -> str:
     return plain(
-        f"{manifest.documents} documents, {manifest.passages} passages; {manifest.encoder} "
+        f"{counted(manifest.documents, 'document')}, {counted(manifest.passages, 'passage')}; {manifest.encoder} "
         f"({manifest.dimension} dimensions), {manifest.chunker}; {manifest.dense_store} + {manifest.lexical_store}"
     )
 
 
 def _line(document: "DocumentRecord") -> str:
-    pages = f", {document.pages} pages" if document.pages else ""
-    facts = plain(f"{document.kind}{pages}, {document.passages} passages, {document.source}")
+    pages = f", {counted(document.pages, 'page')}" if document.pages else ""
+    facts = plain(f"{document.kind}{pages}, {counted(document.passages, 'passage')}, {document.source}")
     return f"  {plain(document.title)} [dim]({facts})[/]"

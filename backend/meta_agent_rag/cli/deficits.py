@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from .command import Assignments, Debug, Json, console, plain, print_json, reporting, say
+from .rounds import counted
 
 
 def register(app: typer.Typer) -> None:
@@ -58,4 +59,4 @@ def check(
     deficits = discover_deficits(folder)
     build_graph(deficits)
     critique_schema(deficits)
-    say(f"{', '.join(own)}: good; {len(deficits.names)} deficits in all.")
+    say(f"{', '.join(own)}: good; {counted(len(deficits.names), 'deficit')} in all.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
+from .rounds import counted
 
 if TYPE_CHECKING:
     from ..ingestion.pipeline import OnProgress
@@ -112,14 +113,14 @@ def _show(report: "IngestReport") -> None:
         if outcome.status == "unchanged" and outcome.reason is None:
             continue
         colour = _COLOURS.get(outcome.status, "red" if outcome.broken else "green")
-        count = f" ({outcome.passages} passages)" if outcome.status in {"added", "replaced", "moved"} else ""
+        count = f" ({counted(outcome.passages, 'passage')})" if outcome.status in {"added", "replaced", "moved"} else ""
         reason = f": {outcome.reason}" if outcome.reason else ""
         screen.print(f"[{colour}]{outcome.status:>9}[/]  {plain(outcome.source)}{count}{plain(reason)}")
     counts = ", ".join(f"{report.counts[status]} {status}" for status in _COUNTED if report.counts[status])
     speed = f", {report.encoded / report.seconds:.0f}/s" if report.encoded and report.seconds else ""
     screen.print(
         f"[bold]{plain(report.corpus)}[/]: {counts or 'nothing to do'}; "
-        f"{report.encoded} passages encoded in {report.seconds:.1f} s{speed}"
+        f"{counted(report.encoded, 'passage')} encoded in {report.seconds:.1f} s{speed}"
     )
 
 

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from .run_files import Run
+from .words import counted
 
 
 def about(run: Run) -> str:
@@ -20,7 +21,7 @@ def about(run: Run) -> str:
     parts = [
         f"Data set {told['dataset']}" if told["dataset"] else "",
         _words(str(told["mode"] or "")),
-        f"{questions} questions",
+        counted(questions, "question"),
         f"seed {told['seed']}" if told["seed"] is not None else "",
         f"model {models}" if models else "",
     ]
