@@ -101,6 +101,14 @@ def test_the_report_is_whole(written: Path) -> None:
     assert "not comparable" in text
 
 
+def test_repairs_have_a_table_where_there_were_any(written: Path, tmp_path: Path) -> None:
+    assert "\n## Repairs by deficit\n" in (written / "report.md").read_text()
+    run = config(tmp_path)
+    made = [one for one in rows(run) if not one.get("fired")]
+    shown = markdown(run, summary_of(run, made), made, protocol(run, n=N, pooled=N), run.arms)
+    assert "Repairs by deficit" not in shown
+
+
 def test_every_plot_is_a_png_that_the_report_shows(written: Path) -> None:
     text = (written / "report.md").read_text()
     drawn = {path.name for path in (written / "plots").iterdir()}
