@@ -59,6 +59,8 @@ def _address(url: str) -> str:
         _ = parts.port  # read, as that is when it is checked
     except ValueError:  # of which an encoding's error is one
         raise ValueError("its host or port is none; write it as http://HOST:PORT/PATH") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("it is no address; write it as http://HOST:PORT/PATH")
     return url
 
 

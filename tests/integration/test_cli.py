@@ -120,6 +120,7 @@ def test_a_model_that_cannot_serve_gets_one_sentence(reply: ServerReply, said: s
         (["deficits", "check", "/nowhere"], {}, "not a folder"),
         (["balance"], {}, "Only DeepSeek"),
         (["config", "show"], {"STAGE_TIERS": "write=huge"}, "STAGE_TIERS"),
+        (["audit", "export", "/nowhere/audit.jsonl"], {}, "check the path, then run the same command again"),
     ],
 )
 def test_wrong_input_gets_one_sentence_and_code_2(words: list[str], env: dict[str, str], said: str) -> None:

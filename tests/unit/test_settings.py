@@ -62,7 +62,15 @@ def test_an_address_with_a_query_is_refused_and_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://exämple..com/v1", f"http://{'a' * 64}.com/v1", "http://[::1", "http://127.0.0.1:99999/v1"]
+    "url",
+    [
+        "http://exämple..com/v1",
+        f"http://{'a' * 64}.com/v1",
+        "http://[::1",
+        "http://127.0.0.1:99999/v1",
+        "foo",
+        "http://",
+    ],
 )
 def test_a_host_or_port_that_none_can_have_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match=r"LLM_BASE_URL .* write it as http://HOST:PORT/PATH"):

@@ -37,7 +37,9 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
             if kwargs.get("debug"):
                 raise
             where = f" {error.filename!r}" if error.filename else ""
-            remedy = "free space or mend permissions there, then run the same command again"
+            absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+            mend = "check the path" if absent else "free space or mend permissions there"
+            remedy = f"{mend}, then run the same command again"
             complain(f"The system refuses{where}: {error.strerror or error}; {remedy}.")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
