@@ -135,12 +135,6 @@ async def test_no_server_at_all(serve: Serve) -> None:
     assert [row.error for row in session.rows] == ["UnreachableError"]
 
 
-async def test_an_address_without_a_scheme_is_unreachable() -> None:
-    async with opened("127.0.0.1:8000/v1", llm_max_retries=0) as model:
-        with pytest.raises(UnreachableError, match="the address is right"):
-            await model.session().ainvoke("write", ASK)
-
-
 @asynccontextmanager
 async def answering(raw: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server that answers everything with the same bytes, and what it was sent first on each connection."""
