@@ -53,6 +53,23 @@ async def saved(folder: Path, name: str = "talk", stored: Stored = STORED) -> No
         await sessions.save(name, stored)
 
 
+async def test_two_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir(exist_ok=True)
+    other = sqlite3.connect(tmp_path / FOLDER / "sessions.sqlite", isolation_level=None)
+    other.execute("CREATE TABLE first (value)")
+    other.execute("BEGIN IMMEDIATE")
+
+    async def use() -> None:
+        async with opened(tmp_path) as sessions:
+            await sessions.save("mine", STORED)
+
+    using = asyncio.create_task(use())
+    await asyncio.sleep(0.3)
+    other.execute("COMMIT")
+    other.close()
+    await using
+
+
 async def test_a_conversation_comes_back_in_another_connection(tmp_path: Path) -> None:
     await saved(tmp_path)
     async with opened(tmp_path) as sessions:

@@ -20,6 +20,7 @@ from .socratic import mode as modes
 from .socratic.mode import PLAIN, Socratic
 
 if TYPE_CHECKING:
+    import aiosqlite
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.graph.state import CompiledStateGraph
@@ -153,6 +154,7 @@ async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
     try:
         async with aiosqlite.connect(path) as connection:
             await connection.execute("PRAGMA busy_timeout = 5000")
+            await _write_ahead(connection)
             saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
             await saver.setup()
             graph = StateGraph(_Kept)
@@ -164,6 +166,20 @@ async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
             f"The sessions in {str(path)!r} cannot be read or written ({error}); free space or mend the file's "
             "permissions, or move it away to start anew."
         ) from None
+
+
+async def _write_ahead(connection: "aiosqlite.Connection") -> None:
+    """Switch a new file over, for which SQLite does not wait where another process does so at this moment."""
+    for wait in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0):
+        try:
+            await connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            await asyncio.sleep(wait)
+        else:
+            return
+    await connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _unchanged(state: _Kept) -> _Kept:
