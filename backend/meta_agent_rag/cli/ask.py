@@ -41,10 +41,13 @@ def ask(
     settings = Settings.load(set_ or ())
     from_documents = run(_grounded(question, corpus, settings)) if grounded else None
     result = run(_answer(question, corpus, settings)) if from_documents is None else from_documents.answer
-    if is_abstention(result.short_answer) if from_documents is None else from_documents.refused:
-        hint = small_model_hint(choose_provider(settings), settings)
-        if hint is not None:
-            complain(hint)
+    _show(result, from_documents, trace=trace, json_=json_)
+    refused = is_abstention(result.short_answer) if from_documents is None else from_documents.refused
+    if refused and (hint := small_model_hint(choose_provider(settings), settings)) is not None:
+        complain(hint)
+
+
+def _show(result: "Answer", from_documents: "GroundedAnswer | None", *, trace: bool, json_: bool) -> None:
     if json_:
         print_json(_as_json(result) | ({} if from_documents is None else _grounded_as_json(from_documents)))
         return

@@ -18,8 +18,8 @@ class LedgerRow:
     """One call. Tokens are counts, `latency_s` seconds, money USD.
 
     `cost_usd` is the call's price and `None` where the model has no known price; `paid_usd` is the
-    same, and 0 where the response cache served it; where a limit or a cap is kept, a call whose bill is not known
-    holds all that it could have cost. `cached` is the response cache; `cache_hit_tokens`
+    same, and 0 where the response cache served it; where a limit, a cap or reservations are kept, a call whose
+    bill is not known holds all that it could have cost. `cached` is the response cache; `cache_hit_tokens`
     the provider's prefix cache. `request` is the key of the request: equal keys are equal calls.
     """
 
