@@ -16,7 +16,7 @@ from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.cli.command import complain, run, say
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.llm.opening import described
-from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.providers import choose_provider, runs_here
 
 from .arms import arm_settings, check_arms
 from .config import Conduct, RunConfig
@@ -117,7 +117,7 @@ def benchmark(
     if conduct.recorder is not None and conduct.player is None:
         conduct.recorder.begin(recorded_run(about, pooled=plan.pooled, model_words=config.model_words), plan.questions)
     try:
-        outcome = _carried_out(plan, conduct, folder, display(display_name))
+        outcome = _carried_out(plan, conduct, folder, display(display_name, free=runs_here(plan.config.settings)))
         summary = _write(plan, conduct, folder, outcome)
         _say(plan, folder, summary, display_name)
         _complain(plan, folder, outcome)

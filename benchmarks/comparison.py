@@ -6,8 +6,8 @@ Everything is B minus A, in percent, over pairs; a failed answer scores nothing 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from meta_agent_rag.cli.rounds import counted
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.wording import counted
 
 from . import statistics
 from .metrics import Score

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from meta_agent_rag.cli.rounds import counted
+from meta_agent_rag.wording import counted
 
 from .comparison import Comparison, Figures, Mean, Pair, verdict
 from .sides import Scored, Side

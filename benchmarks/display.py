@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Literal
 
+from meta_agent_rag.wording import FREE
+
 DisplayName = Literal["rich", "plain", "json", "none"]
 
 
@@ -13,6 +15,8 @@ class Silent:
     """Shows nothing; the others keep their running figures in it: sums, since a run may have any number of rows."""
 
     def __init__(self) -> None:
+        self.free = False
+        """Does a call without a price cost nothing, since it runs on this machine?"""
         self.total = 0
         self.asked = 0
         self.failed = 0
@@ -53,7 +57,7 @@ class Silent:
 
     def _money(self) -> str:
         if self._cost_usd is None:
-            return "cost unknown"
+            return FREE if self.free else "cost unknown"
         return f"{self._cost_usd:.4f} USD" if self.asked > self.failed else "cost -"
 
 
@@ -122,7 +126,9 @@ class RichBar(Silent):
         self._progress.stop()
 
 
-def display(name: DisplayName) -> Silent:
-    """The display of that name."""
+def display(name: DisplayName, *, free: bool = False) -> Silent:
+    """The display of that name; `free` says that the model runs on this machine."""
     kinds: dict[DisplayName, type[Silent]] = {"rich": RichBar, "plain": Plain, "json": JsonLines, "none": Silent}
-    return kinds[name]()
+    shown = kinds[name]()
+    shown.free = free
+    return shown

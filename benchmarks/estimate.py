@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from meta_agent_rag.cli.command import say
-from meta_agent_rag.cli.rounds import counted
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.ledger import LedgerRow, read_ledger, total
 from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.wording import counted
 
 from .arms import Arm
 from .benchmarking import Plan, benchmark

@@ -10,6 +10,7 @@ from typing import Literal
 from .errors import MetaRagError
 from .llm.providers import EMBEDDED, choose_provider
 from .settings import Settings
+from .wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +148,7 @@ async def _stores(settings: Settings) -> Finding:
     stores = chosen_stores(settings)
     await reach(settings)
     found = await asyncio.to_thread(list_corpora, settings.marag_data_dir)
-    corpora = ", ".join(f"{one.name} ({one.passages} passage{'' if one.passages == 1 else 's'})" for one in found)
+    corpora = ", ".join(f"{one.name} ({counted(one.passages, 'passage')})" for one in found)
     return Finding(
         subject="stores",
         status="ok",

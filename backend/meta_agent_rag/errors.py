@@ -55,7 +55,8 @@ class UnknownNameError(InputError):
     """A name that no entry of a registry has."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
-        super().__init__(f"There is no {kind} {name!r}; choose from: {', '.join(sorted(known))}.")
+        choice = f"choose from: {', '.join(sorted(known))}" if known else "there is none at all yet"
+        super().__init__(f"There is no {kind} {name!r}; {choice}.")
 
 
 class DuplicateNameError(InputError):

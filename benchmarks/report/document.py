@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from meta_agent_rag.cli.rounds import counted
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.wording import counted
 
 from ..arms import Arm
 from ..config import RunConfig

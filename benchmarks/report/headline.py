@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from meta_agent_rag.cli.rounds import counted
+from meta_agent_rag.wording import counted
 
 from ..comparison_words import p_words
 from ..statistics import Verdict

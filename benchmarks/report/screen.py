@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from meta_agent_rag.cli.rounds import counted
+from meta_agent_rag.llm.providers import runs_here
+from meta_agent_rag.wording import counted
 
 from ..config import RunConfig
 from ..protocols import Protocol, differences
@@ -18,8 +19,9 @@ _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
     """Print our rows, and the published ones with what sets them apart."""
     title = f"{config.dataset}, {config.mode}, {counted(summary['n'], 'question')} (percent)"
+    free = runs_here(config.settings)
     head = tuple(column for column in HEAD if column not in _TOO_WIDE)
-    _print_table(title, head, [_on_screen(name, figures) for name, figures in summary["methods"].items()])
+    _print_table(title, head, [_on_screen(name, figures, free=free) for name, figures in summary["methods"].items()])
     published = [(row, differences(row.protocol, ours)) for row in published_rows(config.dataset)]
     for caption, last, wanted in (
         ("Published, of the same protocol", "source", False),
@@ -33,14 +35,14 @@ def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
         _print_table(caption, ("method", "EM", "F1", last), rows, folded=3)
 
 
-def _on_screen(name: str, figures: Mapping[str, Any]) -> Cells:
+def _on_screen(name: str, figures: Mapping[str, Any], *, free: bool) -> Cells:
     """The columns that fit into 80: no precision and recall, intervals without decimals."""
     row = dict(zip(HEAD, method_cells(name, figures), strict=True))
     for score in ("em", "f1"):
         low, high = figures[f"{score}_ci95"]
         row[f"{score.upper()} [95 %]"] = f"{figures[score]:.1f} [{low:.0f}, {high:.0f}]"
     if figures["cost_usd"] is None:
-        row["USD"] = "?"
+        row["USD"] = "free" if free else "?"
     return tuple(cell for column, cell in row.items() if column not in _TOO_WIDE)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from meta_agent_rag.cli.rounds import counted
+from meta_agent_rag.wording import counted
 
 from ..analyses import discover_analyses
 from ..arms import Arm

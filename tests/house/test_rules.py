@@ -21,7 +21,7 @@ CODE = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
 ALL_CODE = sorted([*CODE, *(ROOT / "tests").rglob("*.py")])
 
 LAYERS = (
-    {"errors", "settings", "setting_faults", "journal", "discovery", "env_example", "telemetry"},
+    {"errors", "settings", "setting_faults", "wording", "journal", "discovery", "env_example", "telemetry"},
     {"llm", "prompts"},
     {"retrieval"},
     {"ingestion", "grounding"},

@@ -105,6 +105,8 @@ def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any
     assert "threshold 0.40" in steps[2]
     assert "Without metacognition" in steps[-1]
     assert "3,553 + 624 tokens" in steps[-1]
+    assert "free (runs on this machine)" in steps[-1]
+    assert "price unknown" in cards(repaired, texts(), settings.model_copy(update={"llm_provider": "groq"}))[-1]
     assert deficits(repaired) == ("external_only",)
     page = shown(repaired, steps[:2], len(steps), link_to("a run&b", repaired))
     assert "step 2 of 9" in page
@@ -175,5 +177,5 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
     folder(tmp_path / "RESULTS" / "empty")
     with pytest.raises(InputError, match="no answer yet"):
         open_run("empty", tmp_path / "RESULTS")
-    with pytest.raises(InputError, match=r"rounds of 'q' by 'm' are damaged \(0\.index"):
+    with pytest.raises(InputError, match=r"'q' by 'm' are damaged \(at '0\.index' it is missing\); run it anew\.$"):
         cards({**scored(0.0, 1.0), "question": "?"}, {}, Settings.load())

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from meta_agent_rag.cli.rounds import spending
 from meta_agent_rag.llm.exchange import Usage
 from meta_agent_rag.llm.ledger import Ledger, LedgerRow, Totals, read_ledger, total, usage_fields
 
@@ -98,6 +99,17 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
     sums = total([row(), row(cost_usd=None, paid_usd=None), row()])
     assert sums.cost_usd is None
     assert sums.paid_usd is None
+
+
+def test_what_runs_on_this_machine_is_said_to_be_free_and_has_no_price() -> None:
+    here = row(provider="embedded", cost_usd=None, paid_usd=None)
+    assert total([here, here]).on_this_machine
+    assert total([here]).cost_usd is None
+    assert spending(total([here])) == "1 call, 0 + 0 tokens, free (runs on this machine)"
+    elsewhere = row(cost_usd=None, paid_usd=None)
+    assert spending(total([here, elsewhere])) == "2 calls, 0 + 0 tokens, cost unknown"
+    assert spending(total([elsewhere, row()])) == "2 calls, 0 + 0 tokens, cost unknown"
+    assert not total([]).on_this_machine
 
 
 def test_a_cached_call_without_price_leaves_what_was_paid_known() -> None:

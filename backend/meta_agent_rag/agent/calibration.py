@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 from ..errors import InputError, SettingsError
 from ..grounding.normalise import normalised
 from ..settings import Settings, UnitFloat
+from ..wording import fault_words
 from .state import Signals
 
 VERSION = 3
@@ -172,8 +173,9 @@ def _parsed(path: Path, _modified: int, _size: int) -> Calibration:
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in fault["loc"])
-        words = fault["msg"].removeprefix("Value error, ")
-        raise SettingsError(f"The calibration {path.name!r} is malformed at {place!r} ({words}); {_ANEW}.") from None
+        raise SettingsError(
+            f"The calibration {path.name!r} is malformed at {place!r} ({fault_words(fault)}); {_ANEW}."
+        ) from None
 
 
 def question_fingerprint(dataset: str, question_id: str) -> str:

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..wording import counted
 from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
-from .rounds import counted, place, show_round, small_model_hint, spending
+from .rounds import place, show_round, small_model_hint, spending
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..wording import counted
 from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
-from .rounds import counted
 
 if TYPE_CHECKING:
     from ..retrieval.catalogue import DocumentRecord

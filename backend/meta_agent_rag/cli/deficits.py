@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ..wording import counted
 from .command import Assignments, Debug, Json, console, plain, print_json, reporting, say
-from .rounds import counted
 
 
 def register(app: typer.Typer) -> None:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ..wording import FREE, counted
 from .command import plain
 
 if TYPE_CHECKING:
@@ -51,18 +52,10 @@ def place(passage: "Passage") -> str:
     return ", ".join(part for part in (passage.title or passage.id, section, pages) if part)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "round"), counted(2, "round")
-    ('1 round', '2 rounds')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def spending(totals: "Totals") -> str:
-    """Calls, tokens and dollars; a price that is not known is called so."""
-    cost = "cost unknown" if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
+    """Calls, tokens and dollars; a price that is not known is called so, and a model on this machine free."""
+    unpriced = FREE if totals.on_this_machine else "cost unknown"
+    cost = unpriced if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
     return f"{counted(totals.calls, 'call')}, {totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}"
 
 

@@ -7,11 +7,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ..agent.state import Round
+from ..llm.providers import EMBEDDED
 from ..retrieval.passage import Found
 from ..settings import Settings
+from ..wording import FREE, counted
 from .loop.stages import card, retrieval, round_cards
 from .run_files import Row, Run, rounds_of
-from .words import counted, stop_reason
+from .words import stop_reason
 
 _ID_DIGEST = re.compile(r"-[0-9a-f]{12}$")
 _OF_THE_MONITOR = {"monitor_policy": str, "monitor_similarity_threshold": float}
@@ -32,14 +34,14 @@ def cards(row: Row, texts: Mapping[str, Found], settings: Settings) -> tuple[str
             found.append(_evidence(round_.evidence_ids, here))
         found += round_cards(round_, before, here, settings, known=known)
         before, known = round_, round_.evidence_ids
-    return (*found, _outcome(row))
+    return (*found, _outcome(row, free=settings.llm_provider == EMBEDDED))
 
 
 def settings_of(run: Run, settings: Settings) -> Settings:
-    """These settings with the run's own monitor, where it tells of it."""
+    """These settings with the run's own monitor and provider, where it tells of them."""
     told = {name: run.setting(name) for name in _OF_THE_MONITOR}
     own = {name: value for name, value in told.items() if isinstance(value, _OF_THE_MONITOR[name])}
-    return settings.model_copy(update=own)
+    return settings.model_copy(update={**own, "llm_provider": run.provider})
 
 
 def link_to(run: str, row: Row) -> str:
@@ -71,7 +73,7 @@ def _title(passage_id: str) -> str:
     return _ID_DIGEST.sub("", passage_id).replace("-", " ")
 
 
-def _outcome(row: Row) -> str:
+def _outcome(row: Row, *, free: bool) -> str:
     if row.get("error"):
         return card("doubted", "Answer", "There is none", f"<p>{escape(str(row['error']))}</p>")
     rounds: Sequence[Mapping[str, Any]] = row.get("rounds") or []
@@ -85,7 +87,7 @@ def _outcome(row: Row) -> str:
     notes = [
         f"Gold answer: {row.get('gold')}.",
         stop_reason(reason) if isinstance(reason, str) else "",
-        _spent(row),
+        _spent(row, free=free),
     ]
     doubted = any(round_.get("signals") for round_ in rounds)
     title = "The first draft stood" if doubted else "As it was first written"
@@ -104,13 +106,13 @@ def _scored(name: str, answer: str, scored: Mapping[str, Any]) -> str:
     )
 
 
-def _spent(row: Row) -> str:
+def _spent(row: Row, *, free: bool) -> str:
     tokens = row.get("tokens") or {}
     cost = row.get("cost_usd")
     parts = [
         counted(row["llm_calls"], "call") if "llm_calls" in row else "",
         f"{tokens['prompt']:,} + {tokens['completion']:,} tokens" if {"prompt", "completion"} <= set(tokens) else "",
         f"{row['latency_s']:.1f} s" if "latency_s" in row else "",
-        f"${float(cost):.5f}" if cost is not None else "price unknown",
+        f"${float(cost):.5f}" if cost is not None else FREE if free else "price unknown",
     ]
     return " · ".join(part for part in parts if part)

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..agent.state import Round
 from ..errors import InputError
 from ..retrieval.sample import shipped
+from ..wording import fault_words
 
 RECORDED = "recorded sample run"
 """How the run that ships is called, in the list and in links."""
@@ -49,6 +50,11 @@ class Run:
     config: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     plots: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def provider(self) -> str:
+        """The name of the provider that answered; empty where it is not told."""
+        return str(_mapping(self.config.get("provider")).get("name") or "")
 
     def setting(self, name: str) -> Any:
         """A setting that it was run with; `None` where it is not told."""
@@ -96,7 +102,8 @@ def rounds_of(row: Row) -> tuple[Round, ...]:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
         raise InputError(
-            f"The rounds of {row['id']!r} by {row['method']!r} are damaged ({place}: {fault['msg']}); run it anew."
+            f"The rounds of {row['id']!r} by {row['method']!r} are damaged (at {place!r} {fault_words(fault)}); "
+            "run it anew."
         ) from None
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..wording import counted
 from .run_files import Run
-from .words import counted
 
 
 def about(run: Run) -> str:

@@ -9,8 +9,8 @@ from ..conversation.companion import GroundedReply
 from ..conversation.study import plain_citation
 from ..conversation.turn import Turn
 from ..ingestion.report import FileOutcome, IngestProgress, IngestReport
+from ..wording import counted
 from .run_html import quiet
-from .words import counted
 
 _TAKEN: Mapping[str, str] = {"added": "added", "replaced": "replaced", "moved": "moved", "unchanged": "known already"}
 
@@ -43,7 +43,9 @@ def meter(label: str, share: float, kind: str = "") -> str:
 def reading(progress: IngestProgress) -> str:
     """How far an upload is."""
     files = f"Reading file {min(progress.files + 1, progress.of_files)} of {progress.of_files}"
-    passages = f", {progress.passages} of {progress.of_passages} passages encoded" if progress.of_passages else ""
+    passages = (
+        f", {progress.passages} of {counted(progress.of_passages, 'passage')} encoded" if progress.of_passages else ""
+    )
     return f'<p role="status">{files}{passages}.</p>'
 
 

@@ -15,7 +15,7 @@ from ..cli.shell.screen import stage_words
 from ..conversation.companion import GroundedReply
 from ..conversation.socratic.coach import CoachReply
 from ..conversation.turn import Turn
-from .words import counted
+from ..wording import counted
 
 Message: TypeAlias = dict[str, Any]
 

@@ -65,12 +65,3 @@ def at_work(node: str | None, *, repaired: str = "") -> str:
 def deficit(name: str) -> str:
     """A deficit as a heading."""
     return "No deficit: a false alarm" if name == NO_DEFICIT else spoken(name).capitalize()
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "call"), counted(2, "call")
-    ('1 call', '2 calls')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"

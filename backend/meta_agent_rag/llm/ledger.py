@@ -11,6 +11,7 @@ from typing import Any
 from ..journal import Journal, records
 from ..settings import Tier
 from .exchange import Usage
+from .providers import EMBEDDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,10 @@ class LedgerRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
-    """Sums over rows. `cost_usd` is `None` where any served call has no known price."""
+    """Sums over rows. `cost_usd` is `None` where any served call has no known price.
+
+    `on_this_machine` is true where there are calls, and the embedded model served all of them.
+    """
 
     calls: int = 0
     cached_calls: int = 0
@@ -61,6 +65,7 @@ class Totals:
     reasoning_tokens: int = 0
     cost_usd: Decimal | None = Decimal(0)
     paid_usd: Decimal | None = Decimal(0)
+    on_this_machine: bool = False
 
     @property
     def cache_hit_share(self) -> float | None:
@@ -82,6 +87,7 @@ def total(rows: Iterable[LedgerRow]) -> Totals:
         reasoning_tokens=sum(row.reasoning_tokens for row in rows),
         cost_usd=_sum_or_none(row.cost_usd for row in served),
         paid_usd=_sum_or_none(row.paid_usd for row in served),
+        on_this_machine=bool(rows) and all(row.provider == EMBEDDED for row in rows),
     )
 
 

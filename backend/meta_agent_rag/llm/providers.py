@@ -89,6 +89,11 @@ def choose_provider(settings: Settings) -> Choice:
     return Choice(provider=provider, base_url=base_url, api_key=key, models=_models(settings, provider), reason=reason)
 
 
+def runs_here(settings: Settings) -> bool:
+    """Does the embedded model answer, which costs nothing?"""
+    return _pick(settings)[0] == EMBEDDED
+
+
 def _pick(settings: Settings) -> tuple[str, str]:
     known = providers()
     if settings.llm_provider != "auto":

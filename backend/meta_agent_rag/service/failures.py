@@ -17,6 +17,7 @@ from ..errors import (
     SearchDownError,
     SettingsError,
 )
+from ..wording import fault_words
 
 TIMED_OUT = "Query processing timed out. Try a simpler question."
 _MOST_WORDS = 300
@@ -70,10 +71,9 @@ def _invalid(error: RequestValidationError) -> RequestError:
     if fault["type"] == "json_invalid":
         return RequestError(422, "invalid_request", "The body is not JSON; send one JSON object.")
     place = ".".join(str(part)[:40] for part in fault["loc"] if part != "body")
-    words = str(fault["msg"]).removeprefix("Value error, ").rstrip(".")
     named = f"The field {place!r} cannot be taken" if place else "The request cannot be taken"
     param = _sayable(place) if place else None
-    return RequestError(422, "invalid_request", _sayable(f"{named}: {words}."), param=param)
+    return RequestError(422, "invalid_request", _sayable(f"{named}: {fault_words(fault)}."), param=param)
 
 
 def _sayable(text: str) -> str:

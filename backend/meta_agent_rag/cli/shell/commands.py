@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from ...conversation.study import notice, topic_notice
 from ...errors import InputError
+from ...wording import counted
 from ..command import plain
-from ..rounds import counted, round_line, show_round, spending
+from ..rounds import round_line, show_round, spending
 from .state import Leave, Reopen, Shell, Wish
 from .transcript import as_markdown, coaching_lines, source_lines
 

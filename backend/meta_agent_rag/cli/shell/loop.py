@@ -17,7 +17,8 @@ from ...errors import MetaRagError
 from ...grounding.confidence import Confidence
 from ...retrieval.sample import SAMPLE
 from ...settings import Settings
-from ..rounds import counted, small_model_hint, spending
+from ...wording import counted
+from ..rounds import small_model_hint, spending
 from .commands import COMMANDS, is_command, mode_called, models_of, run_command
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines

@@ -1,14 +1,13 @@
 """The end of a walk, and what every round of it took, as HTML."""
 
 from collections.abc import Sequence
-from decimal import Decimal
 from html import escape
 
 from ...agent.engine import Answer
-from ...llm.ledger import LedgerRow, total
-from ...llm.providers import EMBEDDED
+from ...llm.ledger import LedgerRow, Totals, total
+from ...wording import FREE, counted
 from ..marking import with_citations
-from ..words import counted, stop_reason
+from ..words import stop_reason
 from .scoring import score
 from .walk import Sight
 
@@ -103,10 +102,10 @@ def _spent(rows: Sequence[LedgerRow]) -> str:
         parts.append(f"{counted(sums.cached_calls, 'answer')} kept from before")
     if sums.failed_calls:
         parts.append(f"{counted(sums.failed_calls, 'failed call')}")
-    return " · ".join([*parts, _cost(sums.cost_usd, rows)])
+    return " · ".join([*parts, _cost(sums)])
 
 
-def _cost(cost: Decimal | None, rows: Sequence[LedgerRow]) -> str:
-    if cost is not None:
-        return f"${cost:.5f}"
-    return "on this machine" if all(row.provider == EMBEDDED for row in rows) else "price unknown"
+def _cost(sums: Totals) -> str:
+    if sums.cost_usd is not None:
+        return f"${sums.cost_usd:.5f}"
+    return FREE if sums.on_this_machine else "price unknown"

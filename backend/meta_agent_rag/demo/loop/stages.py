@@ -9,8 +9,9 @@ from ...grounding.quotes import is_verbatim
 from ...retrieval.guardrails import Dropped
 from ...retrieval.passage import Found
 from ...settings import Settings
+from ...wording import counted
 from ..marking import difference, with_citations, with_quotes
-from ..words import ANSWER_MODES, ERROR_TYPES, at_work, counted, deficit, spoken
+from ..words import ANSWER_MODES, ERROR_TYPES, at_work, deficit, spoken
 from .gauge import monitoring
 from .walk import Sight
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
-from ..words import at_work, counted, spoken
+from ...wording import counted
+from ..words import at_work, spoken
 from .visit import Visit
 from .walk import Sight
 

@@ -1,0 +1,92 @@
+"""Words that all faces share: a number with its noun, no price, and what is wrong with a value."""
+
+from collections.abc import Mapping
+from typing import Any
+
+FREE = "free (runs on this machine)"
+"""What is shown in place of dollars where the embedded model answered."""
+
+_WANTED: Mapping[str, str] = {
+    "missing": "it is missing",
+    "extra_forbidden": "there is no such field",
+    "unexpected_keyword_argument": "there is no such field",
+    "finite_number": "it must be a finite number",
+    "greater_than": "it must be more than {gt}",
+    "greater_than_equal": "it must be at least {ge}",
+    "less_than": "it must be less than {lt}",
+    "less_than_equal": "it must be at most {le}",
+    "literal_error": "it must be {expected}",
+    "enum": "it must be {expected}",
+    "string_pattern_mismatch": "it must match the pattern {pattern}",
+    "string_unicode": "it must be text in valid Unicode",
+    "json_invalid": "it is not JSON",
+}
+"""What is said of a fault of that type; in braces what pydantic tells with it."""
+_LENGTHS: Mapping[str, tuple[str, str, str, str]] = {
+    "string_too_short": ("at least", "min_length", "character", ""),
+    "string_too_long": ("at most", "max_length", "character", ""),
+    "too_short": ("at least", "min_length", "entry", "entries"),
+    "too_long": ("at most", "max_length", "entry", "entries"),
+}
+"""Faults of length: which bound it is, what pydantic calls it, and what is counted."""
+_KINDS: Mapping[str, str] = {
+    "int": "a whole number",
+    "float": "a number",
+    "decimal": "a number",
+    "bool": "true or false",
+    "string": "text",
+    "bytes": "text",
+    "path": "a path",
+    "list": "a list",
+    "tuple": "a list",
+    "set": "a list",
+    "frozen_set": "a list",
+    "dict": "an object",
+    "mapping": "an object",
+    "model": "an object",
+    "model_attributes": "an object",
+    "dataclass": "an object",
+    "date": "a date",
+    "datetime": "a date with its time",
+    "timezone": "a date with its time and time zone",
+}
+"""What a value must be whose fault's type begins so, as in `int_parsing` and `int_type`."""
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun.
+
+    >>> counted(1, "round"), counted(2, "round"), counted(2, "corpus", "corpora")
+    ('1 round', '2 rounds', '2 corpora')
+    """
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def fault_words(fault: Mapping[str, Any]) -> str:
+    """What is wrong with a value, in plain words; `fault` is one of a pydantic `ValidationError.errors()`.
+
+    >>> fault_words({"type": "int_parsing", "msg": "Input should be a valid integer, unable to parse ..."})
+    'it must be a whole number'
+    """
+    kind, context = str(fault["type"]), fault.get("ctx") or {}
+    if kind in _LENGTHS:
+        bound, length, noun, plural = _LENGTHS[kind]
+        return f"it must have {bound} {counted(context.get(length, 0), noun, plural)}"
+    if kind in _WANTED:
+        try:
+            return _WANTED[kind].format_map({name: _short(value) for name, value in context.items()})
+        except KeyError:  # a fault that tells less than others of its type
+            return _plain(str(fault["msg"]))
+    beginnings = [kind.rsplit("_", ends)[0] for ends in range(1, kind.count("_") + 1)]
+    known = next((_KINDS[beginning] for beginning in beginnings if beginning in _KINDS), None)
+    return f"it must be {known}" if known else _plain(str(fault["msg"]))
+
+
+def _short(value: object) -> object:
+    """A bound as it is written by hand: 1, not 1.0."""
+    return f"{value:g}" if isinstance(value, float) else value
+
+
+def _plain(message: str) -> str:
+    said = message.removeprefix("Value error, ").removeprefix("Assertion failed, ").rstrip(".")
+    return said.replace("Input should be", "it must be")

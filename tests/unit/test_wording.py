@@ -1,0 +1,68 @@
+"""What is said of a value that cannot be taken, and of numbers."""
+
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from meta_agent_rag.errors import UnknownNameError
+from meta_agent_rag.wording import counted, fault_words
+
+
+class Shape(BaseModel):
+    """One field of each kind that a setting or a request has."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    whole: int = 0
+    share: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0
+    switch: bool = False
+    text: Annotated[str, Field(min_length=1, max_length=3, pattern="^a")] = "a"
+    one: Literal["a", "b"] = "a"
+    several: Annotated[list[int], Field(max_length=1)] = []
+    inner: dict[str, int] = {}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("whole", "many", "it must be a whole number"),
+        ("whole", 1.5, "it must be a whole number"),
+        ("whole", None, "it must be a whole number"),
+        ("share", "half", "it must be a number"),
+        ("share", -1, "it must be at least 0"),
+        ("share", 2, "it must be at most 1"),
+        ("share", float("nan"), "it must be a finite number"),
+        ("switch", "perhaps", "it must be true or false"),
+        ("text", 7, "it must be text"),
+        ("text", "", "it must have at least 1 character"),
+        ("text", "aaaa", "it must have at most 3 characters"),
+        ("text", "b", "it must match the pattern ^a"),
+        ("one", "c", "it must be 'a' or 'b'"),
+        ("several", 1, "it must be a list"),
+        ("several", [1, 2], "it must have at most 1 entry"),
+        ("inner", [], "it must be an object"),
+        ("other", 1, "there is no such field"),
+    ],
+)
+def test_a_fault_is_told_in_plain_words(field: str, value: object, words: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Shape.model_validate({field: value})
+    assert fault_words(caught.value.errors()[0]) == words
+
+
+def test_a_fault_of_another_kind_keeps_its_own_words() -> None:
+    assert (
+        fault_words({"type": "value_error", "msg": "Value error, it is empty; write one."}) == "it is empty; write one"
+    )
+    assert fault_words({"type": "new_kind", "msg": "Input should be purple"}) == "it must be purple"
+
+
+def test_where_nothing_can_be_chosen_that_is_said() -> None:
+    assert str(UnknownNameError("key", "x", [])) == "There is no key 'x'; there is none at all yet."
+    assert str(UnknownNameError("key", "x", ["b", "a"])) == "There is no key 'x'; choose from: a, b."
+
+
+def test_a_number_agrees_with_its_noun() -> None:
+    assert [counted(number, "round") for number in (0, 1, 2)] == ["0 rounds", "1 round", "2 rounds"]
+    assert counted(2, "corpus", "corpora") == "2 corpora"
