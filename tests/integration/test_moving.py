@@ -25,9 +25,8 @@ PASSAGES = [
 @pytest.fixture
 def settings(tmp_path: Path, elasticsearch_url: str) -> Settings:
     """The `qdrant-client` in its local mode takes a path for a URL."""
-    return Settings.load(
-        marag_data_dir=tmp_path / "data", qdrant_url=str(tmp_path / "qdrant"), elasticsearch_url=elasticsearch_url
-    )
+    settings = Settings.load(marag_data_dir=tmp_path / "data", elasticsearch_url=elasticsearch_url)
+    return settings.model_copy(update={"qdrant_url": str(tmp_path / "qdrant")})
 
 
 def embedded(settings: Settings) -> Settings:

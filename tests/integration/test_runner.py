@@ -286,14 +286,14 @@ def test_a_refused_key_or_account_ends_the_run_within_two_seconds(tmp_path: Path
 
 
 def test_a_cost_limit_stops_the_run_cleanly_and_it_resumes(server: LoopbackServer, tmp_path: Path) -> None:
-    env = environment(server.base_url, tmp_path / "data")
-    done = run(command("--n", "6", "--cost-limit", "0.006"), env, tmp_path)
+    env = {**environment(server.base_url, tmp_path / "data"), "PRICE_AS": "gpt-4.1"}  # the same at any hour
+    done = run(command("--n", "6", "--cost-limit", "0.02"), env, tmp_path)
     assert done.returncode == 1, done.stderr
     assert "limit" in done.stderr
     assert "Go on with: --resume" in done.stderr
     folder = only_run(tmp_path)
     paid = sum(float(row["paid_usd"]) for row in lines(folder / "calls.jsonl") if row["paid_usd"])
-    assert 0 < paid <= 0.006
+    assert 0 < paid <= 0.02
     done = run(command("--resume", folder.name), env, tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads((folder / "summary.json").read_text())["methods"]["metarag"]["answered"] == 6

@@ -88,7 +88,8 @@ async def test_the_deadline_ends_the_wait_for_a_turn() -> None:
 
 async def test_the_deadline_ends_the_wait_for_what_others_have_reserved() -> None:
     transport = Counting(seconds=30.0)
-    model = model_of(transport, limit="0.001", provider="deepseek")
+    at_peak = datetime(2026, 11, 3, 2, 0, tzinfo=UTC)
+    model = replace(model_of(transport, limit="0.001", provider="deepseek"), clock=lambda: at_peak)
     busy = asyncio.create_task(model.session().ainvoke("write", ASK))
     await asyncio.sleep(0.01)
     session = model.session(deadline=time.monotonic() + 0.1)
