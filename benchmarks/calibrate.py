@@ -12,7 +12,7 @@ import typer
 import yaml
 from pydantic import BaseModel, ConfigDict, FiniteFloat, StrictStr, ValidationError
 
-from meta_agent_rag.agent.calibration import (
+from meta_agent_rag.agent.monitoring.calibration import (
     Calibration,
     is_satisfied,
     probability,
@@ -20,11 +20,11 @@ from meta_agent_rag.agent.calibration import (
     refuse_fitted_questions,
 )
 from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.datasets.schema import first_fault
 from meta_agent_rag.errors import InputError
 
-from .calibration_fit import FirstDraft, Fit, Quality, cosine_quality, first_drafts, fit, quality
-from .datasets.schema import first_fault
-from .past_run import PastRun, past_run
+from .calibration.fit import FirstDraft, Fit, Quality, cosine_quality, first_drafts, fit, quality
+from .rows.past_run import PastRun, past_run
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.datasets import load_questions
 from meta_agent_rag.errors import InputError
 
-from .comparison import compare
-from .comparison_plot import save_plot
-from .comparison_words import as_json, markdown, show
-from .datasets import load_questions
-from .past_run import PastRun, past_run
-from .sides import Side, file_side, pooled, run_side
+from .comparing.comparison import compare
+from .comparing.plot import save_plot
+from .comparing.sides import Side, file_side, pooled, run_side
+from .comparing.words import as_json, markdown, show
+from .rows.past_run import PastRun, past_run
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 _DEFAULT_DATASET = "hotpotqa"

@@ -11,14 +11,14 @@ from meta_agent_rag.cli.command import reporting
 from meta_agent_rag.errors import InputError, UnknownNameError
 from meta_agent_rag.settings import Settings
 
-from .benchmarking import DEFAULT_N, Plan, benchmark, planned, replayed, resumed
-from .config import MODES, Conduct, Mode, RunConfig
-from .estimate import estimated
 from .methods import named
-from .protocols import protocol_named
-from .provenance import experiment
 from .recording import Player, Recorder
-from .run_folder import RunFolder
+from .run.benchmarking import DEFAULT_N, Plan, benchmark, planned, replayed, resumed
+from .run.config import MODES, Conduct, Mode, RunConfig
+from .run.estimate import estimated
+from .run.folder import RunFolder
+from .run.protocols import protocol_named
+from .run.provenance import experiment
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _WHAT, _ROWS, _RUN, _RECORD, _LOOK = (
@@ -65,7 +65,9 @@ def main(
     protocol: Annotated[
         str | None,
         _option(
-            _WHAT, metavar="NAME", help="Data set, mode, questions and seed of benchmarks/protocols.yaml, in one word."
+            _WHAT,
+            metavar="NAME",
+            help="Data set, mode, questions and seed of a protocol (run/protocols.yaml).",
         ),
     ] = None,
     data_file: Annotated[

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.analyses import Material
-from benchmarks.arms import Arm
 from benchmarks.methods import discover_methods
+from benchmarks.run.arms import Arm
 
 DEFICITS = ("external_only", "insufficient_knowledge", "internal_only", "reasoning_error")
 QUADRANTS = {

@@ -8,10 +8,10 @@ from typing import Any
 from meta_agent_rag.agent.engine import Answer, open_engine
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.guardrails import Dropped
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.retrieval.screening.guardrails import Dropped
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted, ScriptedModel
 

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.methods import Task, discover_methods
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.postgres import Postgres, postgres
+from benchmarks.speed.rigs.postgres import Postgres, postgres
 from meta_agent_rag.errors import StorageError
 from meta_agent_rag.service.inquiry import new_id
 

@@ -18,7 +18,7 @@ import httpx
 from fastapi import FastAPI
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.service.app import create_app
 from meta_agent_rag.service.audit.retention import Ages

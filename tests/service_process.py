@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.service.audit.retention import Ages, archive
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.parts import open_service

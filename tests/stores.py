@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pydantic import SecretStr
 
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.retrieval.stores import DenseStore, LexicalStore, StorePlace, discover_stores
 

@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from .agent.engine import Answer, Engine, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
 from .llm.exchange import Transport
-from .retrieval.corpus import require_corpus
+from .retrieval.corpus.corpus import require_corpus
+from .retrieval.corpus.sample import SAMPLE
 from .retrieval.hybrid import Retriever
 from .retrieval.opening import open_retriever
 from .retrieval.passage import Passage
-from .retrieval.sample import SAMPLE
 from .settings import Settings
 
 

@@ -125,14 +125,14 @@ async def _encoder(settings: Settings) -> Finding:
 
 
 async def _monitor(settings: Settings) -> Finding:
-    from .agent.monitor import policy
+    from .agent.monitoring.monitor import policy
 
     policy(settings)
     return await _encoder_called(settings, "monitor", settings.monitor_encoder)
 
 
 async def _encoder_called(settings: Settings, subject: str, name: str) -> Finding:
-    from .retrieval.encoder import load_encoder
+    from .retrieval.encoders.encoder import load_encoder
 
     choice = await asyncio.to_thread(load_encoder, settings, name)
     if choice.note:
@@ -142,8 +142,8 @@ async def _encoder_called(settings: Settings, subject: str, name: str) -> Findin
 
 
 async def _stores(settings: Settings) -> Finding:
-    from .retrieval.corpus import list_corpora
-    from .retrieval.locations import chosen_stores, reach
+    from .retrieval.corpus.corpus import list_corpora
+    from .retrieval.corpus.locations import chosen_stores, reach
 
     stores = chosen_stores(settings)
     await reach(settings)
@@ -170,7 +170,7 @@ async def _documents(settings: Settings) -> Finding:
     from .ingestion.chunkers import prepared
     from .ingestion.pipeline import chunking_options
     from .prompts import check_prompts
-    from .retrieval.encoder import load_encoder
+    from .retrieval.encoders.encoder import load_encoder
     from .retrieval.reranker import load_reranker
 
     check_prompts(settings.prompts_dir)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..arms import Arm
 from ..plots import Plot
+from ..run.arms import Arm
 from ..tables import Table
 
 Row: TypeAlias = Mapping[str, Any]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..arms import Arm
+from ..run.arms import Arm
 from ..tables import Table
 from .analysis import Analysis, Figures, Material
 from .paired import against, table

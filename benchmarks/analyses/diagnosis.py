@@ -6,7 +6,7 @@ from typing import Any
 
 from meta_agent_rag.agent.state import NO_DEFICIT
 
-from ..arms import Arm
+from ..run.arms import Arm
 from ..statistics import cohen_kappa
 from ..tables import Table, number
 from .analysis import Analysis, Figures, Material, Quadrant, Row, share

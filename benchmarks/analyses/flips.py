@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from meta_agent_rag.grounding.normalise import normalised
+from meta_agent_rag.text.normalise import normalised
 
 from ..plots import Plot, legend, stacked_bars
 from ..statistics import binomial_interval

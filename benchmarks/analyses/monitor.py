@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from meta_agent_rag.grounding.normalise import normalised
+from meta_agent_rag.text.normalise import normalised
 
-from ..arms import Arm
 from ..plots import Plot, legend, lines
+from ..run.arms import Arm
 from ..statistics import (
     area_under_risk_coverage,
     auroc,

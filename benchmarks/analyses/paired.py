@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..arms import Arm
+from ..run.arms import Arm
 from ..statistics import mcnemar_exact, paired_difference, permutation_p, verdict
 from ..tables import Cells, Table, signed
 from .analysis import Material

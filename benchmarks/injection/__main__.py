@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from meta_agent_rag.cli.command import print_json, reporting, say
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.retrieval import overrides
-from meta_agent_rag.retrieval.guardrails import ORDER, injections
+from meta_agent_rag.retrieval.screening import overrides
+from meta_agent_rag.retrieval.screening.guardrails import ORDER, injections
 
 from .obedience import attack_passage, outcomes_of, sample
 from .training import SEED, Fitted, Text, Windows, fit, made_texts

@@ -13,15 +13,15 @@ from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.datasets.sample import SAMPLE_FILE
 from meta_agent_rag.agent.engine import Engine, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.shipped import shipped
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.reader import Known, passages_of, reading_model
 from meta_agent_rag.testing.scripted import Line
@@ -130,7 +130,7 @@ def sample() -> list[Known]:
 
 @cache
 def _rows() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads(SAMPLE_FILE.read_text("utf-8"))
+    rows: list[dict[str, Any]] = json.loads(shipped("questions.json").read_text("utf-8"))
     return rows
 
 

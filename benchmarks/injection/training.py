@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meta_agent_rag.retrieval.overrides import KEYS, Grams, Model
+from meta_agent_rag.retrieval.screening.overrides import KEYS, Grams, Model
 
 from .phrases import made
 

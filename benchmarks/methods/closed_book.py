@@ -4,7 +4,7 @@ The paper trains a model to answer so; here an instructed one is asked, without 
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.messages import messages
+from meta_agent_rag.agent.prompting.messages import messages
 
 from .inquiry import AnswerReply, Inquiry
 from .method import Method, Task

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.messages import messages
+from meta_agent_rag.agent.prompting.messages import messages
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.exchange import Reply, Sampling
 from meta_agent_rag.llm.structured import without_thinking

@@ -9,23 +9,23 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.messages import messages
-from meta_agent_rag.agent.packing import Packed, pack
-from meta_agent_rag.agent.replies import Line, ReplyModel, Short
+from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.agent.prompting.packing import Packed, pack
+from meta_agent_rag.agent.prompting.replies import Line, ReplyModel, Short
 from meta_agent_rag.agent.retrieve import first_evidence
 from meta_agent_rag.agent.state import Draft, Packing, Round, add_found
 from meta_agent_rag.errors import StructuredOutputError
 from meta_agent_rag.grounding.abstention import is_abstention
-from meta_agent_rag.grounding.normalise import normalised
-from meta_agent_rag.grounding.sentences import sentences
 from meta_agent_rag.grounding.short_answer import without_disambiguation
 from meta_agent_rag.llm.client import ModelSession
 from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.prompts.tokens import estimate_tokens
-from meta_agent_rag.retrieval.guardrails import Dropped
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
+from meta_agent_rag.retrieval.screening.guardrails import Dropped
+from meta_agent_rag.text.normalise import normalised
+from meta_agent_rag.text.sentences import sentences
 
 from .method import Task
 

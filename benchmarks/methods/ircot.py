@@ -9,7 +9,7 @@ five sentences where the paper allows eight, and the chain ends once it can coll
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.messages import messages
+from meta_agent_rag.agent.prompting.messages import messages
 from meta_agent_rag.llm.exchange import Sampling
 from meta_agent_rag.prompts import phrase
 

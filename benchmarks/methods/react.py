@@ -14,12 +14,12 @@ from typing import Annotated
 from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.messages import messages
-from meta_agent_rag.agent.packing import Packed
-from meta_agent_rag.agent.replies import ReplyModel
-from meta_agent_rag.grounding.normalise import normalised
-from meta_agent_rag.grounding.sentences import sentences
+from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.agent.prompting.packing import Packed
+from meta_agent_rag.agent.prompting.replies import ReplyModel
 from meta_agent_rag.prompts import phrase
+from meta_agent_rag.text.normalise import normalised
+from meta_agent_rag.text.sentences import sentences
 
 from .inquiry import Inquiry
 from .method import Method, Task

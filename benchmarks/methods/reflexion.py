@@ -8,9 +8,9 @@ judges its own trial, which is harder. Instructions take the place of worked exa
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.messages import messages
-from meta_agent_rag.agent.packing import Packed
-from meta_agent_rag.agent.replies import Line, ReplyModel
+from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.agent.prompting.packing import Packed
+from meta_agent_rag.agent.prompting.replies import Line, ReplyModel
 
 from .chain_of_thought import ChainReply, chain
 from .inquiry import Inquiry

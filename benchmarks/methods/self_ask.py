@@ -13,10 +13,10 @@ from typing import Annotated
 from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.messages import messages
-from meta_agent_rag.agent.replies import ReplyModel, Short
-from meta_agent_rag.grounding.normalise import normalised
+from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.agent.prompting.replies import ReplyModel, Short
 from meta_agent_rag.prompts import phrase
+from meta_agent_rag.text.normalise import normalised
 
 from .inquiry import Inquiry
 from .method import Method, Task

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.packing import Packed
+from meta_agent_rag.agent.prompting.packing import Packed
 from meta_agent_rag.errors import StructuredOutputError
-from meta_agent_rag.grounding.normalise import normalised
 from meta_agent_rag.llm.exchange import Sampling
+from meta_agent_rag.text.normalise import normalised
 
 from .chain_of_thought import ChainReply, chain
 from .inquiry import Inquiry

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from meta_agent_rag import errors
+from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import DataFileError, MetaRagError
 from meta_agent_rag.llm.cache import reply_from
 from meta_agent_rag.llm.exchange import Reply, Request
@@ -17,7 +18,6 @@ from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.vectors import FloatVector
 
-from ..datasets import Question
 from .records import FORMAT, passage_from, question_from, read_lines, retrieval_from, vector_from
 from .taped import Search
 

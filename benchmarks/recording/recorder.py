@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.exchange import Reply, Request
@@ -15,7 +16,6 @@ from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.vectors import FloatVector
 
-from ..datasets import Question
 from .player import Player
 from .records import FORMAT, Line, as_line, question_line, read_lines, retrieval_content, vector_text, write_lines
 from .taped import Search

@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from meta_agent_rag.datasets import Paragraph, Question
 from meta_agent_rag.errors import DataFileError
-from meta_agent_rag.retrieval.guardrails import Dropped
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.retrieval.screening.guardrails import Dropped
 from meta_agent_rag.retrieval.vectors import FloatVector
-
-from ..datasets import Paragraph, Question
 
 FORMAT = 1
 Line = Mapping[str, Any]

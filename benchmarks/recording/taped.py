@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from meta_agent_rag.errors import MetaRagError
-from meta_agent_rag.retrieval.encoder import Encoder
+from meta_agent_rag.retrieval.encoders.encoder import Encoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..protocols import Protocol, differences
-from ..published import PublishedRow, published_rows
+from ..run.protocols import Protocol, differences
 from ..tables import Cells, Table, number, with_interval
+from .published import PublishedRow, published_rows
 
 _HEAD: Cells = ("published", "EM", "F1", "prec.", "rec.")
 

@@ -9,11 +9,11 @@ from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.wording import counted
 
-from ..arms import Arm
-from ..config import RunConfig
 from ..plots import Plot, save
-from ..protocols import Protocol
-from ..run_folder import REPORT, RunFolder
+from ..run.arms import Arm
+from ..run.config import RunConfig
+from ..run.folder import REPORT, RunFolder
+from ..run.protocols import Protocol
 from ..tables import as_csv, as_latex, as_markdown
 from .headline import completeness, headline
 from .sections import Section, sections

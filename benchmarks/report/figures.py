@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..summary import SCORES
-from ..survival import STAGES
+from ..rows.summary import SCORES
+from ..rows.survival import STAGES
 from ..tables import Cells, Table, number, with_interval
 
 Methods = Mapping[str, Mapping[str, Any]]

@@ -5,7 +5,7 @@ from typing import Any
 
 from meta_agent_rag.wording import counted
 
-from ..comparison_words import p_words
+from ..comparing.words import p_words
 from ..statistics import Verdict
 from ..tables import signed, with_interval
 

@@ -1,10 +1,10 @@
 """The protocol that a run of ours was measured by."""
 
+from meta_agent_rag.datasets import discover
 from meta_agent_rag.llm.providers import choose_provider
 
-from ..config import RunConfig
-from ..datasets import discover
-from ..protocols import SCORER, Protocol
+from ..run.config import RunConfig
+from ..run.protocols import SCORER, Protocol
 
 _EVIDENCE = {"gold": "supplied_context", "supporting": "supporting_paragraphs", "open_domain": "pooled_contexts"}
 _PACKAGED = "the sample of this repository"

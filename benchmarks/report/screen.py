@@ -6,12 +6,12 @@ from typing import Any
 from meta_agent_rag.llm.providers import runs_here
 from meta_agent_rag.wording import counted
 
-from ..config import RunConfig
-from ..protocols import Protocol, differences
-from ..published import published_rows
+from ..run.config import RunConfig
+from ..run.protocols import Protocol, differences
 from ..tables import Cells
 from .comparable import aspects
 from .figures import HEAD, method_cells
+from .published import published_rows
 
 _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 

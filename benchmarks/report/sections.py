@@ -7,9 +7,9 @@ from typing import Any
 from meta_agent_rag.wording import counted
 
 from ..analyses import discover_analyses
-from ..arms import Arm
 from ..plots import Plot
-from ..protocols import Protocol
+from ..run.arms import Arm
+from ..run.protocols import Protocol
 from ..tables import Table
 from .comparable import other_protocols, same_protocol
 from .drawings import cost_plot, latency_plots, quality_plot

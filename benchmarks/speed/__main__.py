@@ -20,10 +20,10 @@ def _measurements() -> None:
 
 
 def _register() -> None:
-    package = importlib.import_module("benchmarks.speed")
+    package = importlib.import_module(str(__package__))
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
-        if module.name != "__main__":
-            importlib.import_module(f"benchmarks.speed.{module.name}").register(app)
+        if module.name != "__main__" and not module.ispkg:
+            importlib.import_module(f"{__package__}.{module.name}").register(app)
 
 
 _register()

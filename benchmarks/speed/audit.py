@@ -11,12 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.postgres import Postgres, postgres
-from benchmarks.serving import BODY, Serving
-from benchmarks.storm import Storm, verdict
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.settings import Settings
+
+from .rigs.postgres import Postgres, postgres
+from .rigs.serving import BODY, Serving
+from .rigs.storm import Storm, verdict
 
 _SETTINGS = (
     "LLM_PROVIDER=deepseek",

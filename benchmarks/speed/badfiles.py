@@ -16,12 +16,13 @@ from typing import Annotated, Any
 import httpx
 import typer
 
-from benchmarks.serving import free_port, within
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.ingestion.refusal import REFUSAL_KINDS
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.keys import open_keys
 from meta_agent_rag.settings import Settings
+
+from .rigs.serving import free_port, within
 
 MANIFEST = "manifest.csv"
 _CORPUS = "bad"

@@ -12,8 +12,8 @@ import typer
 
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.editing import ensure_corpus
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings

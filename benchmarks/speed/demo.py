@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchmarks.screenshots import SCRIPT, chromium, served
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.testing import ScriptedModel
+
+from ..tools.screenshots import SCRIPT, chromium, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -21,7 +21,7 @@ import typer
 
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.retrieval.sample import sample_passages
+from meta_agent_rag.retrieval.corpus.sample import sample_passages
 
 RUNTIMES = ("torch", "onnx")
 _QUESTIONS = (
@@ -103,7 +103,7 @@ class _Side:
 
 @contextmanager
 def _side(runtime: str, encoder: str, data_dir: Path) -> Iterator[_Side]:
-    command = [sys.executable, "-m", "benchmarks.encoding_child", runtime, encoder, str(data_dir)]
+    command = [sys.executable, "-m", "benchmarks.speed.rigs.encoding_child", runtime, encoder, str(data_dir)]
     started = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         try:

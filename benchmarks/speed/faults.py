@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.bare import fresh_questions
-from benchmarks.loopback_run import answered
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.testing.faults import Misbehaving, request_hash
 from meta_agent_rag.testing.scripted import universal_reply
 from meta_agent_rag.testing.server import Behaviour, ServerReply, loopback_server
+
+from .rigs.bare import fresh_questions
+from .rigs.loopback_run import answered
 
 _NUMBER = re.compile(r"\((\d+)\)")
 

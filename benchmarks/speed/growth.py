@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.bare import fresh_questions
-from benchmarks.loopback_run import answered, require_all
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.testing.server import model_server
+
+from .rigs.bare import fresh_questions
+from .rigs.loopback_run import answered, require_all
 
 _SIZES = (100, 1000, 5000)
 _CONCURRENCY = 32

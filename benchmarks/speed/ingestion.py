@@ -13,13 +13,14 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.datasets.sample import SAMPLE_FILE
-from benchmarks.serving import within
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
-from meta_agent_rag.retrieval.corpus import open_corpus, read_documents
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.corpus import open_corpus, read_documents
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.shipped import shipped
+
+from .rigs.serving import within
 
 _CORPUS = "killed"
 _ENCODER = "hash-64"
@@ -76,7 +77,7 @@ def _measured(folder: Path, kills: int, documents: int, seed: int) -> dict[str, 
 def _write(docs: Path, documents: int, *, version: int) -> None:
     """Documents of a few passages each; a seventh of them differ from version to version, and some go."""
     docs.mkdir(exist_ok=True)
-    rows = json.loads(SAMPLE_FILE.read_text("utf-8"))
+    rows = json.loads(shipped("questions.json").read_text("utf-8"))
     for number in range(documents):
         path = docs / f"{number}.md"
         if number % 31 == version % 31:

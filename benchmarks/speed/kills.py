@@ -16,14 +16,15 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.datasets.sample import SAMPLE_FILE
-from benchmarks.run_folder import SUMMARY, RunFolder
-from benchmarks.serving import within
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.journal import read_journal
 from meta_agent_rag.llm.exchange import Usage
 from meta_agent_rag.llm.tariffs import price
+from meta_agent_rag.shipped import shipped
 from meta_agent_rag.testing.server import Behaviour, LoopbackServer, ServerReply, disagreeing, loopback_server
+
+from ..run.folder import SUMMARY, RunFolder
+from .rigs.serving import within
 
 _CALLS_A_QUESTION = 5
 _MODEL_SECONDS = 0.05
@@ -66,7 +67,7 @@ def kills(
 
 def _questions(folder: Path, n: int) -> Path:
     """A file in HotpotQA's form, with n questions of which no two are alike."""
-    known = json.loads(SAMPLE_FILE.read_text("utf-8"))
+    known = json.loads(shipped("questions.json").read_text("utf-8"))
     rows = [
         known[number % len(known)]
         | {"_id": f"kill-{number}", "question": f"{known[number % len(known)]['question']} ({number})"}

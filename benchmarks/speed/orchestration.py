@@ -17,11 +17,12 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.bare import bare_graph, fresh_questions
-from benchmarks.datasets import Question
-from benchmarks.loopback_run import answered, require_all
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.datasets import Question
 from meta_agent_rag.testing.server import model_server
+
+from .rigs.bare import bare_graph, fresh_questions
+from .rigs.loopback_run import answered, require_all
 
 
 def register(app: typer.Typer) -> None:

@@ -19,8 +19,6 @@ import typer
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from benchmarks.audit_rows import fill
-from benchmarks.postgres import postgres
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.service.audit.archive import archives, read_archive
 from meta_agent_rag.service.audit.months import make_months
@@ -28,6 +26,9 @@ from meta_agent_rag.service.audit.retention import Ages, archive
 from meta_agent_rag.service.database import in_utc, open_database
 from meta_agent_rag.service.tables import AUDIT
 from meta_agent_rag.settings import Settings
+
+from .rigs.audit_rows import fill
+from .rigs.postgres import postgres
 
 _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 _DAYS = 900

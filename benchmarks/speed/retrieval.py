@@ -19,17 +19,18 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import typer
 
-from benchmarks.ranking import ranking_scores
 from meta_agent_rag.cli.command import Assignments, Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.editing import ensure_corpus
-from meta_agent_rag.retrieval.encoder import load_encoder
+from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
+from meta_agent_rag.retrieval.encoders.encoder import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
 from meta_agent_rag.settings import Settings
+
+from .rigs.ranking import ranking_scores
 
 _DEEPEST = 20
 _INDEXED = 1024

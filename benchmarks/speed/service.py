@@ -16,12 +16,13 @@ import httpx
 import numpy as np
 import typer
 
-from benchmarks.bare import bare_graph, fresh_questions
-from benchmarks.datasets import Question
-from benchmarks.load import Load, Outcome, ask, service
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.testing.server import model_server
+
+from .rigs.bare import bare_graph, fresh_questions
+from .rigs.load import Load, Outcome, ask, service
 
 _BLOCKS = 10
 _WARM_UP = 64

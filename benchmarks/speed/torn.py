@@ -20,11 +20,11 @@ import typer
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import open_corpus
-from meta_agent_rag.retrieval.editing import ensure_corpus
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.corpus import open_corpus
+from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
+from meta_agent_rag.retrieval.corpus.sample import sample_passages
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
-from meta_agent_rag.retrieval.sample import sample_passages
 from meta_agent_rag.settings import Settings
 
 _CORPUS, _DIMENSION = "torn", 64

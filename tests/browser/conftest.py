@@ -20,7 +20,7 @@ import pytest
 from meta_agent_rag.demo.questions import QuestionSet, sample_questions
 from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
 from tests.story import STORY

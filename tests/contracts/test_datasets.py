@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.datasets import Dataset, discover, load_questions
+from meta_agent_rag.datasets import Dataset, discover, load_questions
 from meta_agent_rag.errors import DataFileError
 
 DATASETS = discover()
@@ -39,7 +39,7 @@ def test_the_four_data_sets_are_found() -> None:
 
 def test_the_package_loads_nothing_heavy() -> None:
     heavy = "{'datasets', 'scipy', 'numpy', 'torch', 'pandas', 'huggingface_hub'}"
-    code = f"import sys, benchmarks.datasets as d; d.discover(); sys.exit(bool({heavy} & set(sys.modules)))"
+    code = f"import sys, meta_agent_rag.datasets as d; d.discover(); sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -63,7 +63,7 @@ HEAVY = (
     "pydantic",
     "numpy",
 )
-ENVIRONMENT_EXEMPT = {"retrieval/encoder.py"}
+ENVIRONMENT_EXEMPT = {"retrieval/encoders/encoder.py"}
 """TOKENIZERS_PARALLELISM is set for a library that reads nothing else; nothing is read."""
 
 Definition = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

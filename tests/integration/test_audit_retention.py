@@ -17,8 +17,8 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
 
-from benchmarks.audit_rows import fill, record
 from benchmarks.speed.retention import measure
+from benchmarks.speed.rigs.audit_rows import fill, record
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import StorageError
 from meta_agent_rag.service.audit.archive import archives, read_archive

@@ -22,8 +22,8 @@ from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.ingestion.reading import read_document
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import read_documents
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.corpus import read_documents
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel

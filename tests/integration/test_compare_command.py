@@ -10,8 +10,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from benchmarks import calibrate, compare
-from benchmarks.datasets import load_questions
-from meta_agent_rag.agent.calibration import read_calibration
+from meta_agent_rag.agent.monitoring.calibration import read_calibration
+from meta_agent_rag.datasets import load_questions
 from tests.dozen import rows_a, rows_b
 from tests.first_drafts import telling
 from tests.past_runs import write_run

@@ -13,16 +13,16 @@ import yaml
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
 from meta_agent_rag.conversation.companion import Companion
-from meta_agent_rag.grounding.sentences import sentences
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.encoder import PACKAGED, Encoder, load_encoder
+from meta_agent_rag.retrieval.corpus.sample import SAMPLE
+from meta_agent_rag.retrieval.encoders.encoder import PACKAGED, Encoder, load_encoder
 from meta_agent_rag.retrieval.opening import open_retriever
-from meta_agent_rag.retrieval.sample import SAMPLE
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.reader import NOT_FOUND, Known, passages_of, question_of, reading_model
+from meta_agent_rag.text.sentences import sentences
 from tests.loop import settings_in
 
 ROOT = Path(__file__).parents[2]

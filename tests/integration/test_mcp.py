@@ -22,7 +22,7 @@ from uvicorn import Config, Server
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import AuthenticationError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.keys import open_keys
 from meta_agent_rag.service.mcp import KeyHolders, create_server, open_library

@@ -6,12 +6,12 @@ import pytest
 
 from meta_agent_rag.errors import CorpusError, SettingsError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.catalogue import Catalogue, DocumentRecord
-from meta_agent_rag.retrieval.corpus import drop_corpus, list_corpora, open_corpus
-from meta_agent_rag.retrieval.editing import edit_corpus, ensure_corpus
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
+from meta_agent_rag.retrieval.corpus.corpus import drop_corpus, list_corpora, open_corpus
+from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
+from meta_agent_rag.retrieval.corpus.moving import copy_corpus
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
-from meta_agent_rag.retrieval.moving import copy_corpus
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
 

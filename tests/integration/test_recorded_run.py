@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from benchmarks.compare import app as compare
 from benchmarks.methods import discover_methods
-from benchmarks.pack import packed
 from benchmarks.runner import app
+from benchmarks.tools.pack import packed
 from tests.integration.test_runner import lines
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_all_methods_are_in_it(replayed: Path) -> None:
 
 
 def test_the_packed_run_of_the_demo_is_this_one(replayed: Path) -> None:
-    # `python -m benchmarks.pack RUN benchmarks/recorded/run.zip` mends it
+    # `python -m benchmarks.tools.pack RUN benchmarks/recorded/run.zip` mends it
     with zipfile.ZipFile(RECORD.with_name("run.zip")) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
     now = dict(packed(replayed))

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.recording import Player, Recorder, ReplayError, TapedEncoder
 from meta_agent_rag.errors import SearchDownError
 from meta_agent_rag.llm.cache import ResponseCache
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.forked import RUNNER, forked

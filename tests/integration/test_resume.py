@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.run_folder import RunFolder
+from benchmarks.run.folder import RunFolder
 from meta_agent_rag.errors import InputError, StorageError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import read_ledger

@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import text
 from typer.testing import CliRunner
 
-from benchmarks.audit_rows import fill
-from benchmarks.postgres import Postgres
-from benchmarks.storm import Storm, Verdict, verdict
+from benchmarks.speed.rigs.audit_rows import fill
+from benchmarks.speed.rigs.postgres import Postgres
+from benchmarks.speed.rigs.storm import Storm, Verdict, verdict
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import InputError, StorageError
 from meta_agent_rag.journal import read_journal

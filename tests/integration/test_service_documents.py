@@ -16,9 +16,9 @@ from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.ingestion.chunkers import prepared
 from meta_agent_rag.ingestion.pipeline import chunking_options
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.editing import edit_corpus
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.editing import edit_corpus
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.service.metrics import Metrics

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.postgres import Postgres
+from benchmarks.speed.rigs.postgres import Postgres
 from meta_agent_rag.service.audit.reading import latest
 from meta_agent_rag.service.inquiry import new_id
 from tests.service import ASKED, Running, bearer, code_of, running

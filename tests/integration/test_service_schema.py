@@ -1,8 +1,8 @@
-"""The service keeps to its OpenAPI document; `python -m benchmarks.schema` asks thousands of times, this test few."""
+"""The service keeps to its OpenAPI document: a few requests here, thousands in `benchmarks.tools.service_schema`."""
 
 from pathlib import Path
 
-from benchmarks.schema import LIMITLESS, SEED, examine, serving
+from benchmarks.tools.service_schema import LIMITLESS, SEED, examine, serving
 from tests.loop import settings_in
 
 

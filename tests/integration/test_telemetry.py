@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.service.tracing import tracer_provider
 from meta_agent_rag.settings import Settings

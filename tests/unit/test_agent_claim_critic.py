@@ -9,7 +9,7 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, checked
 from meta_agent_rag.errors import AuthenticationError, CostLimitError, MetaRagError, RefusedError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import Scripted, ScriptedModel
 from tests.loop import QUESTION, settings_in
 from tests.unit.test_agent_grounded import BIRTH_TEXT, MIXED, FixedRetriever, answering, assert_refused, grounded

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from meta_agent_rag.agent.deficits import DeficitRegistry, discover_deficits
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.replies import DraftReply, ReferenceReply, critique_schema
+from meta_agent_rag.agent.prompting.replies import DraftReply, ReferenceReply, critique_schema
 from meta_agent_rag.agent.state import add_found
 from meta_agent_rag.errors import StructuredOutputError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import EVIDENCE, QUESTION, WRONG, ask, critique, draft, passage, settings_in

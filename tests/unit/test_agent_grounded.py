@@ -16,7 +16,7 @@ from meta_agent_rag.errors import (
 )
 from meta_agent_rag.grounding.refusals import REASONS, refusal
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.testing import Scripted, ScriptedModel

@@ -10,9 +10,9 @@ import pytest
 from meta_agent_rag.agent.context import Context
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitor import agreement_policy, paper_policy, policy
-from meta_agent_rag.agent.packing import pack
-from meta_agent_rag.agent.signals import measure
+from meta_agent_rag.agent.monitoring.monitor import agreement_policy, paper_policy, policy
+from meta_agent_rag.agent.monitoring.signals import measure
+from meta_agent_rag.agent.prompting.packing import pack
 from meta_agent_rag.agent.state import Draft, Reference, Signals
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.abstention import is_abstention
@@ -20,7 +20,7 @@ from meta_agent_rag.grounding.short_answer import same_answer, without_disambigu
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.testing import ScriptedModel

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.packing import Packed, pack
-from meta_agent_rag.grounding.sentences import sentences
+from meta_agent_rag.agent.prompting.packing import Packed, pack
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.text.sentences import sentences
 
 PIECES = [
     "Ada wrote it.",

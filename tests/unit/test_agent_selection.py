@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.convergence import converged, jaccard, oscillates, same_answer
+from meta_agent_rag.agent.monitoring.convergence import converged, jaccard, oscillates, same_answer
 from meta_agent_rag.agent.selection import select
 from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Reference, Round, Signals
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.signals import coverage, overlap, short_answer_logprob
+from meta_agent_rag.agent.monitoring.signals import coverage, overlap, short_answer_logprob
 from meta_agent_rag.llm.exchange import Reply
 from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from benchmarks.analyses.diagnosis import ANALYSIS
-from benchmarks.arms import arms
 from benchmarks.methods import named
+from benchmarks.run.arms import arms
 from tests.benchmark_rows import arm, failed, material, once, round_of, row
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.analyses import comparison, discover_analyses, error_budget, spread, variants
 from benchmarks.analyses.paired import reference_of
-from benchmarks.arms import Arm, arms
 from benchmarks.methods import named
+from benchmarks.run.arms import Arm, arms
 from tests.benchmark_rows import arm, failed, material, once
 
 PLAIN = arm("metarag")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.arms import Arm, arm_settings, arms, check_arms
 from benchmarks.methods import named
+from benchmarks.run.arms import Arm, arm_settings, arms, check_arms
 from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
 from meta_agent_rag.settings import Settings
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.calibration_fit import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
-from benchmarks.past_run import past_run
-from meta_agent_rag.agent.calibration import (
+from benchmarks.calibration.fit import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
+from benchmarks.rows.past_run import past_run
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.monitoring.calibration import (
     FEATURES,
     features,
     is_satisfied,
@@ -23,8 +24,7 @@ from meta_agent_rag.agent.calibration import (
     refuse_fitted_questions,
     text_fingerprint,
 )
-from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitor import calibrated_policy, policy
+from meta_agent_rag.agent.monitoring.monitor import calibrated_policy, policy
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.testing import ScriptedModel

@@ -19,9 +19,9 @@ from meta_agent_rag.conversation.study import open_scope, open_study
 from meta_agent_rag.errors import DataFileError, InputError, UnknownNameError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
-from meta_agent_rag.retrieval.hub import packaged_folder
-from meta_agent_rag.retrieval.hub_silence import HubSilence
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hub import packaged_folder
+from meta_agent_rag.retrieval.encoders.hub_silence import HubSilence
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import reply
 from tests.loop import draft, reference, settings_in

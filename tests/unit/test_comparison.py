@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.comparison import Comparison, Figures, compare, verdict
-from benchmarks.comparison_words import as_json, markdown, p_words, sentence, tables
-from benchmarks.datasets import load_questions
-from benchmarks.past_run import past_run
-from benchmarks.sides import Side, file_side, read_predictions, run_side
+from benchmarks.comparing.comparison import Comparison, Figures, compare, verdict
+from benchmarks.comparing.sides import Side, file_side, read_predictions, run_side
+from benchmarks.comparing.words import as_json, markdown, p_words, sentence, tables
+from benchmarks.rows.past_run import past_run
+from meta_agent_rag.datasets import load_questions
 from meta_agent_rag.errors import DataFileError, InputError
 from tests.dozen import rows_a, rows_b
 from tests.past_runs import row, write_run

@@ -11,8 +11,8 @@ from meta_agent_rag.conversation.answers import answer_without_documents, said
 from meta_agent_rag.conversation.history import History
 from meta_agent_rag.conversation.intent import QUESTION, Reading, read_intent
 from meta_agent_rag.conversation.words import conversation_words
-from meta_agent_rag.retrieval.names import words
-from meta_agent_rag.retrieval.stores.words import stop_words
+from meta_agent_rag.text.names import words
+from meta_agent_rag.text.words import stop_words
 from tests.talk import history_of
 
 SAMPLE = Path(__file__).parents[2] / "benchmarks" / "sample" / "questions.json"

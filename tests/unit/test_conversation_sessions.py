@@ -21,7 +21,7 @@ from meta_agent_rag.conversation.study import Study, open_study
 from meta_agent_rag.conversation.turn import Conversation
 from meta_agent_rag.errors import DataFileError, InputError, MetaRagError, RefusedError, StorageError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.testing import ScriptedModel

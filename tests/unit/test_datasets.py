@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.datasets import Dataset, Paragraph, Question, by_position, discover, draw, load_questions
-from benchmarks.datasets.registry import collect
+from benchmarks.run.sampling import by_position, draw
+from meta_agent_rag.datasets import Dataset, Paragraph, Question, discover, load_questions
+from meta_agent_rag.datasets.registry import collect
 from meta_agent_rag.errors import DataFileError, DuplicateNameError, InputError, UnknownNameError
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -232,7 +233,7 @@ def test_a_file_in_the_folder_is_a_data_set(tmp_path: Path, monkeypatch: pytest.
     (folder / "__init__.py").write_text("")
     (folder / "helper.py").write_text("VALUE = 1\n")
     (folder / "mine.py").write_text(
-        "from benchmarks.datasets import Dataset\n"
+        "from meta_agent_rag.datasets import Dataset\n"
         "DATASET = Dataset(name='mine', hub=None, parse=lambda row, aliases: None, example={})\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -279,7 +280,7 @@ def test_the_official_files_load(name: str, file: str, count: int, hops: set[int
 
 HUB_CODE = """
 import sys
-from benchmarks.datasets import load_questions
+from meta_agent_rag.datasets import load_questions
 from meta_agent_rag.errors import DataFileError
 try:
     print(len(load_questions("hotpotqa").questions))

@@ -24,7 +24,7 @@ from meta_agent_rag.demo.questions import sample_questions
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel

@@ -14,8 +14,8 @@ from meta_agent_rag.demo.run_files import RECORDED, Run, open_run, open_zip, run
 from meta_agent_rag.demo.run_filter import Filter, answer_to, choices, counted, deficits, listed, methods, outcome
 from meta_agent_rag.demo.run_html import about, plots, quality, table
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.retrieval.corpus.sample import sample_passages
 from meta_agent_rag.retrieval.passage import Found
-from meta_agent_rag.retrieval.sample import sample_passages
 from meta_agent_rag.settings import Settings
 
 NOWHERE = Path("RESULTS")

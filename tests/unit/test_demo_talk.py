@@ -22,7 +22,7 @@ from meta_agent_rag.demo.watching import Done, watched
 from meta_agent_rag.errors import InputError, UnreachableError
 from meta_agent_rag.ingestion.report import IngestProgress
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import EXPLAINED, coaching, reply
 from tests.loop import settings_in

@@ -16,7 +16,7 @@ from meta_agent_rag.demo.workbench import Workbench, open_workbench
 from meta_agent_rag.errors import CostLimitError, DataFileError, UnknownNameError
 from meta_agent_rag.llm.budget import Budget
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
-from benchmarks.config import RunConfig
-from benchmarks.estimate import Measured, expectations
+from benchmarks.run.config import RunConfig
+from benchmarks.run.estimate import Measured, expectations
 from meta_agent_rag.llm.ledger import LedgerRow
 from tests.loop import settings_in
 

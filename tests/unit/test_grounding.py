@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.grounding.abstention import is_abstention
-from meta_agent_rag.grounding.normalise import as_quoted, normalised, tokens
 from meta_agent_rag.grounding.quotes import is_verbatim, verbatim_share
+from meta_agent_rag.text.normalise import as_quoted, normalised, tokens
 
 TEXT = (
     "Mira Holt \u201ccalled it\u201d a film\u2019s\u00a0film, 1912\u20131920.\n  She was  born in Oslo. "

@@ -12,10 +12,10 @@ from meta_agent_rag.grounding.citations import Cited, cite
 from meta_agent_rag.grounding.excerpts import excerpt
 from meta_agent_rag.grounding.excision import without
 from meta_agent_rag.grounding.marks import marks
-from meta_agent_rag.grounding.normalise import as_quoted
 from meta_agent_rag.grounding.quotes import is_verbatim, place
 from meta_agent_rag.grounding.styles import chosen, discover_styles
 from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.text.normalise import as_quoted
 
 LIFE = (
     "Mira Holt (1912\u20131990) was a Norwegian director. She was born in Oslo, where her father built bridges.[3] "

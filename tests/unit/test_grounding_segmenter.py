@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SAY = "from meta_agent_rag.grounding.sentences import sentences; print(sentences('Mr. A. came. He saw.'))"
+SAY = "from meta_agent_rag.text.sentences import sentences; print(sentences('Mr. A. came. He saw.'))"
 
 
 def test_a_first_import_prints_no_warning(tmp_path: Path) -> None:

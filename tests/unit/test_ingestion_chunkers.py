@@ -16,7 +16,7 @@ from meta_agent_rag.ingestion.chunkers.characters import cut as cut_characters
 from meta_agent_rag.ingestion.chunkers.sentence import cut as cut_sentences
 from meta_agent_rag.ingestion.document import Block, Document
 from meta_agent_rag.ingestion.token_counting import encoder_limit, passage_prefix, token_counter
-from meta_agent_rag.retrieval.hub import packaged_folder
+from meta_agent_rag.retrieval.encoders.hub import packaged_folder
 from meta_agent_rag.retrieval.passage import Passage
 
 MINILM = packaged_folder()

@@ -12,10 +12,10 @@ from meta_agent_rag.errors import CorpusError, InputError, SettingsError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.ingestion.report import FileOutcome, IngestProgress, IngestReport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import list_corpora, open_corpus, read_documents
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.corpus import list_corpora, open_corpus, read_documents
+from meta_agent_rag.retrieval.corpus.manifest import Manifest
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
-from meta_agent_rag.retrieval.manifest import Manifest
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
 from tests.files import pdf, rows, word

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from meta_agent_rag.ingestion.plan import Plan, plan_for
 from meta_agent_rag.ingestion.sources import Found, FoundFile
-from meta_agent_rag.retrieval.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 
 
 def planned(files: Mapping[str, str], documents: Mapping[str, str], folder: str = "/no/such") -> Plan:

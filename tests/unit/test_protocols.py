@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.config import MODES, RunConfig
-from benchmarks.datasets import discover
-from benchmarks.protocols import RunProtocol, protocol_named, protocol_names
 from benchmarks.report import protocol
+from benchmarks.run.config import MODES, RunConfig
+from benchmarks.run.protocols import RunProtocol, protocol_named, protocol_names
+from meta_agent_rag.datasets import discover
 from meta_agent_rag.errors import UnknownNameError
 from tests.loop import settings_in
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import provenance
-from benchmarks.run_folder import RunFolder
+from benchmarks.run import provenance
+from benchmarks.run.folder import RunFolder
 from meta_agent_rag.agent.deficits import Deficit
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError
@@ -26,7 +26,7 @@ def rule(signals):
 
 DEFICIT = Deficit(name="own", when="w", directive="d", answer_mode="evidence", retrieves=False, heuristic=rule)
 """
-SAID = "from benchmarks.provenance import _digest; print(_digest(DEFICIT))"
+SAID = "from benchmarks.run.provenance import _digest; print(_digest(DEFICIT))"
 
 
 def digest(limit: int, seed: int) -> str:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.datasets import discover
-from benchmarks.protocols import SCORER, Protocol, differences
-from benchmarks.published import PublishedRow, published_rows
+from benchmarks.report.published import PublishedRow, published_rows
+from benchmarks.run.protocols import SCORER, Protocol, differences
+from meta_agent_rag.datasets import discover
 
 OURS = Protocol(
     dataset="hotpotqa",

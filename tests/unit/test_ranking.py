@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchmarks.ranking import ranking_scores
+from benchmarks.speed.rigs.ranking import ranking_scores
 
 
 def test_worked_example() -> None:

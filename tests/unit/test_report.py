@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from benchmarks.config import RunConfig
 from benchmarks.plots import Plot, save
-from benchmarks.protocols import Protocol
 from benchmarks.report import markdown, protocol, write_report
 from benchmarks.report.comparable import other_protocols, same_protocol
 from benchmarks.report.document import document
 from benchmarks.report.headline import headline
 from benchmarks.report.sections import Section
-from benchmarks.run_folder import RunFolder
+from benchmarks.rows.summary import summarise
+from benchmarks.run.config import RunConfig
+from benchmarks.run.folder import RunFolder
+from benchmarks.run.protocols import Protocol
 from benchmarks.statistics import Difference, verdict
-from benchmarks.summary import summarise
 from tests.benchmark_rows import DEFICITS, SURE, failed, once, round_of, row
 from tests.loop import settings_in
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.errors import CorpusError, InputError, SettingsError, StorageError
-from meta_agent_rag.retrieval import corpus_folder as folders
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.corpus import drop_corpus, list_corpora, open_corpus, read_documents
-from meta_agent_rag.retrieval.editing import edit_corpus, ensure_corpus
-from meta_agent_rag.retrieval.hashing import HashEncoder
-from meta_agent_rag.retrieval.manifest import passages_checksum
+from meta_agent_rag.retrieval.corpus import folder as folders
+from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.corpus import drop_corpus, list_corpora, open_corpus, read_documents
+from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
+from meta_agent_rag.retrieval.corpus.manifest import passages_checksum
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
 

@@ -9,10 +9,10 @@ import pytest
 
 from meta_agent_rag.errors import CorpusError, DamagedIndexError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.catalogue import Catalogue, DocumentRecord
-from meta_agent_rag.retrieval.corpus import open_corpus
-from meta_agent_rag.retrieval.editing import edit_corpus, ensure_corpus
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
+from meta_agent_rag.retrieval.corpus.corpus import open_corpus
+from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.stores.damage import unreadable
 from meta_agent_rag.settings import Settings

@@ -10,11 +10,11 @@ import pytest
 
 from meta_agent_rag.errors import CorpusError, InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.catalogue import Catalogue, DocumentRecord
-from meta_agent_rag.retrieval.corpus import list_corpora, open_corpus, read_documents
-from meta_agent_rag.retrieval.editing import edit_corpus
-from meta_agent_rag.retrieval.encoder import Encoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
+from meta_agent_rag.retrieval.corpus.corpus import list_corpora, open_corpus, read_documents
+from meta_agent_rag.retrieval.corpus.editing import edit_corpus
+from meta_agent_rag.retrieval.encoders.encoder import Encoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.retrieval.encoder import Encoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.encoder import Encoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 
 
 @given(st.lists(st.text(st.characters(), max_size=60), max_size=5), st.integers(1, 80))
@@ -36,7 +36,7 @@ def test_texts_without_words_share_one_vector() -> None:
 
 def test_is_the_same_in_another_process() -> None:
     program = (
-        "from meta_agent_rag.retrieval.hashing import HashEncoder;"
+        "from meta_agent_rag.retrieval.encoders.hashing import HashEncoder;"
         "print(HashEncoder(16).encode_queries(['one two three']).tobytes().hex())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import Corpus, open_corpus
-from meta_agent_rag.retrieval.editing import ensure_corpus
+from meta_agent_rag.retrieval.corpus.corpus import Corpus, open_corpus
+from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.fusion import blended_score
-from meta_agent_rag.retrieval.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever, confidence
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings

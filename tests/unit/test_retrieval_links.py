@@ -9,10 +9,10 @@ import pytest
 
 from meta_agent_rag.retrieval import links
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.corpus import Corpus, open_corpus
-from meta_agent_rag.retrieval.editing import edit_corpus
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.corpus import Corpus, open_corpus
+from meta_agent_rag.retrieval.corpus.editing import edit_corpus
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, confidence
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.settings import Settings

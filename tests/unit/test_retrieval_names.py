@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from meta_agent_rag.retrieval.names import LONGEST_NAME, Names, name_keys, plain, words
+from meta_agent_rag.text.names import LONGEST_NAME, Names, name_keys, plain, words
 
 
 @pytest.mark.parametrize(

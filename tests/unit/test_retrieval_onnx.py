@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from meta_agent_rag.errors import StorageError
-from meta_agent_rag.retrieval import encoder as encoders
-from meta_agent_rag.retrieval import hub
-from meta_agent_rag.retrieval.encoder import PACKAGED, ExportingEncoder, SentenceEncoder, load_encoder
-from meta_agent_rag.retrieval.model_config import stated_dimension
-from meta_agent_rag.retrieval.onnx_encoder import FACTS_FILE, MODEL_FILE, OnnxEncoder
-from meta_agent_rag.retrieval.onnx_export import LARGEST_DISTANCE, export_model
-from meta_agent_rag.retrieval.onnx_place import ExportPlace, export_place
+from meta_agent_rag.retrieval.encoders import encoder as encoders
+from meta_agent_rag.retrieval.encoders import hub
+from meta_agent_rag.retrieval.encoders.encoder import PACKAGED, ExportingEncoder, SentenceEncoder, load_encoder
+from meta_agent_rag.retrieval.encoders.model_config import stated_dimension
+from meta_agent_rag.retrieval.encoders.onnx_encoder import FACTS_FILE, MODEL_FILE, OnnxEncoder
+from meta_agent_rag.retrieval.encoders.onnx_export import LARGEST_DISTANCE, export_model
+from meta_agent_rag.retrieval.encoders.onnx_place import ExportPlace, export_place
 from meta_agent_rag.settings import Settings
 
 FOLDER = hub.packaged_folder()
@@ -120,7 +120,7 @@ def test_many_threads_share_one(exported: Path) -> None:
 def test_a_later_process_needs_no_torch(exported: Path) -> None:
     program = (
         "import sys; from meta_agent_rag.settings import Settings;"
-        "from meta_agent_rag.retrieval.encoder import load_encoder;"
+        "from meta_agent_rag.retrieval.encoders.encoder import load_encoder;"
         "made = [load_encoder(Settings.load(), name).encoder for name in (None, 'all-MiniLM-L6-v2')];"
         "print([encoder.encode_queries(['Who?']).shape for encoder in made], made[0] == made[1]);"
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"
@@ -188,7 +188,7 @@ def test_what_a_kill_leaves_is_no_export(tmp_path: Path) -> None:
     torch, place = reference_and_place(folder, tmp_path / "own")
     program = (
         "import os, sys; from pathlib import Path;"
-        "from meta_agent_rag.retrieval.onnx_place import export_place;"
+        "from meta_agent_rag.retrieval.encoders.onnx_place import export_place;"
         "place = export_place('tiny', Path(sys.argv[1]), Path(sys.argv[2]));"
         "building = place.building(); folder = building.__enter__();"
         "(folder / 'model.onnx').write_bytes(b'half');"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.errors import SettingsError
-from meta_agent_rag.retrieval import hub
+from meta_agent_rag.retrieval.encoders import hub
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.reranker import load_reranker
 from meta_agent_rag.settings import Settings

@@ -1,7 +1,7 @@
 """Retrieval over passages that come with a question."""
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix

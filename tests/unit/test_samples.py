@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.datasets.question import Paragraph, Question
-from benchmarks.samples import failed_row, sample_row
-from benchmarks.supporting_facts import supporting_facts
-from benchmarks.survival import STAGES, answer_recall, evidence_recall, shown_texts
+from benchmarks.rows.samples import failed_row, sample_row
+from benchmarks.rows.supporting_facts import supporting_facts
+from benchmarks.rows.survival import STAGES, answer_recall, evidence_recall, shown_texts
 from meta_agent_rag.agent.engine import Answer
-from meta_agent_rag.agent.packing import pack
+from meta_agent_rag.agent.prompting.packing import pack
 from meta_agent_rag.agent.state import Draft, Packing, Round
+from meta_agent_rag.datasets.question import Paragraph, Question
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.retrieval.passage import Found, Passage

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.run_folder import SAMPLES, RunFolder
+from benchmarks.run.folder import SAMPLES, RunFolder
 from meta_agent_rag.errors import StorageError
 
 

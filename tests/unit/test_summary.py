@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.summary import summarise
-from benchmarks.survival import STAGES
+from benchmarks.rows.summary import summarise
+from benchmarks.rows.survival import STAGES
 from tests.benchmark_rows import DEFICITS, arm, failed, once, round_of
 from tests.benchmark_rows import row as sample
 

@@ -8,9 +8,9 @@ from ..grounding.claims import Claim
 from ..grounding.support import Support
 from ..llm.ledger import LedgerRow
 from .engine import Answer, Engine
-from .messages import messages
-from .packing import pack
-from .replies import ClaimsReply
+from .prompting.messages import messages
+from .prompting.packing import pack
+from .prompting.replies import ClaimsReply
 
 
 async def refuted(

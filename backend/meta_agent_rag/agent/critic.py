@@ -5,9 +5,9 @@ import json
 from ..errors import AuthenticationError, BalanceError, ModelError
 from ..prompts import phrase
 from .context import Context
-from .messages import concluded, drafted, task
-from .packing import Packed
-from .replies import critique_schema
+from .prompting.messages import concluded, drafted, task
+from .prompting.packing import Packed
+from .prompting.replies import critique_schema
 from .state import NO_DEFICIT, Diagnosis, Round, Signals
 
 

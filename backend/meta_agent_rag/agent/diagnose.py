@@ -11,11 +11,11 @@ from ..errors import BudgetError, DeadlineError
 from ..grounding.short_answer import same_answer
 from ..llm.ledger import total
 from .context import Context
-from .convergence import converged, oscillates
 from .critic import evaluate
-from .monitor import policy, reference_answer
-from .packing import Packed, pack
-from .signals import measure
+from .monitoring.convergence import converged, oscillates
+from .monitoring.monitor import policy, reference_answer
+from .monitoring.signals import measure
+from .prompting.packing import Packed, pack
 from .state import NO_DEFICIT, NOT_IN_EVIDENCE, Reference, Round, State, Update
 
 

@@ -15,17 +15,17 @@ from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.opening import open_language_model
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.encoder import load_encoder
-from ..retrieval.guardrails import Dropped, screen
+from ..retrieval.encoders.encoder import load_encoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
+from ..retrieval.screening.guardrails import Dropped, screen
 from ..retrieval.supplied import SuppliedRetriever
 from ..settings import Settings
 from ..telemetry import Value
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
 from .graph import build_graph
-from .monitor import policy
+from .monitoring.monitor import policy
 from .oracles import NO_ORACLES, Oracles
 from .selection import select
 from .state import NOT_IN_EVIDENCE, Round, State

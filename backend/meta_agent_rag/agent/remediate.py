@@ -7,9 +7,9 @@ from langgraph.runtime import Runtime
 
 from ..errors import CorpusError
 from ..grounding.abstention import is_abstention
-from ..grounding.normalise import normalised, tokens
-from ..retrieval.names import spaced, words
-from ..retrieval.stores.words import stop_words
+from ..text.names import spaced, words
+from ..text.normalise import normalised, tokens
+from ..text.words import stop_words
 from .context import Context
 from .deficits import Deficit
 from .state import VERDICTS, Diagnosis, Plan, Round, State, Update

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 
-from ..retrieval.guardrails import screen
 from ..retrieval.hybrid import Retrieval, Retriever
 from ..retrieval.passage import Found, Passage
+from ..retrieval.screening.guardrails import screen
 from .context import Context
 from .state import State, Update
 

@@ -15,8 +15,8 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict  # the schemas that Studio shows ask for this one
 
 from ..errors import InputError
+from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.opening import open_retriever
-from ..retrieval.sample import SAMPLE
 from ..settings import Settings
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from typing_extensions import TypedDict  # pydantic reads no other one before Python 3.12
 
-from ..retrieval.guardrails import Dropped
 from ..retrieval.passage import Found
+from ..retrieval.screening.guardrails import Dropped
 
 AnswerMode = Literal["evidence", "memory", "evidence_and_memory"]
 NO_DEFICIT = "none"

@@ -11,10 +11,10 @@ from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
-from .messages import asked_for, in_manner, task
-from .packing import Packed, pack
-from .replies import AnswererReply, DraftReply, ShortAnswerReply
-from .signals import right_kind, short_answer_logprob, with_logprobs
+from .monitoring.signals import right_kind, short_answer_logprob, with_logprobs
+from .prompting.messages import asked_for, in_manner, task
+from .prompting.packing import Packed, pack
+from .prompting.replies import AnswererReply, DraftReply, ShortAnswerReply
 from .state import AnswerMode, Draft, Packing, Plan, Round, State, Update
 
 

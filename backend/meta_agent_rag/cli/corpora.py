@@ -10,8 +10,8 @@ from ..wording import counted
 from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
 
 if TYPE_CHECKING:
-    from ..retrieval.catalogue import DocumentRecord
-    from ..retrieval.manifest import Manifest
+    from ..retrieval.corpus.catalogue import DocumentRecord
+    from ..retrieval.corpus.manifest import Manifest
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The corpus.")]
 
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List all corpora: documents, passages, encoder, chunker, stores."""
-    from ..retrieval.corpus import list_corpora
+    from ..retrieval.corpus.corpus import list_corpora
     from ..settings import Settings
 
     manifests = list_corpora(Settings.load(set_ or ()).marag_data_dir)
@@ -47,7 +47,7 @@ def show(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug
     """Show a corpus: its documents with title, type, pages and passages, and how it was built."""
     from dataclasses import asdict
 
-    from ..retrieval.corpus import read_documents
+    from ..retrieval.corpus.corpus import read_documents
     from ..settings import Settings
 
     data_dir = Settings.load(set_ or ()).marag_data_dir
@@ -72,7 +72,7 @@ def drop(
 ) -> None:
     """Remove a corpus with its indexes. The files that it was made from stay."""
     from ..errors import InputError
-    from ..retrieval.corpus import drop_corpus, read_documents
+    from ..retrieval.corpus.corpus import drop_corpus, read_documents
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())
@@ -101,7 +101,7 @@ def copy(
     """Move a corpus's indexes to servers or back, and compare what is there at the end. Nothing is encoded again."""
     from dataclasses import asdict
 
-    from ..retrieval.moving import copy_corpus
+    from ..retrieval.corpus.moving import copy_corpus
     from ..settings import Settings
 
     report = run(copy_corpus(Settings.load(set_ or ()), name, to))
@@ -119,7 +119,7 @@ def copy(
 
 def _manifest(data_dir: Path, name: str) -> "Manifest":
     from ..errors import CorpusError
-    from ..retrieval.corpus import list_corpora
+    from ..retrieval.corpus.corpus import list_corpora
 
     manifest = next((manifest for manifest in list_corpora(data_dir) if manifest.name == name), None)
     if manifest is None:

@@ -49,7 +49,7 @@ def check(
     """Validate the deficit files of a folder beside the built-in ones."""
     from ..agent.deficits import Deficit, discover_deficits
     from ..agent.graph import build_graph
-    from ..agent.replies import critique_schema
+    from ..agent.prompting.replies import critique_schema
     from ..discovery import exported_from_folder
     from ..errors import InputError
 

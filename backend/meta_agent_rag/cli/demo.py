@@ -33,7 +33,7 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Watch an answer being doubted and repaired, in a browser on this machine."""
-    from ..retrieval.corpus import require_corpus
+    from ..retrieval.corpus.corpus import require_corpus
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..retrieval.names import words
+from ..text.names import words
 from .words import Patterns, Words, conversation_words, phrase_at, without_courtesy
 
 Intent: TypeAlias = Literal["question", "pleasantry", "off_topic", "conversation"]

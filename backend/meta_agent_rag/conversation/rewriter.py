@@ -8,8 +8,8 @@ from ..errors import ModelError
 from ..llm.client import ModelSession
 from ..llm.exchange import Message
 from ..prompts import phrase, prompt
-from ..retrieval.names import words
-from ..retrieval.stores.words import stop_words
+from ..text.names import words
+from ..text.words import stop_words
 from .history import History, fenced, transcript
 from .self_contained import pointing_words, stands_alone
 from .words import conversation_words, without_courtesy

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..retrieval.names import words
-from ..retrieval.stores.words import stop_words
+from ..text.names import words
+from ..text.words import stop_words
 from .words import Words, conversation_words, phrase_at, without_courtesy
 
 _WORD = re.compile(r"\w+")

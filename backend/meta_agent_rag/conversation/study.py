@@ -15,10 +15,10 @@ from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.editing import Progress
+from ..retrieval.corpus.editing import Progress
+from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import HybridRetriever
 from ..retrieval.opening import open_encoder, open_retriever
-from ..retrieval.sample import SAMPLE
 from ..settings import Settings
 from .answers import said
 from .companion import Companion, GroundedReply

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from ..retrieval.names import words
+from ..text.names import words
 
 Phrase: TypeAlias = tuple[str, ...]
 """The words of a phrase, as `retrieval.names.words` gives them."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..datasets.hub_rows import HUBS, place, read_hub_rows
 from ..errors import DataFileError
-from ..retrieval.hub_rows import HUBS, place, read_hub_rows
+from ..retrieval.corpus.sample import SAMPLE, sample_rows
 from ..retrieval.passage import Passage, passage_id
-from ..retrieval.sample import SAMPLE, sample_rows
 
 MOST_FETCHED = 1000
 """Questions that are kept of a data set on the hub."""

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..agent.state import Round
 from ..errors import InputError
-from ..retrieval.sample import shipped
+from ..shipped import shipped
 from ..wording import fault_words
 
 RECORDED = "recorded sample run"

@@ -14,9 +14,9 @@ from ..errors import CorpusError, InputError
 from ..ingestion.pipeline import OnProgress, ingest
 from ..ingestion.report import IngestReport
 from ..retrieval.batching import AsyncEncoder
+from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ..retrieval.opening import open_retriever
-from ..retrieval.sample import SAMPLE
 from ..settings import Settings
 from .workbench import Workbench
 

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
+from ..datasets.hub_rows import HUBS
 from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
@@ -21,11 +22,10 @@ from ..llm.opening import described, open_language_model
 from ..llm.pricing import unpriced_models
 from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.corpus import list_corpora
-from ..retrieval.hub_rows import HUBS
+from ..retrieval.corpus.corpus import list_corpora
+from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
-from ..retrieval.sample import SAMPLE
 from ..settings import Settings
 from .questions import Question, QuestionSet, hub_questions, read_questions, sample_questions
 from .spending import VisitorBudget

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import yaml
 
-from .normalise import normalised
+from ..text.normalise import normalised
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import yaml
 
-from .normalise import as_quoted, normalised
+from ..text.normalise import as_quoted, normalised
 
 Kind: TypeAlias = Literal["verdict", "choice", "date", "number"]
 

@@ -7,9 +7,9 @@ A passage about something else may be quoted to the letter, and supports whateve
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..text.normalise import tokens
 from .claims import Claim
 from .matching import content_words, names
-from .normalise import tokens
 from .support import Support
 
 _SCANT = 1

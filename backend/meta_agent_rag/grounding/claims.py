@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..text.sentences import sentences
 from .excision import without
 from .marks import Mark, marks
 from .matching import names, numbers
-from .sentences import sentences
 
 _LIST_SIGN = re.compile(r"\s*(?:[-*\u2022+]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+")
 _LETTER = re.compile(r"[^\W\d_]")

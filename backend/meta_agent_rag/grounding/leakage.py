@@ -19,7 +19,7 @@ from typing import NamedTuple
 import yaml
 
 from ..errors import DataFileError
-from .normalise import as_quoted
+from ..text.normalise import as_quoted
 
 _WORD = re.compile(r"\w+")
 _MARKS = str.maketrans({"\u2010": "-", "\u2011": "-", "\u02bc": "'", "\u2032": "'"} | dict.fromkeys('*_`"'))

@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .normalise import as_quoted
+from ..text.normalise import as_quoted
 
 _NUMBER = "[0-9]{1,9}"
 _YEAR = "(?:1[0-9]{3}|2[01][0-9]{2})"

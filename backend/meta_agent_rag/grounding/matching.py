@@ -5,9 +5,9 @@ from collections.abc import Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from ..retrieval.stores.words import stop_words
-from .normalise import as_quoted, normalised
-from .sentences import sentences
+from ..text.normalise import as_quoted, normalised
+from ..text.sentences import sentences
+from ..text.words import stop_words
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _WRITTEN_WORD = re.compile(r"(?<!\w)[^\W\d_]\w*(?:['.][^\W\d_]\w*)*")

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from .normalise import as_quoted
+from ..text.normalise import as_quoted
 
 
 def is_verbatim(quote: str, texts: Iterable[str]) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from .normalise import as_quoted, normalised
+from ..text.normalise import as_quoted, normalised
 
 _BRACKETED_END = re.compile(r"(.*\S)\s*\([^()]+\)\s*")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")

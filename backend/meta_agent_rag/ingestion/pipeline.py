@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from ..errors import InputError
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.catalogue import DocumentRecord
-from ..retrieval.corpus_folder import corpus_folder
-from ..retrieval.editing import CorpusEditor, edit_corpus
-from ..retrieval.sample import SAMPLE
+from ..retrieval.corpus.catalogue import DocumentRecord
+from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
+from ..retrieval.corpus.folder import corpus_folder
+from ..retrieval.corpus.sample import SAMPLE
 from ..settings import Settings
 from .child import Job
 from .chunkers import ChunkingOptions, prepared

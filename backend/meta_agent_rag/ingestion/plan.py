@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..retrieval.catalogue import DocumentRecord
+from ..retrieval.corpus.catalogue import DocumentRecord
 from .report import Status
 from .sources import Found, FoundFile, is_gone
 

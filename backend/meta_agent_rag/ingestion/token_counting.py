@@ -44,7 +44,7 @@ def encoder_folder(settings: "Settings", encoder_name: str) -> Path | None:
     """Where the encoder of this name lies; `None` for one without a model. May ask the hub, as opening it does."""
     if encoder_name.startswith("hash-"):
         return None
-    from ..retrieval.encoder import load_encoder
+    from ..retrieval.encoders.encoder import load_encoder
 
     folder = getattr(load_encoder(settings, encoder_name).encoder, "folder", None)
     return folder if isinstance(folder, Path) else None
@@ -54,7 +54,7 @@ def passage_prefix(folder: Path | None, encoder_name: str) -> str:
     """What the encoder puts before a passage: as its own configuration says, else the table of known encoders."""
     if folder is None:
         return ""
-    from ..retrieval.prefixes import own_prompts, prefixes
+    from ..retrieval.encoders.prefixes import own_prompts, prefixes
 
     prompts = _stated(folder / "config_sentence_transformers.json").get("prompts")
     return prefixes(encoder_name, *own_prompts(prompts if isinstance(prompts, dict) else {}))[1]

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from .encoder import Encoder
+from .encoders.encoder import Encoder
 from .vectors import FloatMatrix
 
 _MOST_TEXTS = 1024

@@ -8,12 +8,12 @@ from typing import Literal, Protocol
 from .. import telemetry
 from ..errors import MetaRagError, SearchDownError
 from .batching import AsyncEncoder
-from .corpus import Corpus
+from .corpus.corpus import Corpus
 from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
-from .guardrails import Dropped, screen
 from .links import linked
 from .passage import Found
 from .reranker import Reranker
+from .screening.guardrails import Dropped, screen
 from .vectors import FloatVector
 
 

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .catalogue import Named
-from .corpus import Corpus
-from .names import content_words, plain, spaced, unqualified
+from ..text.names import content_words, plain, spaced, unqualified
+from .corpus.catalogue import Named
+from .corpus.corpus import Corpus
 from .passage import Found, Passage
 from .vectors import FloatVector
 

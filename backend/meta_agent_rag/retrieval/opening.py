@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 from ..settings import Settings
 from .batching import AsyncEncoder
-from .corpus import open_corpus, require_corpus
-from .editing import Progress, ensure_corpus
-from .encoder import load_encoder
+from .corpus.corpus import open_corpus, require_corpus
+from .corpus.editing import Progress, ensure_corpus
+from .corpus.sample import SAMPLE, sample_passages
+from .encoders.encoder import load_encoder
 from .hybrid import HybridRetriever
 from .reranker import load_reranker
-from .sample import SAMPLE, sample_passages
 
 _LOG = logging.getLogger(__name__)
 

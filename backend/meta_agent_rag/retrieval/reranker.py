@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import SettingsError
 from ..settings import Settings
-from . import hub
+from .encoders import hub
 from .passage import Passage
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .. import telemetry
+from ..text.names import Names, content_words, name_keys, spaced
 from .batching import AsyncEncoder
 from .fusion import best_of
-from .guardrails import screen
 from .hybrid import Retrieval
 from .links import Link, Neighbourhood, ranked
-from .names import Names, content_words, name_keys, spaced
 from .passage import Found, Passage
+from .screening.guardrails import screen
 from .vectors import FloatVector
 
 _RRF_K = 60

@@ -20,10 +20,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..errors import InputError, MetaRagError, RequestError
 from ..llm.exchange import Transport
 from ..retrieval.batching import AsyncEncoder
+from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found
-from ..retrieval.sample import SAMPLE
 from ..settings import Settings
 from .schemas import QUESTION_CHARACTERS, CitationOut, as_checked
 from .tracing import exporting

@@ -120,7 +120,7 @@ async def _sources(shell: Shell, argument: str) -> Wish:
 
 
 async def _topics(shell: Shell, argument: str) -> Wish:
-    from ...retrieval.corpus import read_titles
+    from ...retrieval.corpus.corpus import read_titles
 
     found = await asyncio.to_thread(read_titles, shell.settings.marag_data_dir, shell.study.corpus)
     titles = list(dict.fromkeys(" ".join(title.split()) for title in found))

@@ -15,7 +15,7 @@ from ...conversation.socratic.coach import CoachReply
 from ...conversation.study import Study, notice, open_study
 from ...errors import MetaRagError
 from ...grounding.confidence import Confidence
-from ...retrieval.sample import SAMPLE
+from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
 from ..rounds import small_model_hint, spending

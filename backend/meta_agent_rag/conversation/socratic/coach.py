@@ -6,8 +6,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
-from ...agent.packing import pack
-from ...agent.replies import ReplyModel
+from ...agent.prompting.packing import pack
+from ...agent.prompting.replies import ReplyModel
 from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
 from ...llm.exchange import Message

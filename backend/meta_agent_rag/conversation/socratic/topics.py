@@ -11,7 +11,7 @@ import yaml
 
 from ...errors import DataFileError, UnknownNameError
 from ...retrieval.batching import AsyncEncoder
-from ...retrieval.catalogue import DocumentRecord
+from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.passage import Passage
 from ...retrieval.vectors import FloatMatrix
 from .hook import ScopeScore

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from ...agent.calibration import calibration_in_force
+from ...agent.monitoring.calibration import calibration_in_force
 from ...agent.state import Round, Signals
 from ...errors import MetaRagError
 from ...settings import Settings

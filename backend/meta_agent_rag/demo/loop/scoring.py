@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...agent.signals import overlap
-from ...grounding.normalise import normalised
+from ...agent.monitoring.signals import overlap
+from ...text.normalise import normalised
 
 
 @dataclass(frozen=True, kw_only=True)

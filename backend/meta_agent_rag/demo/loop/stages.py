@@ -6,8 +6,8 @@ from html import escape
 from ...agent.engine import Answer
 from ...agent.state import NO_DEFICIT, Diagnosis, Draft, Packing, Plan, Round
 from ...grounding.quotes import is_verbatim
-from ...retrieval.guardrails import Dropped
 from ...retrieval.passage import Found
+from ...retrieval.screening.guardrails import Dropped
 from ...settings import Settings
 from ...wording import counted
 from ..marking import difference, with_citations, with_quotes

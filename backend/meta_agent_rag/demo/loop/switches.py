@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from ...agent.monitor import POLICIES
+from ...agent.monitoring.monitor import POLICIES
 from ..workbench import Workbench
 from .what_if import POLICY_NAMES, WhatIf
 

@@ -17,7 +17,7 @@ from ...conversation.socratic.mode import Mode, Socratic
 from ...conversation.study import open_scope
 from ...conversation.turn import Conversation
 from ...retrieval.hybrid import Retriever
-from ...retrieval.sample import shipped
+from ...shipped import shipped
 from ..coach_html import beside, celebration, rules
 from ..desk import Desk
 from ..parts import OwnDocuments, TalkParts, Updates, page

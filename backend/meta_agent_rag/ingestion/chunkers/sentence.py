@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ...grounding.segmenter import segmenter
 from ...retrieval.passage import Passage
+from ...text.segmenter import segmenter
 from ..document import Document
 from ..token_counting import Count, token_counter
 from .characters import cut_point, spans

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 
 from ...errors import RequestError
+from ...retrieval.corpus.sample import SAMPLE
 from ...retrieval.hybrid import HybridRetriever, Retriever
-from ...retrieval.sample import SAMPLE
 from ..schemas import Corpora, CorpusOut, DocumentOut, DocumentsOut
 from ..uploads.receiving import FIELD, received
 from ..uploads.records import Upload

@@ -13,9 +13,9 @@ from ...ingestion.parsers import known_suffixes
 from ...ingestion.pipeline import chunking_options, take_in
 from ...ingestion.report import FileOutcome
 from ...ingestion.sources import FoundFile, source_name
+from ...retrieval.corpus.live import edit_live
+from ...retrieval.corpus.sample import SAMPLE
 from ...retrieval.hybrid import HybridRetriever, Retriever
-from ...retrieval.live import edit_live
-from ...retrieval.sample import SAMPLE
 from ...settings import Settings
 from ..failures import refusal
 from ..inquiry import Client

@@ -1,0 +1,207 @@
+"""The calibrated monitor: a file of fitted weights that turns signals into a chance that a draft is right.
+
+`python -m benchmarks.calibrate` writes such a file, and MONITOR_CALIBRATION names it. It holds for the
+encoder that it was fitted with, and says which questions it was fitted on, so that nobody measures it
+on those.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, ValidationError
+
+from ...errors import InputError, SettingsError
+from ...settings import Settings, UnitFloat
+from ...text.normalise import normalised
+from ...wording import fault_words
+from ..state import Signals
+
+VERSION = 3
+_ANEW = "fit one with `python -m benchmarks.calibrate`"
+
+
+def features(signals: Signals) -> dict[str, float | None]:
+    """The signals as numbers, by name: `None` where one is missing, and beside it `NAME_missing` as 0 or 1."""
+    measured = {
+        "similarity": signals.similarity,
+        "agreement": signals.agreement,
+        "overlap": signals.overlap,
+        "verbatim": signals.verbatim,
+        "coverage": signals.coverage,
+        "quoted": signals.quoted,
+        "of_kind": signals.of_kind,
+        "confidence": signals.confidence,
+        "logprob": signals.logprob,
+        "reference_logprob": signals.reference_logprob,
+    }
+    named: dict[str, float | None] = {}
+    for name, value in measured.items():
+        named[name] = None if value is None else float(value)
+        named[f"{name}_missing"] = float(value is None)
+    return named | {"abstained": float(signals.abstained)}
+
+
+FEATURES = tuple(
+    features(Signals(similarity=None, agreement=None, verbatim=None, abstained=False, evidence_passages=0))
+)
+
+
+def _known(signals: Mapping[str, "Weight"]) -> Mapping[str, "Weight"]:
+    if strange := sorted(set(signals) - set(FEATURES)):
+        raise ValueError(f"there is no signal {strange[0]!r}; there are {', '.join(FEATURES)}")
+    return signals
+
+
+class Weight(BaseModel):
+    """What a signal adds to the log-odds: `weight` times its distance from `mean` in units of `scale`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mean: FiniteFloat
+    scale: Annotated[FiniteFloat, Field(gt=0.0)]
+    weight: FiniteFloat
+
+
+class FittedOn(BaseModel):
+    """Where the weights come from: first drafts of runs, and how well the fit told them apart.
+
+    `questions` are fingerprints of ids and `texts` of the questions themselves; `models` are names by tier;
+    `auroc` and `ece` (0..1) were found by cross-validation.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    datasets: tuple[str, ...]
+    runs: tuple[str, ...]
+    models: Mapping[str, str]
+    method: str
+    n: PositiveInt
+    right: Annotated[int, Field(ge=0)]
+    auroc: UnitFloat
+    ece: UnitFloat
+    questions: tuple[str, ...]
+    texts: tuple[str, ...]
+
+
+class Calibration(BaseModel):
+    """A calibration file; a draft is satisfying from the probability `threshold` on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int
+    encoder: str
+    signals: Annotated[Mapping[str, Weight], Field(min_length=1), AfterValidator(_known)]
+    bias: FiniteFloat
+    threshold: UnitFloat
+    fitted_on: FittedOn
+
+
+def probability(signals: Signals, calibration: Calibration) -> float:
+    """The chance, 0..1, that a draft with these signals is right."""
+    return weighed(signals, calibration.signals, calibration.bias)
+
+
+def weighed(signals: Signals, weights: Mapping[str, Weight], bias: float) -> float:
+    """A logistic function of the weighted sum of signals, 0..1.
+
+    A missing signal adds nothing of its own; that it is missing does.
+    """
+    values, total = features(signals), bias
+    for name, fitted in weights.items():
+        value = values[name]
+        if value is not None:
+            total += fitted.weight * (value - fitted.mean) / fitted.scale
+    return 0.5 * (1.0 + math.tanh(0.5 * total))  # the logistic function, without its overflow
+
+
+def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
+    """Is the draft likely enough to be right? One that abstains, or answers another question, never is."""
+    return not signals.misses and probability(signals, calibration) >= calibration.threshold
+
+
+def calibration_in_force(settings: Settings) -> Calibration:
+    """The calibration that MONITOR_CALIBRATION names.
+
+    Raises `SettingsError` where it names none, where the file is missing, malformed or of another
+    version, and where it was fitted with another encoder than MONITOR_ENCODER.
+    """
+    path = settings.monitor_calibration
+    if path is None:
+        raise SettingsError(f"MONITOR_POLICY='calibrated' needs a file: name it in MONITOR_CALIBRATION, or {_ANEW}.")
+    found = read_calibration(path)
+    if found.encoder != settings.monitor_encoder:
+        raise SettingsError(
+            f"The calibration {path.name!r} was fitted with the encoder {found.encoder!r}, and MONITOR_ENCODER is "
+            f"{settings.monitor_encoder!r}; set that encoder, set MONITOR_POLICY=paper, or {_ANEW}."
+        )
+    return found
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Read a calibration file, YAML or JSON; one that has not changed since is not read again.
+
+    Raises `SettingsError`, one sentence with the file and what is wrong with it.
+    """
+    try:
+        status = path.stat()
+        return _parsed(path.absolute(), status.st_mtime_ns, status.st_size)
+    except OSError as error:
+        raise SettingsError(
+            f"The calibration {str(path)!r} cannot be read ({error.strerror}); check MONITOR_CALIBRATION, or {_ANEW}."
+        ) from None
+
+
+@lru_cache(maxsize=8)
+def _parsed(path: Path, _modified: int, _size: int) -> Calibration:
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise SettingsError(f"The calibration {path.name!r} is neither YAML nor JSON; {_ANEW}.") from None
+    if not isinstance(raw, dict) or "version" not in raw:
+        raise SettingsError(f"The file {path.name!r} is no calibration: it has no 'version'; {_ANEW}.")
+    if raw["version"] != VERSION:
+        raise SettingsError(
+            f"The calibration {path.name!r} has version {raw['version']!r}, and this program reads {VERSION}; {_ANEW}."
+        )
+    try:
+        return Calibration.model_validate(raw)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in fault["loc"])
+        raise SettingsError(
+            f"The calibration {path.name!r} is malformed at {place!r} ({fault_words(fault)}); {_ANEW}."
+        ) from None
+
+
+def question_fingerprint(dataset: str, question_id: str) -> str:
+    """What names a question in a calibration file: 16 hex digits of the SHA-256 over data set, NUL, id."""
+    return _digest(f"{dataset}\0{question_id}")
+
+
+def text_fingerprint(text: str) -> str:
+    """The same over a question's text, normalised: it is one question under whatever id and data set it stands."""
+    return _digest(normalised(text) or text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def refuse_fitted_questions(calibration: Calibration, dataset: str, questions: Iterable[tuple[str, str]]) -> None:
+    """Raise `InputError` where the calibration was fitted on any of these questions: it would praise itself.
+
+    `questions` are pairs of id and text; either gives a question away.
+    """
+    ids, texts = set(calibration.fitted_on.questions), set(calibration.fitted_on.texts)
+    asked = set(questions)
+    known = [id_ for id_, text in asked if question_fingerprint(dataset, id_) in ids or text_fingerprint(text) in texts]
+    if known:
+        raise InputError(
+            f"The calibration was fitted on {len(known)} of these {len(asked)} questions of {dataset!r}, by their id "
+            "or text; measure it on others, for instance with another --seed or --limit."
+        )

@@ -1,0 +1,105 @@
+"""The monitor: an answer by another route, and a policy over what it shows of the draft."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...errors import ModelError, UnknownNameError
+from ...grounding.short_answer import without_disambiguation
+from ...prompts import phrase
+from ...settings import Settings
+from ..context import Context
+from ..prompting.messages import task
+from ..prompting.packing import Packed
+from ..prompting.replies import ReferenceReply
+from ..state import Reference, Signals
+from .calibration import calibration_in_force, is_satisfied, probability
+from .signals import short_answer_logprob, with_logprobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """Is the monitor satisfied, and, where it is calibrated, how likely (0..1) is the draft right?"""
+
+    satisfied: bool
+    chance: float | None = None
+
+
+Policy: TypeAlias = Callable[[Signals, Settings], Judgement]
+
+
+def paper_policy(signals: Signals, settings: Settings) -> Judgement:
+    """Satisfied where the cosine reaches the threshold (MetaRAG, section 3.3).
+
+    An abstaining draft never satisfies: two refusals agree perfectly and answer nothing.
+    """
+    if signals.abstained or signals.similarity is None:
+        return Judgement(satisfied=False)
+    return Judgement(satisfied=signals.similarity >= settings.monitor_similarity_threshold)
+
+
+def agreement_policy(signals: Signals, settings: Settings) -> Judgement:
+    """Satisfied where draft and reference came to the same short answer, or one to more words of the same.
+
+    The cosine of two names of a kind is high ("CBS", "NBC"); whether two routes end at the same place is not a
+    matter of degree. What abstains, or is of another kind than the question asks for, never satisfies.
+    """
+    return Judgement(satisfied=not signals.misses and signals.agreement is True)
+
+
+def calibrated_policy(signals: Signals, settings: Settings) -> Judgement:
+    """Satisfied where the fitted chance of being right reaches the file's threshold (`calibration.py`)."""
+    calibration = calibration_in_force(settings)
+    chance = round(probability(signals, calibration), 4)
+    return Judgement(satisfied=is_satisfied(signals, calibration), chance=chance)
+
+
+def _paper(_settings: Settings) -> Policy:
+    return paper_policy
+
+
+def _agreement(_settings: Settings) -> Policy:
+    return agreement_policy
+
+
+def _calibrated(settings: Settings) -> Policy:
+    calibration_in_force(settings)  # a file that cannot serve is refused before the first call
+    return calibrated_policy
+
+
+POLICIES: Mapping[str, Callable[[Settings], Policy]] = {
+    "agreement": _agreement,
+    "paper": _paper,
+    "calibrated": _calibrated,
+}
+"""By name, what gives a policy once it has checked that the settings hold what it needs."""
+
+
+def policy(settings: Settings) -> Policy:
+    """The policy that MONITOR_POLICY names; raises `UnknownNameError`, and `SettingsError` for what it lacks."""
+    if settings.monitor_policy not in POLICIES:
+        raise UnknownNameError("monitor policy", settings.monitor_policy, list(POLICIES))
+    return POLICIES[settings.monitor_policy](settings)
+
+
+async def reference_answer(context: Context, question: str, packed: Packed, *, round_: int) -> Reference:
+    """An answer over the same evidence, step by step and without sight of the draft.
+
+    A failed call is recorded as such; it never counts as agreement. Raises only what must stop the run.
+    """
+    rule = phrase("short_answer_rule")
+    prompt = task(context, "reference", question, packed, short_answer_rule=rule)
+    try:
+        reply, said = await context.model.aparse(
+            "reference", prompt, ReferenceReply, round_=round_, sampling=with_logprobs(context, "reference")
+        )
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return Reference(short_answer="", steps=(), packed_ids=packed.packing.packed_ids, error=str(error))
+    return Reference(
+        short_answer=without_disambiguation(reply.short_answer, packed.titles),
+        steps=tuple(reply.steps),
+        packed_ids=packed.packing.packed_ids,
+        logprob=short_answer_logprob(said, reply.short_answer),
+    )

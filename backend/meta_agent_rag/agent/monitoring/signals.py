@@ -1,0 +1,113 @@
+"""What the monitor measures on a draft: beside the reference answer, on its quotes, and as the writer gave it."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from ...grounding.abstention import is_abstention
+from ...grounding.answer_kind import of_kind
+from ...grounding.quotes import is_verbatim, verbatim_share
+from ...grounding.short_answer import same_answer
+from ...llm.exchange import Reply, Sampling
+from ...text.names import content_words, spaced
+from ...text.normalise import normalised
+from ..context import Context
+from ..prompting.packing import Packed
+from ..state import VERDICTS, Draft, Reference, Signals
+
+_SHORT_ANSWER = '"short_answer"'
+
+
+async def measure(context: Context, question: str, draft: Draft, reference: Reference, packed: Packed) -> Signals:
+    """The signals of a draft. A reference of another kind than the question asks for neither agrees nor disagrees."""
+    comparable = reference.error is None and not is_abstention(reference.short_answer) and not draft.abstained
+    agreement = None
+    if comparable and right_kind(context, question, reference.short_answer) is not False:
+        agreement = same_answer(draft.short_answer, reference.short_answer)
+    held = [quote for quote in draft.quotes if is_verbatim(quote, packed.texts)]
+    return Signals(
+        similarity=await _similarity(context, draft, reference) if comparable else None,
+        agreement=agreement,
+        overlap=overlap(draft.short_answer, reference.short_answer) if comparable else None,
+        verbatim=verbatim_share(draft.quotes, packed.texts),
+        coverage=coverage(question, held, packed.texts) if draft.quotes else None,
+        quoted=_quoted(draft, held),
+        of_kind=None if draft.abstained else right_kind(context, question, draft.short_answer),
+        abstained=draft.abstained,
+        evidence_passages=len(packed.texts),
+        confidence=draft.confidence,
+        logprob=draft.logprob,
+        reference_logprob=reference.logprob if reference.error is None else None,
+    )
+
+
+def right_kind(context: Context, question: str, short_answer: str) -> bool | None:
+    """Is it of the kind that the question asks for? `None` where none is told, and over documents: any may serve."""
+    return None if context.grounded else of_kind(question, short_answer)
+
+
+async def _similarity(context: Context, draft: Draft, reference: Reference) -> float:
+    if normalised(draft.short_answer) == normalised(reference.short_answer):
+        return 1.0  # equal texts have equal vectors: no need to encode them
+    vectors = await context.monitor_encoder.passages([draft.short_answer, reference.short_answer])
+    return float(vectors[0] @ vectors[1])
+
+
+def overlap(one: str, other: str) -> float:
+    """F1 of the normalised words of two answers, 0..1.
+
+    >>> overlap("Gatwick Airport", "Gatwick")
+    0.6667
+    """
+    left, right = Counter(normalised(one).split()), Counter(normalised(other).split())
+    shared = (left & right).total()
+    return round(2.0 * shared / (left.total() + right.total()), 4) if shared else 0.0
+
+
+def coverage(question: str, quotes: Sequence[str], texts: Sequence[str]) -> float:
+    """Share of the question's content words that the quotes, with the titles of their passages, hold, 0..1.
+
+    `texts` begin with their title on a line of its own. A question of function words alone counts them all.
+    """
+    titles = [text.partition("\n")[0] for text in texts if any(is_verbatim(quote, [text]) for quote in quotes)]
+    held = spaced(" ".join((*quotes, *titles)))
+    content = content_words(question)
+    return round(sum(f" {word} " in held for word in content) / len(content), 4) if content else 0.0
+
+
+def _quoted(draft: Draft, quotes: Sequence[str]) -> bool | None:
+    """Does the short answer stand in a verbatim quote? `None` where it could not: a verdict, or no quotes."""
+    short = normalised(draft.short_answer)
+    if not draft.quotes or draft.abstained or short in VERDICTS:
+        return None
+    return any(f" {short} " in f" {normalised(quote)} " for quote in quotes)
+
+
+def with_logprobs(context: Context, stage: str) -> Sampling:
+    """Ask for the tokens' log-probabilities, where the endpoint gives them."""
+    return Sampling(logprobs=context.model.owner.gives_logprobs(stage))
+
+
+def short_answer_logprob(reply: Reply, short_answer: str) -> float | None:
+    """Mean log-probability of the tokens that spell the reply's short answer; of all where they are not found.
+
+    `None` where the endpoint reported none.
+    """
+    if not reply.tokens:
+        return None
+    spelt = "".join(token for token, _ in reply.tokens)
+    written = json.dumps(short_answer, ensure_ascii=False)[1:-1]
+    start = spelt.find(written, max(spelt.rfind(_SHORT_ANSWER), 0) + len(_SHORT_ANSWER))
+    of_answer: list[float] = []
+    place = 0
+    for token, logprob in reply.tokens:
+        if start >= 0 and place < start + len(written) and place + len(token) > start:
+            of_answer.append(logprob)
+        place += len(token)
+    measured = [max(one, _LEAST) for one in of_answer or [logprob for _, logprob in reply.tokens]]
+    return round(math.fsum(measured) / len(measured), 4)
+
+
+_LEAST = -20.0
+"""Endpoints report impossible tokens with anything down to minus infinity."""

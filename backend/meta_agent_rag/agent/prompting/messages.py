@@ -1,0 +1,62 @@
+"""Lays a call's messages out so that all stages of one question share one prefix.
+
+System message, evidence and question come first and stay the same; the stage's task comes last.
+New evidence is appended to the old, so a provider's prefix cache serves what was there before.
+"""
+
+from ...grounding.answer_kind import kind_asked
+from ...llm.exchange import Message
+from ...prompts import phrase, prompt
+from ...settings import Settings
+from ..context import Context
+from ..state import Draft, Reference, Signals
+from .packing import Packed
+
+
+def task(context: Context, name: str, question: str, packed: Packed | None, **values: object) -> tuple[Message, ...]:
+    """The messages of a call of the loop; a user's own words stand before what they are understood as."""
+    shown = f"{context.asked}\n{phrase('understood_as')} {question}" if context.asked else question
+    system = "grounded" if context.grounded else "system"
+    return messages(context.settings, name, shown, packed, system=system, **values)
+
+
+def messages(
+    settings: Settings, name: str, question: str, packed: Packed | None, *, system: str = "system", **values: object
+) -> tuple[Message, ...]:
+    """The messages of a call with the prompt `name`; without `packed` the model sees no evidence at all."""
+    folder = settings.prompts_dir
+    if packed is None:
+        shown = prompt("question", folder).text(question=question)
+    else:
+        shown = prompt("evidence", folder).text(passages=packed.text or "(no passage was found)", question=question)
+    return (
+        Message(role="system", content=prompt(system, folder).text()),
+        Message(role="user", content=f"{shown}\n\n{prompt(name, folder).text(question=question, **values)}"),
+    )
+
+
+def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
+    """The messages with words on how to write after the task; as they are where there are none."""
+    if not manner:
+        return prompt
+    *before, last = prompt
+    return (*before, Message(role=last.role, content=f"{last.content}\n\n{manner}"))
+
+
+def asked_for(context: Context, question: str) -> str:
+    """What kind of answer the question asks for, where its words tell; nothing over documents."""
+    kind = None if context.grounded else kind_asked(question)
+    return f"{phrase('asks_for')} {phrase(f'kind_{kind}')}." if kind else ""
+
+
+def drafted(draft: Draft, signals: Signals | None) -> str:
+    """A draft as the critic sees it."""
+    strays = f" {phrase('another_kind')}" if signals is not None and signals.of_kind is False else ""
+    return f"{draft.answer} (short answer: {draft.short_answer}){strays}"
+
+
+def concluded(reference: Reference | None) -> str:
+    """The reference answer as the critic sees it: its steps, and what follows from them."""
+    if reference is None or reference.error is not None:
+        return phrase("nothing_quoted")
+    return " ".join((*reference.steps, f"(short answer: {reference.short_answer})"))

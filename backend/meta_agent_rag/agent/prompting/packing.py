@@ -1,0 +1,81 @@
+"""Packs evidence into a prompt by token budget: whole passages first, else whole sentences, never characters."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from ...prompts.tokens import estimate_tokens
+from ...retrieval.passage import Found, Passage
+from ...text.sentences import sentences
+from ..state import Packing
+
+_CLOSING = re.compile(r"<\s*/\s*(passage)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """The evidence as a prompt shows it, the texts that it holds, and the record of what was packed."""
+
+    text: str
+    texts: tuple[str, ...]
+    packing: Packing
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The titles of its passages."""
+        return tuple(text.partition("\n")[0] for text in self.texts)
+
+
+def pack(evidence: Sequence[Found], budget: int) -> Packed:
+    """Pack passages in their order into at most `budget` tokens (estimated).
+
+    A passage that does not fit is shortened to the whole sentences that do; one of which not even the
+    first sentence fits is left out, and the next one is tried.
+    """
+    used = 0
+    blocks: list[str] = []
+    texts: list[str] = []
+    packed: list[str] = []
+    shortened: list[str] = []
+    left_out: list[str] = []
+    for found in evidence:
+        passage = found.passage
+        text = _that_fits(passage, len(blocks) + 1, budget - used)
+        if not text:
+            left_out.append(passage.id)
+            continue
+        block = _block(passage, len(blocks) + 1, text)
+        used += estimate_tokens(block)
+        blocks.append(block)
+        texts.append(f"{passage.title}\n{text}")
+        packed.append(passage.id)
+        if text != passage.text:
+            shortened.append(passage.id)
+    packing = Packing(
+        packed_ids=tuple(packed), shortened_ids=tuple(shortened), left_out_ids=tuple(left_out), tokens=used
+    )
+    return Packed(text="\n".join(blocks), texts=tuple(texts), packing=packing)
+
+
+def _that_fits(passage: Passage, number: int, budget: int) -> str:
+    if estimate_tokens(_block(passage, number, passage.text)) <= budget:
+        return passage.text
+    kept = ""
+    for sentence in sentences(passage.text):
+        longer = kept + sentence
+        if estimate_tokens(_block(passage, number, longer)) > budget:
+            break
+        kept = longer
+    return kept.rstrip()
+
+
+def _block(passage: Passage, number: int, text: str) -> str:
+    # an apostrophe stays one: a small model copies "&#x27;" into its answer
+    title = f' title="{_quoted(passage.title)}"' if passage.title else ""
+    fenced = _CLOSING.sub(r"<\\/\1", text)
+    return f'<passage n="{number}"{title}>{fenced}</passage>'
+
+
+def _quoted(title: str) -> str:
+    return escape(title, quote=False).replace('"', "&quot;")

@@ -1,0 +1,101 @@
+"""The JSON that each stage asks for, as pydantic models.
+
+`maxLength` and `maxItems` are hints for endpoints that decode under a schema: they keep a small model
+from running on. They are not checked, since a longer reply is no fault.
+"""
+
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
+
+from ..deficits import DeficitRegistry
+from ..state import NO_DEFICIT
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def _without_blanks(value: object) -> object:
+    """A list without its blank entries: asked to leave a list empty, models send `[""]`."""
+    if not isinstance(value, list):
+        return value
+    return [item for item in value if not isinstance(item, str) or item.strip()]
+
+
+def _share(value: object) -> float | None:
+    """A number in 0..1, written as such or in percent; a writer's estimate of itself is worth no re-ask."""
+    try:
+        number = float(str(value).strip().rstrip("%"))
+    except ValueError:
+        return None
+    number = number / 100.0 if 1.0 < number <= 100.0 else number
+    return number if 0.0 <= number <= 1.0 else None
+
+
+def _at_most(**hints: Any) -> Any:
+    return Field(json_schema_extra=hints)
+
+
+Line = Annotated[_Text, _at_most(maxLength=240)]
+Sentence = Annotated[_Text, _at_most(maxLength=300)]
+Lines = Annotated[list[Line], BeforeValidator(_without_blanks)]
+Confidence = Annotated[float | None, BeforeValidator(_share)]
+Short = Annotated[_Text, _at_most(maxLength=100)]
+
+
+class ReplyModel(BaseModel):
+    """Base of all replies: unknown keys are ignored, numbers are taken as text."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+
+class DraftReply(ReplyModel):
+    """Stage `write`."""
+
+    quotes: Annotated[Lines, _at_most(maxItems=3)]
+    answer: Line
+    short_answer: Short
+    confidence: Annotated[Confidence, _at_most(minimum=0, maximum=1)] = None
+
+
+class AnswererReply(DraftReply):
+    """Stage `write` over documents: whole sentences are quoted, and there is room to explain."""
+
+    quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
+    answer: Annotated[_Text, _at_most(maxLength=500)]
+
+
+class ClaimsReply(ReplyModel):
+    """Stage `check_claims`: the numbers of the claims that the passages do not bear out."""
+
+    unsupported: Annotated[list[int], _at_most(maxItems=20)]
+
+
+class ReferenceReply(ReplyModel):
+    """Stage `reference`."""
+
+    steps: Annotated[Lines, _at_most(maxItems=3)]
+    short_answer: Short
+
+
+class ShortAnswerReply(ReplyModel):
+    """Stage `short_answer`."""
+
+    short_answer: Short
+
+
+class CritiqueReply(ReplyModel):
+    """Stage `evaluate`; the registry's names replace `deficit`'s type in `critique_schema`."""
+
+    rationale: Line
+    deficit: str
+    error_type: Literal["incomplete_reasoning", "answer_redundance", "ambiguous_understanding", "none"]
+    suggestion: Annotated[str, _at_most(maxLength=240)]
+    suggested_queries: Annotated[Lines, _at_most(maxItems=3)]
+
+
+@cache
+def critique_schema(deficits: DeficitRegistry) -> type[CritiqueReply]:
+    """The critic's output schema: `deficit` is one of the registry's names, or none."""
+    names = Literal[(*deficits.names, NO_DEFICIT)]  # type: ignore[valid-type]  # known at run time alone
+    return create_model("CritiqueReply", __base__=CritiqueReply, deficit=(names, ...))

@@ -1,0 +1,32 @@
+"""What a data set file exports."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .hub_rows import Hub
+from .question import Question
+from .rows import RawRows, read_json_rows
+
+Aliases = Mapping[str, tuple[str, ...]]
+"""Further gold answers by the id of an answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A data set: where its rows come from, and how a row becomes a question.
+
+    `parse` raises `pydantic.ValidationError` for a row of the wrong shape and returns `None` for a row
+    that is no question of this data set. `example` is a smallest valid row of the official file; the
+    contract tests work on it. `packaged` names the file of `shipped` that is read where no other is given.
+
+        DATASET = Dataset(name="mine", hub=None, parse=parse, example={...})
+    """
+
+    name: str
+    hub: Hub | None
+    parse: Callable[[object, Aliases], Question | None]
+    example: Mapping[str, object]
+    read_rows: Callable[[Path], RawRows] = read_json_rows
+    packaged: str | None = None
+    takes_aliases: bool = False

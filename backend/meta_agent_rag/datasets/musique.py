@@ -1,0 +1,78 @@
+"""MuSiQue-Ans (Trivedi et al., TACL 2022, arXiv:2108.00573): 2 to 4 hops, twenty paragraphs, answers with aliases.
+
+Official file: `musique_ans_v1.0_dev.jsonl` from https://github.com/StonyBrookNLP/musique (CC BY 4.0). Whole
+paragraphs are labelled, not sentences. Rows of MuSiQue-Full that cannot be answered are left out.
+"""
+
+import re
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from .dataset import Aliases, Dataset
+from .hub_rows import HUBS
+from .question import Paragraph, Question
+from .rows import read_json_rows
+from .schema import String, Text
+
+_HOPS = re.compile(r"([0-9]+)hop[0-9]*(?=_)")
+
+
+class _Paragraph(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    title: String
+    paragraph_text: String
+    is_supporting: StrictBool
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    id: Text
+    question: Text
+    answer: Text
+    answer_aliases: tuple[String, ...] = ()
+    answerable: StrictBool = True
+    paragraphs: tuple[_Paragraph, ...] = Field(min_length=1)
+
+
+def parse(raw: object, _aliases: Aliases) -> Question | None:
+    """Convert a row; its type and hops are the id's prefix, as `3hop1` in `3hop1__145194_160545_62931`."""
+    row = _Row.model_validate(raw)
+    if not row.answerable:
+        return None
+    prefix = _HOPS.match(row.id)
+    return Question(
+        id=row.id,
+        text=row.question,
+        answer=row.answer,
+        aliases=row.answer_aliases,
+        type=prefix[0] if prefix else None,
+        hops=int(prefix[1]) if prefix else None,
+        paragraphs=tuple(
+            Paragraph(
+                title=paragraph.title, sentences=(paragraph.paragraph_text,), is_supporting=paragraph.is_supporting
+            )
+            for paragraph in row.paragraphs
+        ),
+    )
+
+
+DATASET = Dataset(
+    name="musique",
+    hub=HUBS["musique"],
+    read_rows=read_json_rows,
+    parse=parse,
+    example={
+        "id": "2hop__1_2",
+        "question": "Which river flows through the birthplace of Mara Voss?",
+        "answer": "the Tarn",
+        "answer_aliases": ["Tarn River"],
+        "answerable": True,
+        "paragraphs": [
+            {"idx": 0, "title": "Mara Voss", "paragraph_text": "Mara Voss was born in Orley.", "is_supporting": True},
+            {"idx": 1, "title": "Orley", "paragraph_text": "The Tarn flows through Orley.", "is_supporting": True},
+            {"idx": 2, "title": "Elm", "paragraph_text": "The elm is a tree of the north.", "is_supporting": False},
+        ],
+    },
+)

@@ -1,0 +1,52 @@
+"""2WikiMultiHopQA (Ho et al., COLING 2020, arXiv:2011.01060): HotpotQA's schema, and answers with aliases.
+
+Official files: `dev.json` and `id_aliases.json` from https://github.com/Alab-NII/2wikimultihop (Apache-2.0).
+The official score (`2wikimultihop_evaluate_v1.1.py`) counts an answer's aliases and demonyms as gold, found by
+the row's `answer_id`; they come from the separate file alone.
+"""
+
+from .dataset import Aliases, Dataset
+from .hub_rows import HUBS
+from .question import Question
+from .rows import read_json_rows
+from .schema import HotpotRow, String, paragraphs
+
+
+class _Row(HotpotRow):
+    answer_id: String | None = None
+
+
+def parse(raw: object, aliases: Aliases) -> Question:
+    """Convert a row of the official file or of the hub; the sentences of both lack their leading blanks."""
+    row = _Row.model_validate(raw)
+    return Question(
+        id=row.id,
+        text=row.question,
+        answer=row.answer,
+        aliases=aliases.get(row.answer_id, ()) if row.answer_id else (),
+        type=row.type,
+        hops=row.hops(),
+        paragraphs=paragraphs(row, spaced=True),
+        supporting_facts=row.supporting_facts,
+    )
+
+
+DATASET = Dataset(
+    name="2wikimultihopqa",
+    hub=HUBS["2wikimultihopqa"],
+    read_rows=read_json_rows,
+    parse=parse,
+    takes_aliases=True,
+    example={
+        "_id": "2wiki-1",
+        "type": "compositional",
+        "question": "Who is the father of the director of Long Winter?",
+        "answer": "Otto Hale",
+        "answer_id": "Q1",
+        "supporting_facts": [["Long Winter (film)", 0], ["Vera Hale", 1]],
+        "context": [
+            ["Long Winter (film)", ["Long Winter is a film.", "It was directed by Vera Hale."]],
+            ["Vera Hale", ["Vera Hale is a director.", "She is the daughter of Otto Hale."]],
+        ],
+    },
+)

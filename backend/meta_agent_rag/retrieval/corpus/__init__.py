@@ -1,0 +1,1 @@
+"""A corpus on disk: its catalogue and manifest, where its indexes lie, edits and moves."""

@@ -1,0 +1,394 @@
+"""What a corpus holds, in SQLite beside its indexes: documents, passages, vectors and names.
+
+The indexes are made from the catalogue and can be made again. A document comes in three steps, each
+on disk before the next: its passages are *staged*, their vectors are added as they are computed, and
+it is *published* once the indexes have it. What was interrupted is therefore either resumed (vectors
+that exist are not computed again) or completed (`publishing` says which), and never half visible.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import CorpusError
+from ...text.names import Names, name_keys
+from ..passage import Passage
+from ..stores.rows import from_record, to_record
+from ..vectors import FloatMatrix
+
+FILE_NAME = "catalogue.sqlite"
+NAMED_PASSAGES = 20
+"""Passages of one document that a mention of its name brings in, its first ones."""
+_VARIABLES = 500
+_SCHEMA = """
+CREATE TABLE documents (
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL,
+    content_hash TEXT NOT NULL, pages INTEGER, aliases TEXT NOT NULL);
+CREATE TABLE passages (
+    id TEXT PRIMARY KEY, document TEXT NOT NULL, record TEXT NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL);
+CREATE INDEX passages_of_document ON passages (document);
+CREATE TABLE names (key TEXT, passage TEXT, doc TEXT NOT NULL, whole INTEGER NOT NULL, PRIMARY KEY (key, passage))
+    WITHOUT ROWID;
+CREATE INDEX names_of_passage ON names (passage);
+CREATE TABLE incoming_documents (
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL,
+    content_hash TEXT NOT NULL, pages INTEGER, aliases TEXT NOT NULL,
+    removal INTEGER NOT NULL, publishing INTEGER NOT NULL, stale INTEGER NOT NULL);
+CREATE TABLE incoming_passages (id TEXT PRIMARY KEY, document TEXT NOT NULL, record TEXT NOT NULL, vector BLOB);
+CREATE INDEX incoming_of_document ON incoming_passages (document);
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentRecord:
+    """A document of a corpus. `source` says where it came from, `content_hash` is that of its bytes.
+
+    `aliases` are further names of what it is about; `passages` is counted by the catalogue.
+    """
+
+    id: str
+    source: str
+    title: str
+    kind: str
+    content_hash: str
+    pages: int | None = None
+    aliases: tuple[str, ...] = ()
+    passages: int = 0
+
+
+class Named(NamedTuple):
+    """A passage that a name may mean, and its document."""
+
+    passage_id: str
+    doc_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What publishing some documents means for the indexes: ids to forget, then passages to keep."""
+
+    documents: tuple[str, ...]
+    removed: tuple[str, ...]
+    passages: tuple[Passage, ...]
+    vectors: FloatMatrix
+
+
+class Catalogue:
+    """The catalogue in one file. Many may read at once, one may write. Faults of the file raise `CorpusError`."""
+
+    def __init__(self, file: Path, dimension: int) -> None:
+        self._file = file
+        self._dimension = dimension
+        self._names: tuple[int, Names] | None = None
+        with self._translated():
+            self._connection = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            if not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                self._connection.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Close the file; its write-ahead log is merged into it."""
+        self._connection.close()
+
+    # -- what is published
+
+    def documents(self) -> tuple[DocumentRecord, ...]:
+        """All published documents, by source and id."""
+        rows = self._rows(
+            "SELECT d.id, d.source, d.title, d.kind, d.content_hash, d.pages, d.aliases, COUNT(p.id) FROM documents d "
+            "LEFT JOIN passages p ON p.document = d.id GROUP BY d.id ORDER BY d.source, d.id"
+        )
+        return tuple(_document(row) for row in rows)
+
+    def titles(self) -> tuple[str, ...]:
+        """What the published passages are about, each title once: that of their document, or their own."""
+        rows = self._rows("SELECT json_extract(record, '$.title') AS title FROM passages GROUP BY title ORDER BY title")
+        return tuple(title for (title,) in rows if title)
+
+    def counts(self) -> tuple[int, int]:
+        """How many (documents, passages) are published."""
+        ((documents, passages),) = self._rows(
+            "SELECT (SELECT COUNT(*) FROM documents), (SELECT COUNT(*) FROM passages)"
+        )
+        return documents, passages
+
+    def is_empty(self) -> bool:
+        """Is nothing published and nothing staged?"""
+        ((held,),) = self._rows(
+            "SELECT EXISTS (SELECT 1 FROM documents) OR EXISTS (SELECT 1 FROM incoming_passages) "
+            "OR EXISTS (SELECT 1 FROM incoming_documents WHERE publishing)"
+        )
+        return not held
+
+    def checksum(self) -> str:
+        """That of `manifest.passages_checksum` over all published passages."""
+        whole = hashlib.sha256()
+        for (digest,) in self._rows("SELECT digest FROM passages ORDER BY digest"):
+            whole.update(digest)
+        return whole.hexdigest()
+
+    def owners(self, ids: Sequence[str]) -> dict[str, str]:
+        """The document of each of these passages that is published, or staged in this edit."""
+        staged = "SELECT id, document FROM incoming_passages WHERE id IN ({}) AND document IN " \
+            "(SELECT id FROM incoming_documents WHERE NOT stale)"  # fmt: skip
+        published = "SELECT id, document FROM passages WHERE id IN ({})"
+        return {row[0]: row[1] for statement in (published, staged) for row in self._among(statement, ids)}
+
+    def named(self, keys: Sequence[str]) -> dict[str, list[Named]]:
+        """What is called by each of these keys, passages in the order of their documents; unknown keys are left out.
+
+        Where a title has the key as a whole, those that have it without their qualifier do not count.
+        """
+        statement = (
+            "SELECT n.key, n.passage, n.doc, n.whole FROM names n JOIN passages p ON p.id = n.passage "
+            "WHERE n.key IN ({}) ORDER BY p.rowid"
+        )
+        found: dict[str, list[Named]] = {}
+        whole = set()
+        for key, passage, doc, is_whole in self._among(statement, keys):
+            if is_whole and key not in whole:
+                whole.add(key)
+                found[key] = []
+            if is_whole or key not in whole:
+                found.setdefault(key, []).append(Named(passage, doc))
+        return found
+
+    def version(self) -> int:
+        """Another number as soon as another connection has changed the file."""
+        ((version,),) = self._rows("PRAGMA data_version")
+        return int(version)
+
+    def names(self) -> Names:
+        """All names, in memory: most words of a text are none, and need not be looked up on disk."""
+        version = self.version()
+        if self._names is None or self._names[0] != version:
+            self._names = version, Names(row[0] for row in self._rows("SELECT DISTINCT key FROM names"))
+        return self._names[1]
+
+    def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
+        """The published passages among these ids, by id."""
+        rows = self._among("SELECT id, record FROM passages WHERE id IN ({})", ids)
+        return {row[0]: from_record(row[1]) for row in rows}
+
+    def vectors(self, ids: Sequence[str]) -> dict[str, FloatMatrix]:
+        """The vectors of the published passages among these ids, by id; each of shape (dimension,)."""
+        rows = self._among("SELECT id, vector FROM passages WHERE id IN ({})", ids)
+        return {row[0]: np.frombuffer(row[1], dtype=np.float32) for row in rows}
+
+    def everything(self, size: int) -> Iterator[tuple[list[Passage], FloatMatrix]]:
+        """All published passages with their vectors, `size` at a time, by id."""
+        last = ""
+        statement = "SELECT id, record, vector FROM passages WHERE id > ? ORDER BY id LIMIT ?"
+        while rows := self._rows(statement, (last, size)):
+            last = rows[-1][0]
+            yield [from_record(row[1]) for row in rows], self._matrix([row[2] for row in rows])
+
+    # -- what comes in
+
+    def begin(self) -> None:
+        """Begin an edit: what an earlier one left staged counts only once it is staged again."""
+        self._execute("UPDATE incoming_documents SET stale = 1 WHERE NOT publishing")
+
+    def stage(self, document: DocumentRecord, passages: Sequence[Passage], *, removal: bool = False) -> int:
+        """Set down what `document` shall hold; returns how many of its passages lack a vector.
+
+        Vectors of unchanged passages are taken over, from the published ones and from an interrupted edit.
+        """
+        records = {passage.id: to_record(passage) for passage in passages}
+        vectors = self._known_vectors(records)
+        staged = [(id_, document.id, record, vectors.get(id_)) for id_, record in records.items()]
+        with self._transaction():
+            self._execute("DELETE FROM incoming_passages WHERE document = ?", (document.id,))
+            self._execute("DELETE FROM incoming_documents WHERE id = ?", (document.id,))
+            self._drop_stale_passages(list(records))
+            self._execute(
+                "INSERT INTO incoming_documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0)", (*_fields(document), removal)
+            )
+            self._many("INSERT INTO incoming_passages VALUES (?, ?, ?, ?)", staged)
+        return len(records) - len(vectors)
+
+    def unencoded(self, count: int) -> list[Passage]:
+        """Up to `count` passages of this edit without a vector, in the order of staging."""
+        rows = self._rows(
+            "SELECT p.record FROM incoming_passages p JOIN incoming_documents d ON d.id = p.document "
+            "WHERE p.vector IS NULL AND NOT d.stale ORDER BY p.rowid LIMIT ?",
+            (count,),
+        )
+        return [from_record(row[0]) for row in rows]
+
+    def add_vectors(self, ids: Sequence[str], vectors: FloatMatrix) -> None:
+        """Keep the vectors of staged passages."""
+        rows = [(row.tobytes(), id_) for id_, row in zip(ids, vectors, strict=True)]
+        with self._transaction():
+            self._many("UPDATE incoming_passages SET vector = ? WHERE id = ?", rows)
+
+    def complete(self) -> tuple[str, ...]:
+        """Staged documents of this edit, all of whose passages have vectors, and those being published."""
+        rows = self._rows(
+            "SELECT d.id FROM incoming_documents d WHERE publishing OR (NOT stale AND NOT EXISTS "
+            "(SELECT 1 FROM incoming_passages p WHERE p.document = d.id AND p.vector IS NULL)) ORDER BY d.rowid"
+        )
+        return tuple(row[0] for row in rows)
+
+    def interrupted(self) -> tuple[str, ...]:
+        """Documents whose publication had begun and was not finished."""
+        return tuple(row[0] for row in self._rows("SELECT id FROM incoming_documents WHERE publishing ORDER BY rowid"))
+
+    def grouped(self, documents: Sequence[str], size: int) -> list[list[str]]:
+        """These staged documents, in order, in groups of about `size` passages; none is divided."""
+        counts = dict(
+            self._among(
+                "SELECT document, COUNT(*) FROM incoming_passages WHERE document IN ({}) GROUP BY document", documents
+            )
+        )
+        groups: list[list[str]] = []
+        room = 0
+        for document in documents:
+            room -= counts.get(document, 0)
+            if room <= 0 or not groups:
+                groups.append([])
+                room = size - counts.get(document, 0)
+            groups[-1].append(document)
+        return groups
+
+    def publishing(self, documents: Sequence[str]) -> Change:
+        """Note that these documents are being published, and say what that changes."""
+        with self._transaction():
+            self._many("UPDATE incoming_documents SET publishing = 1 WHERE id = ?", [(id_,) for id_ in documents])
+        rows = self._among(
+            "SELECT record, vector FROM incoming_passages WHERE document IN ({}) ORDER BY rowid", documents
+        )
+        old = self._among("SELECT id FROM passages WHERE document IN ({}) ORDER BY id", documents)
+        passages = tuple(from_record(row[0]) for row in rows)
+        stay = {passage.id for passage in passages}
+        removed = tuple(row[0] for row in old if row[0] not in stay)
+        vectors = self._matrix([row[1] for row in rows])
+        return Change(documents=tuple(documents), removed=removed, passages=passages, vectors=vectors)
+
+    def published(self, change: Change) -> None:
+        """Note that the indexes have it all."""
+        self._names = None
+        with self._transaction():
+            ids = [(id_,) for id_ in change.documents]
+            self._many("DELETE FROM names WHERE passage IN (SELECT id FROM passages WHERE document = ?)", ids)
+            self._many("DELETE FROM passages WHERE document = ?", ids)
+            self._many("DELETE FROM documents WHERE id = ?", ids)
+            aliases: dict[str, tuple[str, ...]] = {}
+            for id_ in change.documents:
+                statement = "SELECT id, source, title, kind, content_hash, pages, aliases FROM incoming_documents " \
+                    "WHERE id = ? AND NOT removal"  # fmt: skip
+                for row in self._rows(statement, (id_,)):
+                    aliases[id_] = tuple(json.loads(row[6]))
+                    self._execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", tuple(row))
+            owners = dict(
+                self._among("SELECT id, document FROM incoming_passages WHERE document IN ({})", change.documents)
+            )
+            self._insert(change, owners, aliases)
+            self._many("DELETE FROM incoming_passages WHERE document = ?", ids)
+            self._many("DELETE FROM incoming_documents WHERE id = ?", ids)
+
+    def forget_stale(self) -> None:
+        """Drop what an earlier edit had staged and this one did not ask for again."""
+        with self._transaction():
+            self._execute(
+                "DELETE FROM incoming_passages WHERE document IN (SELECT id FROM incoming_documents WHERE stale)"
+            )
+            self._execute("DELETE FROM incoming_documents WHERE stale")
+
+    def _insert(self, change: Change, owners: dict[str, str], aliases: dict[str, tuple[str, ...]]) -> None:
+        passages: list[tuple[object, ...]] = []
+        names: list[tuple[object, ...]] = []
+        named: Counter[str] = Counter()
+        for passage, vector in zip(change.passages, change.vectors, strict=True):
+            record, owner = to_record(passage), owners[passage.id]
+            digest = hashlib.sha256(record.encode()).digest()
+            passages.append((passage.id, owner, record, digest, vector.tobytes()))
+            named[passage.doc_id] += 1
+            if named[passage.doc_id] > NAMED_PASSAGES:
+                continue
+            for name in (passage.title, *aliases.get(owner, ())):
+                names.extend((key.key, passage.id, passage.doc_id, key.whole) for key in name_keys(name))
+        self._many("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", passages)
+        self._many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)", names)
+
+    def _known_vectors(self, records: dict[str, str]) -> dict[str, bytes]:
+        known: dict[str, bytes] = {}
+        for table in ("passages", "incoming_passages"):
+            statement = f"SELECT id, record, vector FROM {table} WHERE vector IS NOT NULL AND id IN ({{}})"
+            rows = self._among(statement, list(records))
+            known.update((row[0], row[2]) for row in rows if row[1] == records[row[0]])
+        return known
+
+    def _drop_stale_passages(self, ids: Sequence[str]) -> None:
+        """Make room: an interrupted edit may have staged the same ids under another document."""
+        for start in range(0, len(ids), _VARIABLES):
+            part = ids[start : start + _VARIABLES]
+            self._execute(f"DELETE FROM incoming_passages WHERE id IN ({_marks(part)})", tuple(part))
+
+    def _matrix(self, rows: Sequence[bytes]) -> FloatMatrix:
+        return np.frombuffer(b"".join(rows), dtype=np.float32).reshape(len(rows), self._dimension)
+
+    # -- SQLite
+
+    def _among(self, statement: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The rows of a statement with `IN ({})`, for however many values."""
+        parts = (values[start : start + _VARIABLES] for start in range(0, len(values), _VARIABLES))
+        return [row for part in parts for row in self._rows(statement.format(_marks(part)), tuple(part))]
+
+    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._translated():
+            return self._connection.execute(statement, values).fetchall()
+
+    def _execute(self, statement: str, values: Sequence[object] = ()) -> None:
+        with self._translated():
+            self._connection.execute(statement, values)
+
+    def _many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        with self._translated():
+            self._connection.executemany(statement, rows)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._execute("COMMIT")  # on a full disk it is this that fails
+        except BaseException:
+            self._connection.rollback()
+            raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise CorpusError(
+                f"The catalogue {str(self._file)!r} cannot be used ({error}); free space or mend permissions there, "
+                "or drop the corpus and ingest it again."
+            ) from error
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _fields(document: DocumentRecord) -> tuple[object, ...]:
+    plain = (document.id, document.source, document.title, document.kind, document.content_hash, document.pages)
+    return (*plain, json.dumps(document.aliases))
+
+
+def _document(row: tuple[Any, ...]) -> DocumentRecord:
+    id_, source, title, kind, content_hash, pages, aliases, passages = row
+    return DocumentRecord(
+        id=id_, source=source, title=title, kind=kind, content_hash=content_hash, pages=pages,
+        aliases=tuple(json.loads(aliases)), passages=passages,
+    )  # fmt: skip

@@ -1,0 +1,191 @@
+"""A corpus on disk, opened for questions; listed; dropped.
+
+Layout: `<data_dir>/corpora/<name>/{manifest.json, catalogue.sqlite, dense/, lexical/}`, or the two
+indexes on servers. With embedded indexes, one process at a time works with a corpus; on servers, one
+edits and any number read. A folder, index or collection that this package did not create is never
+touched.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import CorpusError
+from ...settings import Settings
+from ..stores import DenseStore, LexicalStore
+from . import catalogue as catalogues
+from .catalogue import Catalogue, DocumentRecord
+from .editing import finish_interrupted
+from .folder import CorpusFolder, corpus_folder
+from .locations import dropped_stores, on_servers, opened, require_catalogue
+from .manifest import BEING_EDITED, FILE_NAME, FORMAT_VERSION, Manifest, read_manifest, require_format, write_manifest
+from .sample import SAMPLE
+
+__all__ = [
+    "Corpus",
+    "Manifest",
+    "drop_corpus",
+    "list_corpora",
+    "open_corpus",
+    "read_documents",
+    "read_titles",
+    "require_corpus",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """An open corpus."""
+
+    manifest: Manifest
+    catalogue: Catalogue
+    dense: DenseStore
+    lexical: LexicalStore
+
+
+def require_corpus(data_dir: Path, name: str) -> None:
+    """Raise what `open_corpus` would for a corpus that there is none of, before anything else is loaded.
+
+    `sample` is always there, as it is built on first use.
+    """
+    folder = corpus_folder(data_dir, name)
+    if name != SAMPLE and not any(path.exists() for path in (folder.path, folder.replaced, folder.building)):
+        raise CorpusError(_missing(folder))
+
+
+@asynccontextmanager
+async def open_corpus(settings: Settings, name: str, encoder_name: str, dimension: int) -> AsyncIterator[Corpus]:
+    """Open the corpus `name` for questions that are encoded by `encoder_name`, and close it afterwards.
+
+    An edit that was cut short is completed first, and an index that was lost is made again. Raises
+    `CorpusError` if there is no such corpus, it is empty, in use elsewhere, or built with another encoder.
+    """
+    folder = corpus_folder(settings.marag_data_dir, name)
+    async with AsyncExitStack() as stack:
+        manifest = await _readable(folder, stack)
+        require_format(manifest)
+        _require_encoder(manifest, encoder_name, dimension)
+        indexed = await stack.enter_async_context(opened(settings, folder.path, manifest))
+        if not on_servers(manifest):
+            whole = await finish_interrupted(manifest, indexed)
+            if whole != manifest:
+                await asyncio.to_thread(write_manifest, folder.path, whole)
+            manifest = whole
+        if not indexed.catalogue.counts()[1]:
+            raise CorpusError(f"The corpus {name!r} holds no passages yet; `marag ingest` goes on where it stopped.")
+        yield Corpus(manifest=manifest, catalogue=indexed.catalogue, dense=indexed.dense, lexical=indexed.lexical)
+
+
+def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
+    """The manifests of all corpora, by name; other folders are passed over."""
+    files = sorted((data_dir / "corpora").glob(f"[!.]*/{FILE_NAME}"))
+    manifests = []
+    for file in files:
+        try:
+            manifests.append(_counted(file.parent, read_manifest(file.parent)))
+        except CorpusError:
+            continue
+    return tuple(manifests)
+
+
+def _counted(folder: Path, manifest: Manifest) -> Manifest:
+    """The manifest with the counts of now, where an edit goes on or was cut short."""
+    file = folder / catalogues.FILE_NAME
+    if manifest.checksum != BEING_EDITED or manifest.format_version != FORMAT_VERSION or not file.is_file():
+        return manifest
+    catalogue = Catalogue(file, manifest.dimension)
+    try:
+        documents, passages = catalogue.counts()
+    finally:
+        catalogue.close()
+    return manifest.model_copy(update={"documents": documents, "passages": passages})
+
+
+def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:
+    """The documents of the corpus `name`. Raises `CorpusError` if there is none."""
+    with _catalogue(data_dir, name) as catalogue:
+        return catalogue.documents()
+
+
+def read_titles(data_dir: Path, name: str) -> tuple[str, ...]:
+    """What the corpus `name` is about: titles of its documents, and those of passages that came as such.
+
+    Sorted, each once. Raises `CorpusError` if there is no such corpus.
+    """
+    with _catalogue(data_dir, name) as catalogue:
+        return catalogue.titles()
+
+
+@contextmanager
+def _catalogue(data_dir: Path, name: str) -> Iterator[Catalogue]:
+    folder = corpus_folder(data_dir, name)
+    if not (folder.path.exists() or folder.path.is_symlink()):
+        raise CorpusError(_missing(folder))
+    manifest = require_format(read_manifest(folder.path))
+    require_catalogue(folder.path, manifest)
+    catalogue = Catalogue(folder.path / catalogues.FILE_NAME, manifest.dimension)
+    try:
+        yield catalogue
+    finally:
+        catalogue.close()
+
+
+async def drop_corpus(settings: Settings, name: str) -> Manifest:
+    """Remove the corpus `name` with its indexes; returns what its manifest said.
+
+    Raises `CorpusError` if there is none, it is not of our making, or in use.
+    """
+    async with locked_corpus(settings, name) as (folder, manifest):
+        if on_servers(manifest):
+            await dropped_stores(settings, folder.path, manifest)
+        await asyncio.to_thread(folder.drop)
+    return manifest
+
+
+@asynccontextmanager
+async def locked_corpus(settings: Settings, name: str) -> AsyncIterator[tuple[CorpusFolder, Manifest]]:
+    """The place and the manifest of a corpus that nobody else edits meanwhile. Raises `CorpusError`."""
+    folder = corpus_folder(settings.marag_data_dir, name)
+    async with AsyncExitStack() as stack:
+        yield folder, await _locked(folder, stack)
+
+
+async def _readable(folder: CorpusFolder, stack: AsyncExitStack) -> Manifest:
+    """The manifest, under the lock where the corpus bears one reader alone."""
+    if (folder.path / FILE_NAME).is_file():
+        manifest = await asyncio.to_thread(read_manifest, folder.path)
+        if on_servers(manifest):
+            return manifest
+    return await _locked(folder, stack)
+
+
+async def _locked(folder: CorpusFolder, stack: AsyncExitStack) -> Manifest:
+    if not await asyncio.to_thread(folder.home.is_dir):
+        raise CorpusError(_missing(folder))
+    await stack.enter_async_context(folder.locked())
+    manifest = await asyncio.to_thread(folder.existing)
+    if manifest is None:
+        raise CorpusError(_missing(folder))
+    return manifest
+
+
+def _require_encoder(manifest: Manifest, encoder_name: str, dimension: int) -> None:
+    built, given = (manifest.encoder, manifest.dimension), (encoder_name, dimension)
+    if built != given:
+        raise CorpusError(
+            f"The corpus {manifest.name!r} was built with the encoder {built[0]!r} ({built[1]} dimensions), not with "
+            f"{given[0]!r} ({given[1]}); set ENCODER={built[0]}, or rebuild it with "
+            f"`marag ingest PATH... --corpus {manifest.name} --rebuild`."
+        )
+
+
+def _missing(folder: CorpusFolder) -> str:
+    if folder.name == SAMPLE:
+        return f"The corpus {SAMPLE!r} is not there yet; it is built when it is first asked."
+    known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.home.parent)) or "none yet"
+    return (
+        f"There is no corpus {folder.name!r} (there are: {known}; `marag corpora list` says more); "
+        f"build it with `marag ingest PATH... --corpus {folder.name}`."
+    )

@@ -1,0 +1,121 @@
+"""Where a corpus lies, who may work on it, and how a finished one takes its place at once."""
+
+import asyncio
+import re
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import CorpusError, InputError
+from .manifest import Manifest, read_manifest, write_manifest
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusFolder:
+    """`<data_dir>/corpora/<name>` and its hidden neighbours, whose names no corpus can have."""
+
+    home: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """The corpus itself: either whole or not there."""
+        return self.home / self.name
+
+    @property
+    def building(self) -> Path:
+        """Where one is built; what an interrupted build leaves is removed by the next."""
+        return self.home / f".{self.name}.building"
+
+    @property
+    def replaced(self) -> Path:
+        """The earlier corpus, for the moment in which a new one takes its place."""
+        return self.home / f".{self.name}.replaced"
+
+    @asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        """Be the only one, in any process, who builds or uses this corpus.
+
+        Raises `CorpusError` at once where somebody else is. The end of a process frees its locks.
+        """
+        connection = await asyncio.to_thread(self._lock)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(connection.close)
+
+    def _lock(self) -> sqlite3.Connection:
+        """An exclusive transaction that stays open: the standard library's one portable file lock."""
+        file = self.home / f".{self.name}.lock"
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise CorpusError(f"{str(self.home)!r} cannot be written to; set MARAG_DATA_DIR. ({error})") from error
+        try:
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            connection.close()
+            busy = f"The corpus {self.name!r} is in use or being built elsewhere; close it there first."
+            raise CorpusError(busy) from error
+        return connection
+
+    def existing(self) -> Manifest | None:
+        """The manifest of what is there, `None` if nothing is. Raises `CorpusError` if it is not ours.
+
+        Call it under the lock: it also puts back a corpus whose replacement was interrupted.
+        """
+        if self.replaced.exists() and not self._occupied():
+            self.replaced.rename(self.path)
+        return read_manifest(self.path) if self._occupied() else None
+
+    def _occupied(self) -> bool:
+        return self.path.exists() or self.path.is_symlink()
+
+    def unfinished(self) -> Manifest | None:
+        """The manifest of a rebuild that was interrupted, `None` if there is none that can go on."""
+        try:
+            return read_manifest(self.building)
+        except CorpusError:
+            return None
+
+    def start(self, manifest: Manifest) -> None:
+        """Clear what interrupted builds left, and make the folder to build in."""
+        self.discard()
+        self.building.mkdir(parents=True)
+        write_manifest(self.building, manifest)
+
+    def install(self) -> None:
+        """Put the build in its place, and remove what it replaces."""
+        if self.path.exists():
+            self.path.rename(self.replaced)
+        self.building.rename(self.path)
+        self.discard()
+
+    def drop(self) -> None:
+        """Remove the corpus and all that belongs to it, but for the lock."""
+        self.path.rename(self.replaced)
+        shutil.rmtree(self.replaced)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove the build folder, and the earlier corpus once another is in its place."""
+        if self.building.exists():
+            shutil.rmtree(self.building)
+        if self.replaced.exists() and self.path.exists():
+            shutil.rmtree(self.replaced)
+
+
+def corpus_folder(data_dir: Path, name: str) -> CorpusFolder:
+    """The place of the corpus `name`. Raises `InputError` for a name that is not one."""
+    if _NAME.fullmatch(name) is None:
+        raise InputError(
+            f"{name!r} is no corpus name; take 1 to 64 of a-z, 0-9, '.', '_' and '-', starting with a letter or digit."
+        )
+    return CorpusFolder(home=data_dir / "corpora", name=name)

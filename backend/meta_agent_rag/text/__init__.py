@@ -1,0 +1,1 @@
+"""Plain text, whoever wrote it: normal forms, words, sentences and names."""

@@ -1,0 +1,145 @@
+"""Names of things, compared as a reader would: the keys by which a mention finds a title."""
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from .words import stop_words
+
+LONGEST_NAME = 8
+"""Words; a longer title is found by its words, not by its name."""
+
+_NO_WORD = {code: " " for code in range(128) if not chr(code).isalnum()}
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+_MARK = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
+
+
+class NameKey(NamedTuple):
+    """A key of a title; `whole` unless a qualifier in brackets was left out of it."""
+
+    key: str
+    whole: bool
+
+
+def words(text: str) -> list[str]:
+    """The words of a text without case, accents and punctuation; `&` is the word "and".
+
+    >>> words("Béla Bartók &amp; Sons")
+    ['bela', 'bartok', 'and', 'sons']
+    """
+    return _spaced(_folded(text)).split()
+
+
+@lru_cache(maxsize=8192)
+def plain(text: str) -> str:
+    """The words of a text between single blanks, one at either end, so that a word or name is found as a part."""
+    return f" {' '.join(words(text))} "
+
+
+@lru_cache(maxsize=8192)
+def spaced(text: str) -> str:
+    """As `plain`, with any number of blanks between words: enough, and quicker, for finding single words."""
+    return f" {_spaced(_folded(text))} "
+
+
+def content_words(text: str) -> list[str]:
+    """The distinct words of a text without function words; where it has no others, these.
+
+    >>> content_words("Where was the director of The Salt Road born?")
+    ['director', 'salt', 'road', 'born']
+    """
+    every = list(dict.fromkeys(words(text)))
+    return [word for word in every if word not in stop_words()] or every
+
+
+def name_keys(title: str) -> tuple[NameKey, ...]:
+    """The keys of a title: as it stands, and without a qualifier in brackets at its end.
+
+    A function word alone, such as "It", is no name: every text would mention it.
+
+    >>> name_keys("Crash (2004 film)")
+    (NameKey(key='crash 2004 film', whole=True), NameKey(key='crash', whole=False))
+    """
+    whole, bare = _key(title), _key(unqualified(title))
+    keys = (NameKey(whole, whole=True), NameKey(bare, whole=False))
+    return tuple(key for key in keys[: 1 if bare == whole else 2] if key.key and key.key not in stop_words())
+
+
+def unqualified(title: str) -> str:
+    """The title without a qualifier in brackets at its end."""
+    return _QUALIFIER.sub("", title)
+
+
+class Names:
+    """All names of a corpus, as hashes in memory: which of them a text mentions.
+
+    An entry may be wrong (two strings of one hash), so whoever uses a hit looks it up.
+    """
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        whole, beginnings = set(), set()
+        for key in keys:
+            whole.add(hash(key))
+            if (second := key.find(" ")) > 0:
+                third = key.find(" ", second + 1)
+                beginnings.add(hash(key if third < 0 else key[:third]))
+        self._whole, self._beginnings = frozenset(whole), frozenset(beginnings)
+
+    def mentioned(self, text: str) -> tuple[str, ...]:
+        """The names that occur in a text, each once, in its order; of overlapping ones the first and longest."""
+        folded, starts = _starts(text)
+        hits: dict[str, None] = {}
+        after = 0
+        for start in starts:
+            if start >= after and (name := self._longest(folded, start)):
+                hits[name] = None
+                after = start + name.count(" ") + 1
+        return tuple(hits)
+
+    def _longest(self, folded: Sequence[str], start: int) -> str:
+        run = folded[start]
+        longest = run if hash(run) in self._whole else ""
+        following = folded[start + 1 : start + LONGEST_NAME]
+        if not following or hash(f"{run} {following[0]}") not in self._beginnings:
+            return longest
+        for word in following:
+            run = f"{run} {word}"
+            if hash(run) in self._whole:
+                longest = run
+        return longest
+
+
+def _starts(text: str) -> tuple[list[str], Sequence[int]]:
+    """The words of a text, and where a name can begin: at a capital letter or digit, or anywhere if there is none."""
+    found = _spaced(_unescaped(text)).split()
+    folded = _folded(" ".join(found)).split()
+    if len(found) != len(folded):  # a letter falls apart when it is folded, as the half in "2½" does
+        folded = [_key(word) for word in found]
+    capitals = [place for place, word in enumerate(found) if not word[0].islower()]
+    return folded, capitals or range(len(found))
+
+
+def _key(title: str) -> str:
+    return " ".join(words(title))
+
+
+def _unescaped(text: str) -> str:
+    return html.unescape(text).replace("&", " and ") if "&" in text else text
+
+
+def _folded(text: str) -> str:
+    text = _unescaped(text)
+    if text.isascii():
+        return text.lower()
+    return _MARK.sub("", unicodedata.normalize("NFKD", text)).lower()
+
+
+def _spaced(text: str) -> str:
+    """The text with blanks for all that is no letter or digit. In two steps, for speed: most of a text is ASCII."""
+    if not text.isascii():
+        text = _FOREIGN.sub(lambda char: char[0] if char[0].isalnum() else " ", text)
+    return text.translate(_NO_WORD)

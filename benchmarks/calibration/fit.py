@@ -1,0 +1,328 @@
+"""Fits the calibrated monitor on the first drafts of runs, and measures a monitor on them.
+
+A logistic regression over standardised signals. Where to draw the line follows from what the loop did: a
+repair pays where it puts more wrong drafts right than right ones wrong.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, FiniteFloat, StrictBool, StrictInt, StrictStr
+
+from meta_agent_rag.agent.monitoring.calibration import (
+    FEATURES,
+    VERSION,
+    Calibration,
+    FittedOn,
+    Weight,
+    features,
+    weighed,
+)
+from meta_agent_rag.agent.monitoring.calibration import question_fingerprint as fingerprint
+from meta_agent_rag.agent.monitoring.calibration import text_fingerprint as text_fingerprint_of
+from meta_agent_rag.agent.state import Signals
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.settings import UnitFloat
+
+from ..rows.past_run import PastRun, Row
+from ..statistics import auroc, expected_calibration_error
+
+FOLDS = 5
+FEWEST = 10
+"""Right and wrong questions that a fit takes at least, each: two for every fold to be measured on."""
+_SEED = 42
+_ORACLE = " oracle "
+"""In the name of a row that a data set's knowledge took part in, see `benchmarks.run.arms`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstDraft:
+    """What the monitor saw of a question's first draft, whether it was right, and what became of it."""
+
+    dataset: str
+    id: str
+    question: str
+    signals: Signals
+    right: bool
+    fired: bool
+    right_at_last: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """What names its question in a calibration file."""
+        return fingerprint(self.dataset, self.id)
+
+    @property
+    def text_fingerprint(self) -> str:
+        """What tells its question apart from others, whatever it is called."""
+        return text_fingerprint_of(self.question)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repairs:
+    """Of the first drafts that a run repaired: how many were wrong and got right, were right and got wrong."""
+
+    wrong: int
+    fixed: int
+    right: int
+    broken: int
+
+    @property
+    def break_even(self) -> float:
+        """The chance of being right below which a repair gains more than it costs.
+
+        It pays where p_fix (1 - p) > p_break p. Both rates are smoothed by add-one (Laplace), so that a
+        run in which nothing fired gives 1/2.
+        """
+        fix, break_ = (self.fixed + 1) / (self.wrong + 2), (self.broken + 1) / (self.right + 2)
+        return fix / (fix + break_)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality:
+    """How well a monitor tells right first drafts from wrong ones; all figures in 0..1.
+
+    `fires` is the share that it sends to repair, `catches` that of the wrong ones, `disturbs` that of the right
+    ones; `None` where there are no such drafts.
+    """
+
+    name: str
+    auroc: float | None
+    ece: float
+    fires: float
+    catches: float | None
+    disturbs: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """A calibration, the repairs that its threshold comes from, and its quality by cross-validation."""
+
+    calibration: Calibration
+    repairs: Repairs
+    quality: Quality
+
+
+def first_drafts(run: PastRun, method: str) -> list[FirstDraft]:
+    """The first drafts that a monitor looked at.
+
+    Raises `InputError` where the method has none, where a row is damaged, for one with an oracle (the gold answers
+    decided what became of its drafts) and for one of a swept encoder (the run's settings do not tell its own).
+    """
+    if _ORACLE in method:
+        raise InputError(f"{method!r} knew gold answers, which no monitor does; name a row without an oracle.")
+    if "MONITOR_ENCODER=" in method:
+        raise InputError(f"{method!r} measured with an encoder of its own; give a run with --set MONITOR_ENCODER.")
+    found = [draft for row in run.rows(method) if (draft := _first_draft(run, row)) is not None]
+    if not found:
+        raise InputError(
+            f"No draft by {method!r} in the run {run.name!r} was looked at by a monitor; "
+            "name a method that runs the loop with --method."
+        )
+    return found
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class _Signals(_Part):
+    similarity: FiniteFloat | None
+    agreement: StrictBool | None
+    verbatim: FiniteFloat | None
+    abstained: StrictBool
+    evidence_passages: StrictInt
+    overlap: FiniteFloat | None = None
+    coverage: FiniteFloat | None = None
+    quoted: StrictBool | None = None
+    of_kind: StrictBool | None = None
+    confidence: FiniteFloat | None = None
+    logprob: FiniteFloat | None = None
+    reference_logprob: FiniteFloat | None = None
+
+
+class _Round(_Part):
+    em: UnitFloat
+    signals: _Signals | None
+
+
+class _Answered(_Part):
+    question: StrictStr
+    em: UnitFloat
+    fired: StrictBool
+    rounds: tuple[_Round, ...]
+
+
+def _first_draft(run: PastRun, row: Row) -> FirstDraft | None:
+    """The first draft of a row; `None` where it failed, or no monitor looked at it."""
+    if row["error"] is not None:
+        return None
+    answered = run.checked(row, _Answered)
+    if not answered.rounds or answered.rounds[0].signals is None:
+        return None
+    first, signals = answered.rounds[0], answered.rounds[0].signals
+    return FirstDraft(
+        dataset=run.dataset,
+        id=row["id"],
+        question=answered.question,
+        signals=Signals(**signals.model_dump()),
+        right=first.em >= 1.0,
+        fired=answered.fired,
+        right_at_last=answered.em >= 1.0,
+    )
+
+
+def repairs(drafts: Sequence[FirstDraft]) -> Repairs:
+    """Count what became of the first drafts that were repaired."""
+    fired = [draft for draft in drafts if draft.fired]
+    return Repairs(
+        wrong=sum(not draft.right for draft in fired),
+        fixed=sum(draft.right_at_last and not draft.right for draft in fired),
+        right=sum(draft.right for draft in fired),
+        broken=sum(draft.right and not draft.right_at_last for draft in fired),
+    )
+
+
+def fit(
+    drafts: Sequence[FirstDraft],
+    *,
+    encoder: str,
+    runs: Sequence[str],
+    models: Mapping[str, str],
+    method: str,
+    threshold: float | None = None,
+) -> Fit:
+    """Fit a calibration; the same drafts in any order give the same one. `models` are their names by tier.
+
+    The threshold is the break-even point unless one is given. Raises `InputError` where there are too
+    few right or wrong questions.
+    """
+    ordered = sorted(drafts, key=lambda draft: (draft.fingerprint, repr(draft)))
+    for word, right in (("right", True), ("wrong", False)):
+        count = len({draft.text_fingerprint for draft in ordered if draft.right is right})
+        if count < FEWEST:
+            raise InputError(
+                f"{count} of the first drafts of {method!r} are {word}, and a fit takes {FEWEST} at least; "
+                "give more runs, or one over more questions."
+            )
+    happened = repairs(ordered)
+    line = round(happened.break_even, 4) if threshold is None else threshold
+    held_out = _held_out(ordered)
+    satisfied = [chance >= line and not draft.signals.misses for chance, draft in zip(held_out, ordered, strict=True)]
+    measured = quality(f"calibrated, {FOLDS}-fold", ordered, held_out, held_out, satisfied)
+    weights, bias = _fitted(ordered)
+    calibration = Calibration(
+        version=VERSION,
+        encoder=encoder,
+        signals=weights,
+        bias=bias,
+        threshold=line,
+        fitted_on=FittedOn(
+            datasets=tuple(sorted({draft.dataset for draft in ordered})),
+            runs=tuple(runs),
+            models=dict(models),
+            method=method,
+            n=len(ordered),
+            right=sum(draft.right for draft in ordered),
+            auroc=round(measured.auroc or 0.0, 4),
+            ece=round(measured.ece, 4),
+            questions=tuple(dict.fromkeys(draft.fingerprint for draft in ordered)),
+            texts=tuple(sorted({draft.text_fingerprint for draft in ordered})),
+        ),
+    )
+    return Fit(calibration=calibration, repairs=happened, quality=measured)
+
+
+def quality(
+    name: str,
+    drafts: Sequence[FirstDraft],
+    scores: Sequence[float],
+    chances: Sequence[float],
+    satisfied: Sequence[bool],
+) -> Quality:
+    """Measure a monitor: its `scores` by their order, its `chances` (0..1) by value, and where it is satisfied."""
+    labels = [draft.right for draft in drafts]
+    return Quality(
+        name=name,
+        auroc=auroc(scores, labels),
+        ece=expected_calibration_error(chances, labels),
+        fires=1.0 - sum(satisfied) / len(satisfied),
+        catches=_unsatisfied(satisfied, labels, of=False),
+        disturbs=_unsatisfied(satisfied, labels, of=True),
+    )
+
+
+def cosine_quality(drafts: Sequence[FirstDraft], threshold: float) -> Quality:
+    """The paper's monitor on the same drafts: the cosine alone, read as a chance; a missing one is the lowest."""
+    cosines = [draft.signals.similarity for draft in drafts]
+    satisfied = [
+        cosine is not None and cosine >= threshold and not draft.signals.abstained
+        for cosine, draft in zip(cosines, drafts, strict=True)
+    ]
+    return quality(
+        f"cosine alone, from {threshold:g}",
+        drafts,
+        [-2.0 if cosine is None else cosine for cosine in cosines],
+        [0.0 if cosine is None else min(max(cosine, 0.0), 1.0) for cosine in cosines],
+        satisfied,
+    )
+
+
+def _unsatisfied(satisfied: Sequence[bool], labels: Sequence[bool], *, of: bool) -> float | None:
+    those = [not content for content, right in zip(satisfied, labels, strict=True) if right is of]
+    return sum(those) / len(those) if those else None
+
+
+def folds(drafts: Sequence[FirstDraft]) -> list[tuple[list[int], list[int]]]:
+    """Positions to learn from and to measure on, five times; a question's drafts, of however many runs, stay together.
+
+    Each fold has about the same share of right drafts.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    groups = [draft.text_fingerprint for draft in drafts]
+    splitter = StratifiedGroupKFold(n_splits=FOLDS, shuffle=True, random_state=_SEED)
+    return [
+        (learned.tolist(), held_out.tolist())
+        for learned, held_out in splitter.split(groups, [draft.right for draft in drafts], groups)
+    ]
+
+
+def _held_out(drafts: Sequence[FirstDraft]) -> list[float]:
+    """Each draft's chance of being right, from a fit on other questions."""
+    chances = [0.0] * len(drafts)
+    for learned, held_out in folds(drafts):
+        weights, bias = _fitted([drafts[index] for index in learned])
+        for index in held_out:
+            chances[index] = weighed(drafts[index].signals, weights, bias)
+    return chances
+
+
+def _fitted(drafts: Sequence[FirstDraft]) -> tuple[dict[str, Weight], float]:
+    """Weights by signal and the bias; a signal that is the same in all drafts tells nothing, and is left out."""
+    from sklearn.linear_model import LogisticRegression
+
+    rows = [features(draft.signals) for draft in drafts]
+    standard = {name: place for name in FEATURES if (place := _mean_and_scale([row[name] for row in rows]))}
+    if not standard:
+        raise InputError("All first drafts have the same signals, which tell nothing; give a run over more questions.")
+    matrix = [[_standardised(row[name], *place) for name, place in standard.items()] for row in rows]
+    model = LogisticRegression(max_iter=1000).fit(matrix, [draft.right for draft in drafts])
+    weights = {
+        name: Weight(mean=mean, scale=scale, weight=float(weight))
+        for (name, (mean, scale)), weight in zip(standard.items(), model.coef_[0], strict=True)
+    }
+    return weights, float(model.intercept_[0])
+
+
+def _mean_and_scale(values: Sequence[float | None]) -> tuple[float, float] | None:
+    known = [value for value in values if value is not None]
+    if not known or min(known) == max(known):
+        return None
+    mean = math.fsum(known) / len(known)
+    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
+
+
+def _standardised(value: float | None, mean: float, scale: float) -> float:
+    return 0.0 if value is None else (value - mean) / scale

@@ -1,0 +1,1 @@
+"""Two sides compared, question by question: what `python -m benchmarks.compare` is made of."""

@@ -1,0 +1,282 @@
+"""One side of a comparison: scored answers, and how they came about, from a run or from a file of predictions."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
+from pydantic import ValidationError as RowError
+
+from meta_agent_rag.datasets import LoadedQuestions, Question
+from meta_agent_rag.datasets.rows import read_json_rows
+from meta_agent_rag.datasets.schema import Text, first_fault
+from meta_agent_rag.errors import DataFileError, InputError
+from meta_agent_rag.settings import UnitFloat
+
+from ..metrics import AnswerScore, score_answer
+from ..rows.past_run import PastRun, Row
+
+NOTHING = AnswerScore(em=0.0, f1=0.0, precision=0.0, recall=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A question with its answer by one side; `prediction` is `None`, and the score nothing, where it failed."""
+
+    id: str
+    question: str
+    golds: tuple[str, ...]
+    type: str | None
+    hops: int | None
+    prediction: str | None
+    score: AnswerScore
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """Answers by question id, under a name; `protocol` says by aspect how they came about, in words.
+
+    `unknown` counts predictions for questions that the data set does not have.
+    """
+
+    name: str
+    source: str
+    dataset: str
+    answers: Mapping[str, Scored]
+    protocol: Mapping[str, str]
+    unknown: int = 0
+
+
+def run_side(run: PastRun, method: str | None) -> Side:
+    """A method of a run; without a name the run's only one.
+
+    Raises `InputError` where the run has several and none is named, or not that one.
+    """
+    if method is None:
+        if len(run.methods) > 1:
+            raise InputError(
+                f"The run {run.name!r} has several methods ({', '.join(run.methods)}); "
+                "name one of them with --method-a or --method-b."
+            )
+        method = next(iter(run.methods))
+    answers = {row["id"]: _scored_row(run, row) for row in run.rows(method)}
+    return Side(
+        name=method, source=f"run {run.name}", dataset=run.dataset, answers=answers, protocol=_run_protocol(run)
+    )
+
+
+def pooled(sides: Sequence[Side]) -> Side:
+    """One method's answers of several runs as one side, with the data set in the place of a question's type.
+
+    Raises `InputError` where two of the runs hold the same question.
+    """
+    held = Counter((side.dataset, id_) for side in sides for id_ in side.answers)
+    twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
+    if twice:
+        raise InputError(
+            f"Two of the pooled runs hold the same questions ({twice[0]!r} and {len(twice) - 1} more); "
+            "pool runs of different ones."
+        )
+    aspects = dict.fromkeys(aspect for side in sides for aspect in side.protocol)
+    told = {aspect: dict.fromkeys(side.protocol.get(aspect, "not told") for side in sides) for aspect in aspects}
+    return Side(
+        name=sides[0].name,
+        source=" and ".join(side.source for side in sides),
+        dataset=" and ".join(dict.fromkeys(side.dataset for side in sides)),
+        answers={
+            f"{side.dataset} {id_}": replace(scored, id=f"{side.dataset} {id_}", type=side.dataset)
+            for side in sides
+            for id_, scored in side.answers.items()
+        },
+        protocol={aspect: " | ".join(values) for aspect, values in told.items()},
+    )
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    question: StrictStr
+    gold: StrictStr
+    aliases: tuple[StrictStr, ...] = ()
+    type: StrictStr | None = None
+    hops: StrictInt | None = None
+
+
+class _Answered(_Asked):
+    prediction: StrictStr
+    em: UnitFloat
+    f1: UnitFloat
+    precision: UnitFloat
+    recall: UnitFloat
+
+    @property
+    def score(self) -> AnswerScore:
+        return AnswerScore(em=self.em, f1=self.f1, precision=self.precision, recall=self.recall)
+
+
+def _scored_row(run: PastRun, row: Row) -> Scored:
+    answered = run.checked(row, _Answered) if row["error"] is None else None
+    asked = answered or run.checked(row, _Asked)
+    return Scored(
+        id=row["id"],
+        question=asked.question,
+        golds=tuple(dict.fromkeys((asked.gold, *asked.aliases))),
+        type=asked.type,
+        hops=asked.hops,
+        prediction=None if answered is None else answered.prediction,
+        score=NOTHING if answered is None else answered.score,
+    )
+
+
+_SAMPLE = ("n", "limit", "seed", "sample_ids")
+_APART = {"dataset", "methods", "data_file", "aliases_file", "judge", "repeats", *_SAMPLE}
+"""Of an experiment, what is said in other words, what one compares, or what changes no answer."""
+_IN_OTHER_WORDS = {
+    "llm_provider",
+    "llm_base_url",
+    "flash_model",
+    "pro_model",
+    "embedded_model_path",
+    "monitor_calibration",
+}
+_NO_MATTER = {
+    "cost_limit_usd",
+    "hf_token",
+    "llm_max_retries",
+    "llm_timeout_seconds",
+    "marag_data_dir",
+    "price_as",
+    "response_cache",
+}
+
+
+def _run_protocol(run: PastRun) -> Mapping[str, str]:
+    """How a run was measured, by aspect; two runs of equal words are one protocol."""
+    config, experiment = run.config, run.config["experiment"]
+    provider, data = config["provider"], config["dataset"]
+    models = provider.get("embedded_model") or ", ".join(f"{tier} {name}" for tier, name in provider["models"].items())
+    settings = {
+        f"setting {name.upper()}": str(value)
+        for name, value in sorted(config["settings"].items())
+        if name not in _IN_OTHER_WORDS | _NO_MATTER and not name.endswith(("_key", "_token"))
+    }
+    return {
+        "data file": f"{data['source']} (SHA-256 {str(data['sha256'])[:12]})",
+        "aliases": str(data.get("aliases_sha256") or "none")[:12],
+        "sample": ", ".join(f"{name} {_words(experiment[name])}" for name in _SAMPLE if _given(experiment.get(name))),
+        "model": f"{models} at {provider['base_url'] or provider['name']}",
+        **{name.replace("_", " "): _words(value) for name, value in sorted(experiment.items()) if name not in _APART},
+        **{f"prompt {name}": str(digest) for name, digest in sorted(config["prompts"].items())},
+        **{f"deficit {name}": str(digest) for name, digest in sorted(config["deficits"].items())},
+        **{f"encoder {name}": _words(value) for name, value in sorted((config.get("encoders") or {}).items())},
+        "calibration": _calibration(config),
+        **settings,
+        "commit": _commit(config.get("commit")),
+    }
+
+
+def _calibration(config: Mapping[str, Any]) -> str:
+    """The digest of the file, which may be fitted anew under one path; of runs that kept none, the path."""
+    if "calibration" in config:
+        return _words(config["calibration"])
+    path = config["settings"].get("monitor_calibration")
+    return "none" if path is None else f"{path}, contents not told"
+
+
+def _commit(given: str | None) -> str:
+    """The first 12 digits, with the mark of a checkout whose files were changed."""
+    if given is None:
+        return "none"
+    head, dash, mark = given.partition("-")
+    return f"{head[:12]}{dash}{mark}"
+
+
+def _given(value: object) -> bool:
+    return value is not None and value != []
+
+
+def _words(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+class _Prediction(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    id: Text
+    prediction: StrictStr | None
+
+
+class _Official(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    answer: Mapping[Text, StrictStr | None]
+
+
+def file_side(path: Path, loaded: LoadedQuestions, dataset: str) -> Side:
+    """The predictions of a file, scored against the questions of a data set.
+
+    The file is a JSON list or JSON Lines of `{"id", "prediction"}`, or the official `{"answer": {id: text}}`; a
+    prediction that is null failed. Raises `DataFileError` with the file and the row.
+    """
+    predictions = read_predictions(path)
+    answers = {
+        question.id: _scored_prediction(question, predictions[question.id])
+        for question in loaded.questions
+        if question.id in predictions
+    }
+    if not answers:
+        raise DataFileError(
+            f"{path.name} answers none of the questions of {loaded.source}; check --data-file and --dataset."
+        )
+    return Side(
+        name=path.name,
+        source=str(path),
+        dataset=dataset,
+        answers=answers,
+        protocol={"data file": f"{loaded.source} (SHA-256 {loaded.sha256[:12]})"},
+        unknown=len(predictions) - len(answers),
+    )
+
+
+def _scored_prediction(question: Question, prediction: str | None) -> Scored:
+    return Scored(
+        id=question.id,
+        question=question.text,
+        golds=question.golds,
+        type=question.type,
+        hops=question.hops,
+        prediction=prediction,
+        score=NOTHING if prediction is None else score_answer(prediction, question.golds),
+    )
+
+
+def read_predictions(path: Path) -> Mapping[str, str | None]:
+    """Predictions by question id, in any of the three forms; raises `DataFileError`."""
+    try:
+        whole = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        whole = None  # no single JSON value: lines, gzipped, or nothing that can be read, which is said below
+    if isinstance(whole, dict) and "answer" in whole:
+        try:
+            return _Official.model_validate(whole).answer
+        except RowError as error:
+            raise DataFileError(f"{path.name}: {first_fault(error)}.") from None
+    return _listed(path.name, read_json_rows(path).rows)
+
+
+def _listed(name: str, rows: Sequence[tuple[int, object]]) -> Mapping[str, str | None]:
+    predictions: dict[str, str | None] = {}
+    for number, value in rows:
+        try:
+            row = _Prediction.model_validate(value)
+        except RowError as error:
+            raise DataFileError(f"{name}: row {number}, {first_fault(error)}.") from None
+        if row.id in predictions:
+            raise DataFileError(f"{name}: row {number} answers {row.id!r} a second time; give one method's rows.")
+        predictions[row.id] = row.prediction
+    return predictions

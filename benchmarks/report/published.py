@@ -1,0 +1,87 @@
+"""Published figures of `published.yaml`, each with its source and its protocol.
+
+>>> published_rows("hotpotqa")[0].protocol.model
+'gpt-35-turbo-16k'
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ValidationError as FileError
+
+from meta_agent_rag.errors import DataFileError
+
+from ..run.protocols import Protocol, published_protocol
+
+_FILE = Path(__file__).with_name("published.yaml")
+
+Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+Figures = Annotated[tuple[Percent, ...], Field(min_length=2, max_length=4)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedRow:
+    """A method's figures on one data set, in percent; `None` where the source does not tell."""
+
+    name: str
+    source: str
+    protocol: Protocol
+    note: str | None
+    em: float
+    f1: float
+    precision: float | None
+    recall: float | None
+    recall_at_5: float | None
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str = Field(min_length=1)
+    protocol: str
+    note: str | None = None
+    figures: Mapping[str, Mapping[str, Figures]]
+    recall_at_5: Mapping[str, Mapping[str, Percent]] = Field(default_factory=dict)
+
+
+class _Published(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    groups: tuple[_Group, ...] = Field(min_length=1)
+
+
+def published_rows(dataset: str) -> list[PublishedRow]:
+    """Give the published figures on a data set in the file's order; none for one that nobody published on."""
+    return [row for group in _published().groups for row in _rows(group, dataset)]
+
+
+def _rows(group: _Group, dataset: str) -> Iterator[PublishedRow]:
+    for name, by_dataset in group.figures.items():
+        if dataset not in by_dataset:
+            continue
+        em, f1, *more = by_dataset[dataset]
+        precision, recall = (*more, None, None)[:2]
+        yield PublishedRow(
+            name=name,
+            source=group.source,
+            protocol=published_protocol(group.protocol, dataset),
+            note=group.note,
+            em=em,
+            f1=f1,
+            precision=precision,
+            recall=recall,
+            recall_at_5=group.recall_at_5.get(name, {}).get(dataset),
+        )
+
+
+@cache
+def _published() -> _Published:
+    try:
+        return _Published.model_validate(yaml.safe_load(_FILE.read_text(encoding="utf-8")))
+    except (yaml.YAMLError, FileError) as error:
+        raise DataFileError(f"{_FILE.name} is malformed: {error}") from None

@@ -1,0 +1,88 @@
+"""A run that is there already, as comparing and calibrating read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from meta_agent_rag.datasets.schema import first_fault
+from meta_agent_rag.errors import InputError, UnknownNameError
+
+from ..run.folder import CONFIG, SAMPLES, RunFolder
+
+Row = Mapping[str, Any]
+_Shape = TypeVar("_Shape", bound=BaseModel)
+_NEEDED = {"dataset": ("source", "sha256"), "provider": ("name", "base_url", "models")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastRun:
+    """A run's name, its `config.json` and its rows so far by method, in the order of the table."""
+
+    name: str
+    config: Mapping[str, Any]
+    methods: Mapping[str, tuple[Row, ...]]
+
+    @property
+    def dataset(self) -> str:
+        """The name of its data set."""
+        return str(self.config["experiment"]["dataset"])
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The models that answered, by tier; the embedded one by its file."""
+        provider = self.config["provider"]
+        embedded = provider.get("embedded_model")
+        return {tier: embedded or name for tier, name in sorted(provider["models"].items())}
+
+    def setting(self, name: str) -> Any:
+        """A setting that it was run with; `None` where there was none of that name."""
+        return self.config["settings"].get(name)
+
+    def rows(self, method: str) -> tuple[Row, ...]:
+        """The rows of a method; raises `UnknownNameError`."""
+        if method not in self.methods:
+            raise UnknownNameError(f"method of the run {self.name!r} called", method, list(self.methods))
+        return self.methods[method]
+
+    def checked(self, row: Row, shape: type[_Shape]) -> _Shape:
+        """What a reader needs of a row; raises `InputError` where the row does not hold it."""
+        try:
+            return shape.model_validate(dict(row))
+        except ValidationError as error:
+            raise InputError(
+                f"The run {self.name!r} has a damaged row in {SAMPLES}, of {row['method']!r} for {row['id']!r} "
+                f"({first_fault(error)}); run it anew, or leave this run out."
+            ) from None
+
+
+def past_run(run: str, results: Path) -> PastRun:
+    """The run in a folder, by its path or its name below `results`.
+
+    Raises `InputError` where there is no such folder, where its configuration is damaged, and where it
+    has no row yet.
+    """
+    for path in (Path(run), results / run):
+        if (path / CONFIG).is_file():
+            return _read(RunFolder(path))
+    raise InputError(f"{run!r} is no run folder, and {str(results)!r} has none of that name; see --output-dir.")
+
+
+def _read(folder: RunFolder) -> PastRun:
+    config = folder.config()
+    for part, names in _NEEDED.items():
+        if missing := [name for name in names if name not in config[part]]:
+            raise InputError(
+                f"{str(folder.path / CONFIG)!r} lacks '{part}.{missing[0]}': another version wrote it; "
+                "start the run anew."
+            )
+    by_method: dict[str, list[Row]] = {name: [] for name in config["experiment"]["methods"]}
+    for (_, method), row in folder.rows().items():
+        by_method.setdefault(method, []).append(row)
+    methods = {name: tuple(rows) for name, rows in by_method.items() if rows}
+    name = folder.path.resolve().name
+    if not methods:
+        raise InputError(f"The run {name!r} has no answer yet; go on with it by --resume {name}.")
+    return PastRun(name=name, config=config, methods=methods)

@@ -1,0 +1,104 @@
+"""Supporting facts as a draft's quotes name them: each quote is found again in the texts, and stands for its sentences.
+
+Texts are compared as `as_quoted` has them: white space, typographic quotes and dashes aside.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from meta_agent_rag.agent.engine import Answer
+from meta_agent_rag.datasets import Question
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.text.normalise import as_quoted
+from meta_agent_rag.text.sentences import sentences
+
+Fact: TypeAlias = tuple[str, int]
+_TELLING_WORDS = 3
+"""Words from which on a quote names the texts that hold it, wherever it stands in them."""
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """A text that may have been quoted, as one line, with the span of each of its sentences in it."""
+
+    title: str
+    text: str
+    spans: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, title: str, pieces: Sequence[str]) -> "_Source":
+        """A text from the sentences that it is put together from, each with its own blanks."""
+        text = ""
+        spans: list[tuple[int, int]] = []
+        parted = False
+        for piece in pieces:
+            plain = as_quoted(piece)
+            parted = parted or piece[:1].isspace()
+            if plain and text and parted:
+                text += " "
+            spans.append((len(text), len(text) + len(plain)))
+            text += plain
+            parted = piece[-1:].isspace() or (parted and not plain)
+        return cls(title=title, text=text, spans=tuple(spans))
+
+    def touched(self, quote: str) -> tuple[int, ...]:
+        """The sentences of which the quote, wherever it stands, covers a word or more."""
+        places = [found.span() for found in re.finditer(re.escape(quote), self.text)]
+        return tuple(
+            index
+            for index, span in enumerate(self.spans)
+            if places and any(_lies_in(word.span(), places) for word in _WORD.finditer(self.text, *span))
+        )
+
+    def whole(self, quote: str) -> tuple[int, ...]:
+        """The sentences that the quote is."""
+        return tuple(index for index, (start, end) in enumerate(self.spans) if _bare(self.text[start:end]) == quote)
+
+
+def supporting_facts(question: Question, answer: Answer) -> list[Fact]:
+    """The sentences that the chosen draft quoted, as (title, sentence index), each once.
+
+    Only verbatim quotes count; one that spans sentences counts for each that it covers a word of. A quote of
+    fewer than three words counts where it is a whole sentence, or where a single text holds it. Passages
+    that the prompt held and that are no paragraphs of the question count as well, so that evidence from the wrong
+    place costs precision: their sentences are counted as `packing.sentences` splits them.
+    """
+    chosen = answer.rounds[answer.chosen]
+    quotes = [quote for one in chosen.draft.quotes if (quote := _bare(as_quoted(one)))]
+    own = [_Source.of(paragraph.title, paragraph.sentences) for paragraph in question.paragraphs]
+    packed = set(chosen.packing.packed_ids)
+    passages = [found.passage for found in answer.evidence if found.passage.id in packed]
+    sources = [*own, *_others(passages, own, quotes)]
+    named = [_named(quote, sources) for quote in dict.fromkeys(quotes)]
+    by_place = [sorted({index for found in named for index in found.get(place, ())}) for place in range(len(sources))]
+    facts = [(source.title, index) for source, found in zip(sources, by_place, strict=True) for index in found]
+    return list(dict.fromkeys(facts))
+
+
+def _others(passages: Sequence[Passage], own: Sequence[_Source], quotes: Sequence[str]) -> Iterator[_Source]:
+    """Passages from elsewhere that hold a quote; a piece of a paragraph of the question is not from elsewhere."""
+    for passage in passages:
+        text = as_quoted(passage.text)
+        known = any(passage.title == one.title and text in one.text for one in own)
+        if not known and any(quote in text for quote in quotes):
+            yield _Source.of(passage.title, sentences(passage.text))
+
+
+def _named(quote: str, sources: Sequence[_Source]) -> dict[int, tuple[int, ...]]:
+    """The sentences that a quote names, by the place of their source."""
+    touched = {place: found for place, source in enumerate(sources) if (found := source.touched(quote))}
+    if len(quote.split()) >= _TELLING_WORDS or len(touched) == 1:
+        return touched
+    return {place: found for place, source in enumerate(sources) if (found := source.whole(quote))}
+
+
+def _bare(quote: str) -> str:
+    """A quote without the marks around it and the full stop that a writer adds, as `is_verbatim` looks for it."""
+    return quote.strip('" ').rstrip('." ')
+
+
+def _lies_in(span: tuple[int, int], places: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= span[0] and span[1] <= end for start, end in places)

@@ -1,0 +1,161 @@
+"""The rows of a run: a method, and what is varied about it.
+
+A sweep, an ablation, an oracle and a repetition are all the same thing: a method again, with one thing
+changed, under a name that says what.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.monitoring.monitor import policy
+from meta_agent_rag.errors import InputError, SettingsError
+from meta_agent_rag.llm.tiers import check_stage_tiers
+from meta_agent_rag.prompts import prompt, prompt_names
+from meta_agent_rag.settings import Settings
+
+from ..methods import Method
+
+ORACLES = ("monitor", "diagnosis", "retrieval")
+_SWEPT = (
+    *("flash_model", "pro_model", "stage_tiers", "flash_thinking", "pro_thinking", "writer_temperature"),
+    *("max_metacognitive_rounds", "monitor_policy", "monitor_calibration", "monitor_similarity_threshold"),
+    *("monitor_encoder", "convergence_threshold", "selection", "short_answer", "evidence_tokens"),
+    "supplied_evidence",
+    *("deficits_dir", "prompts_dir", "self_consistency_samples"),
+    *("retrieval_top_k", "retrieval_pool", "rrf_k", "fusion", "blend_floor", "links"),
+)
+"""Settings that a row can have to itself: the others choose a server, a file or a corpus, or change no answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """One row of the table: `name` is unique in a run, `base` the same without the number of its repetition.
+
+    `assignments` are `SETTING=VALUE`; `oracles` the stages that are replaced by what the data set knows.
+    """
+
+    method: Method
+    assignments: tuple[str, ...] = ()
+    without_deficits: tuple[str, ...] = ()
+    oracles: tuple[str, ...] = ()
+    repeat: int = 1
+
+    @property
+    def variant(self) -> str:
+        """What is varied, in words; empty for the method as it is."""
+        parts = list(self.assignments)
+        if self.without_deficits:
+            parts.append(f"without {'+'.join(self.without_deficits)}")
+        if self.oracles:
+            parts.append(f"oracle {'+'.join(self.oracles)}")
+        return " ".join(parts)
+
+    @property
+    def base(self) -> str:
+        """The row's name without the number of its repetition."""
+        return f"{self.method.name} {self.variant}".strip()
+
+    @property
+    def name(self) -> str:
+        """The row's name."""
+        return self.base if self.repeat == 1 else f"{self.base} #{self.repeat}"
+
+
+def arms(
+    methods: Sequence[Method],
+    *,
+    sweeps: Sequence[str] = (),
+    ablations: Sequence[str] = (),
+    oracles: Sequence[str] = (),
+    repeats: int = 1,
+) -> tuple[Arm, ...]:
+    """All rows of a run.
+
+    `sweeps` are `SETTING=V1,V2,...`, every combination of their values a row. `ablations` are deficits to
+    leave out, several at once joined by commas, and `oracles` stages: each is a row beside the method as
+    it is, and several oracles also one row together. Both concern methods that run the loop alone.
+    Raises `InputError` for what cannot be varied.
+    """
+    if repeats < 1:
+        raise InputError(f"--repeat {repeats} runs nothing; give 1 or more.")
+    swept = list(product(*(_values(sweep) for sweep in sweeps)))
+    fields = [assignment.partition("=")[0] for assignment in swept[0]]
+    if len(set(fields)) < len(fields):
+        raise InputError("--sweep names a setting twice; give all its values in one, as SETTING=V1,V2,V3.")
+    rows: list[Arm] = []
+    for method in methods:
+        _refuse_pinned(method, fields)
+        for assignments in swept:
+            plain = Arm(method=method, assignments=assignments)
+            rows.append(plain)
+            if method.loop:
+                rows += [replace(plain, without_deficits=_names(left_out)) for left_out in ablations]
+                rows += [replace(plain, oracles=known) for known in _oracles(oracles)]
+    if (ablations or oracles) and not any(method.loop for method in methods):
+        raise InputError("--without-deficit and --oracle vary the loop; name a method that runs it, such as metarag.")
+    found = [replace(arm, repeat=repeat) for repeat in range(1, repeats + 1) for arm in rows]
+    if len({arm.name for arm in found}) < len(found):
+        raise InputError("A value is given twice in --sweep, --without-deficit or --oracle; give each once.")
+    return tuple(found)
+
+
+def check_arms(rows: Sequence[Arm], settings: Settings) -> None:
+    """Refuse, before anything is paid, values that no setting takes, deficits that there are not, and equal rows."""
+    seen: dict[str, str] = {}
+    for arm in rows:
+        own = arm_settings(arm, settings)
+        check_stage_tiers(own)
+        policy(own)
+        for name in prompt_names():
+            prompt(name, own.prompts_dir)
+        deficits = discover_deficits(own.deficits_dir)
+        if arm.without_deficits:
+            deficits.without(arm.without_deficits)
+        same = f"{arm.method.name} {arm.without_deficits} {arm.oracles} {arm.repeat} {own.model_dump_json()}"
+        if same in seen:
+            raise InputError(f"The rows {seen[same]!r} and {arm.name!r} would be the same; give each value once.")
+        seen[same] = arm.name
+
+
+def arm_settings(arm: Arm, settings: Settings) -> Settings:
+    """The settings of a row: those of the run, with the row's own values and what belongs to its method."""
+    own = Settings.load(arm.assignments) if arm.assignments else settings
+    names = [assignment.partition("=")[0].strip().lower() for assignment in arm.assignments]
+    return settings.model_copy(update={**{name: getattr(own, name) for name in names}, **dict(arm.method.pins)})
+
+
+def _refuse_pinned(method: Method, fields: Sequence[str]) -> None:
+    pinned = [field for field in fields if field.lower() in dict(method.pins)]
+    if pinned:
+        raise InputError(
+            f"{pinned[0]} belongs to {method.name!r} itself and cannot be swept with it; leave that method out."
+        )
+
+
+def _values(sweep: str) -> list[str]:
+    name, equals, values = sweep.partition("=")
+    field, given = name.strip().lower(), [value.strip() for value in values.split(",") if value.strip()]
+    if not equals or not given:
+        raise InputError(f"--sweep {sweep!r} has no values; write it as SETTING=V1,V2.")
+    if field not in Settings.model_fields:
+        raise SettingsError(f"There is no setting {name.strip()!r} to sweep; `marag config show` lists them.")
+    if field not in _SWEPT:
+        raise InputError(
+            f"{field.upper()} cannot be swept within one run; run each value and set the runs side by side "
+            "with `python -m benchmarks.compare`."
+        )
+    return [f"{field.upper()}={value}" for value in given]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _oracles(given: Sequence[str]) -> list[tuple[str, ...]]:
+    for name in given:
+        if name not in ORACLES:
+            raise InputError(f"There is no oracle {name!r}; choose from: {', '.join(ORACLES)}.")
+    ordered = tuple(name for name in ORACLES if name in given)
+    return [*((name,) for name in ordered), *([ordered] if len(ordered) > 1 else [])]

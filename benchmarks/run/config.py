@@ -1,0 +1,73 @@
+"""What a run is, and how it is conducted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from meta_agent_rag.settings import Settings
+
+from ..methods import named
+from ..recording import Player, Recorder
+from .arms import Arm, arms
+
+Mode = Literal["gold", "supporting", "open_domain"]
+MODES: tuple[Mode, ...] = ("gold", "supporting", "open_domain")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that must be the same for two runs to be one experiment, as the command line asks for it.
+
+    `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id in place of a draw of `n`; `sweeps`,
+    `ablations`, `oracles` and `repeats` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too.
+    `concurrency` is the number of questions at once, by default what suits the provider. `model_words` describe
+    the model to a reader. `recorded` is what a record says of the run that is replayed.
+    """
+
+    dataset: str
+    mode: Mode
+    methods: tuple[str, ...]
+    n: int | None
+    limit: str | None
+    seed: int
+    data_file: Path | None
+    aliases_file: Path | None
+    corpus: str | None
+    concurrency: int | None
+    settings: Settings
+    sample_ids: tuple[str, ...] = ()
+    sweeps: tuple[str, ...] = ()
+    ablations: tuple[str, ...] = ()
+    oracles: tuple[str, ...] = ()
+    repeats: int = 1
+    judge: bool = False
+    model_words: str = ""
+    recorded: Mapping[str, Any] | None = None
+
+    @cached_property
+    def arms(self) -> tuple[Arm, ...]:
+        """The rows of the table, in its order."""
+        return arms(
+            named(",".join(self.methods)),
+            sweeps=self.sweeps,
+            ablations=self.ablations,
+            oracles=self.oracles,
+            repeats=self.repeats,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conduct:
+    """How a run is carried out, which changes nothing in its answers.
+
+    `retry_failed` asks questions again that failed before; `fail_on_error` stops at the first failure;
+    a recorder keeps the run, a player takes its calls from a record; without `plots` the report has none.
+    """
+
+    retry_failed: bool = False
+    fail_on_error: bool = False
+    recorder: Recorder | None = None
+    player: Player | None = None
+    plots: bool = True

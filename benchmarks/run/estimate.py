@@ -1,0 +1,220 @@
+"""What a run would take, judged by earlier ones or by a probe of a few questions: `--dry-run`."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from meta_agent_rag.cli.command import say
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.llm.ledger import LedgerRow, read_ledger, total
+from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.wording import counted
+
+from .arms import Arm
+from .benchmarking import Plan, benchmark
+from .config import Conduct, RunConfig
+from .display import DisplayName
+from .folder import CONFIG, RunFolder
+from .judge import NAME as JUDGE
+from .provenance import changed_settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What a row of the table, its oracle or the judge is expected to take; `cost_usd` is `None` without a price.
+
+    It rests on `measured` answers, failed ones included, by the row `basis` of the run `source`, in which the settings
+    `other_settings`, which shape answers, had other values.
+    """
+
+    method: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    measured: int
+    basis: str
+    source: str
+    other_settings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A run to go by: the questions that each row answered or failed at, and the calls by whom they were for."""
+
+    source: str
+    judged: bool
+    other_settings: tuple[str, ...]
+    ids: Mapping[str, frozenset[str]]
+    calls: Mapping[str, tuple[LedgerRow, ...]]
+
+    def scaled(self, method: str, basis: str, calls: Sequence[LedgerRow], *, measured: int, n: int) -> Expected:
+        """Calls that `measured` answers took, as `n` answers would take them."""
+        sums = total(calls)
+
+        def of(count: int) -> int:
+            return round(count / measured * n)
+
+        return Expected(
+            method=method,
+            calls=of(sums.calls),
+            prompt_tokens=of(sums.prompt_tokens),
+            completion_tokens=of(sums.completion_tokens),
+            cost_usd=None if sums.cost_usd is None else float(sums.cost_usd / measured * n),
+            measured=measured,
+            basis=basis,
+            source=self.source,
+            other_settings=self.other_settings,
+        )
+
+
+def estimated(plan: Plan, output_dir: Path, *, probe: int | None, display_name: DisplayName) -> None:
+    """Print calls, tokens and dollars of the run, row by row; nothing is asked unless a probe is wanted.
+
+    Raises `InputError` where there is no earlier run to go by.
+    """
+    runs = _earlier(plan.config, output_dir) if probe is None else [_probed(plan, probe)]
+    found = expectations(plan.config, runs, n=len(plan.questions))
+    known = [one for one in found.values() if one is not None]
+    missing = [name for name, one in found.items() if one is None]
+    if not known:
+        raise InputError(
+            f"No earlier run below {str(output_dir)!r} has this data set, mode and model; "
+            "add --probe 3 to ask three questions (that is paid) and go by them."
+        )
+    source = ", ".join(dict.fromkeys(one.source for one in known))
+    if display_name == "json":
+        say(json.dumps({"source": source, "rows": [asdict(one) for one in known], "unknown": missing}))
+    elif display_name != "none":
+        _show(plan, source, known, missing)
+
+
+def expectations(config: RunConfig, runs: Sequence[Measured], *, n: int) -> dict[str, Expected | None]:
+    """What each row of the table takes for `n` questions, and apart from it its oracle and the judge.
+
+    `runs` come in the order of preference; `None` stands where none of them tells.
+    """
+    found: dict[str, Expected | None] = {}
+    for arm in config.arms:
+        found[arm.name] = _of_arm(arm, runs, n)
+        if "diagnosis" in arm.oracles:
+            found[_closed_book(arm.name)] = _of_oracle(arm, runs, n)
+    if config.judge:
+        found[JUDGE] = _of_judge(runs, n * len(config.arms))
+    return found
+
+
+def _of_arm(arm: Arm, runs: Sequence[Measured], n: int) -> Expected | None:
+    """By the row itself; by the method as it is, where this variant of it was not run."""
+    for name in dict.fromkeys((arm.name, arm.base, arm.method.name)):
+        for run in runs:
+            ids = run.ids.get(name, frozenset())
+            calls = _once(run.calls.get(name, ()), ids)
+            if calls:
+                return run.scaled(arm.name, name, calls, measured=len(ids), n=n)
+    return None
+
+
+def _closed_book(name: str) -> str:
+    """Whom the ledger names for the calls of a row's oracle, which are in no method's cost; see `oracles.py`."""
+    return f"{name} (closed book)"
+
+
+def _of_oracle(arm: Arm, runs: Sequence[Measured], n: int) -> Expected | None:
+    for name in dict.fromkeys((arm.name, arm.base)):
+        for run in runs:
+            if ids := run.ids.get(name):
+                basis = _closed_book(name)
+                calls = _once(run.calls.get(basis, ()), ids)
+                return run.scaled(_closed_book(arm.name), basis, calls, measured=len(ids), n=n)
+    return None
+
+
+def _of_judge(runs: Sequence[Measured], n: int) -> Expected | None:
+    """By the verdicts for each answer: what rows answer alike is judged once."""
+    for run in runs:
+        if run.judged:
+            calls = _once(run.calls.get(JUDGE, ()), frozenset().union(*run.ids.values()))
+            return run.scaled(JUDGE, JUDGE, calls, measured=sum(map(len, run.ids.values())), n=n)
+    return None
+
+
+def _once(calls: Iterable[LedgerRow], ids: frozenset[str]) -> list[LedgerRow]:
+    """The calls for finished questions, without those that a run taken up again had paid for already."""
+    kept: list[LedgerRow] = []
+    served: set[tuple[str, str]] = set()
+    for call in calls:
+        key = call.question_id, call.request
+        if call.question_id in ids and not (call.cached and key in served):
+            kept.append(call)
+        if call.error is None:
+            served.add(key)
+    return kept
+
+
+def _show(plan: Plan, source: str, known: list[Expected], missing: list[str]) -> None:
+    say(
+        f"Expected for {counted(len(plan.questions), 'question')}, judged by {source}; "
+        "what the response cache holds is not paid."
+    )
+    for one in known:
+        cost = "price unknown" if one.cost_usd is None else f"{one.cost_usd:.4f} USD"
+        basis = "" if one.basis == one.method else f" of {one.basis!r}"
+        say(
+            f"  {one.method}: {one.calls:,} calls, {one.prompt_tokens:,} prompt and {one.completion_tokens:,} "
+            f"completion tokens, {cost} (from {counted(one.measured, 'answer')}{basis})"
+        )
+        if one.other_settings:
+            say(f"    measured under other settings: {', '.join(one.other_settings).upper()}")
+    costs = [one.cost_usd for one in known]
+    priced = [cost for cost in costs if cost is not None]
+    sum_usd = f"{sum(priced):.4f} USD" if len(priced) == len(costs) else "price unknown"
+    say(f"  together: {sum(one.calls for one in known):,} calls, {sum_usd}")
+    if missing:
+        say(f"  not known, since no run had them: {', '.join(missing)}; add --probe 3 to find out (that is paid).")
+
+
+def _earlier(config: RunConfig, output_dir: Path) -> list[Measured]:
+    """The runs with this data set, mode and models: those of equal settings first, and of these the newest."""
+    models = dict(choose_provider(config.settings).models)
+    runs: list[Measured] = []
+    for path in sorted((file.parent for file in output_dir.glob(f"*/{CONFIG}")), reverse=True):
+        try:
+            before = RunFolder(path).config()
+        except InputError:
+            continue
+        was = before["experiment"]
+        if (was["dataset"], was["mode"], before["provider"].get("models")) == (config.dataset, config.mode, models):
+            changed = changed_settings(before["settings"], config.settings.model_dump(mode="json"))
+            runs.append(_measured(RunFolder(path), path.name, judged=bool(was.get("judge")), changed=changed))
+    return sorted((run for run in runs if run.ids), key=lambda run: bool(run.other_settings))
+
+
+def _measured(folder: RunFolder, source: str, *, judged: bool, changed: Sequence[str] = ()) -> Measured:
+    ids: dict[str, set[str]] = {}
+    for id_, method in folder.rows():
+        ids.setdefault(method, set()).add(id_)
+    calls: dict[str, list[LedgerRow]] = {}
+    for call in read_ledger(folder.calls):
+        calls.setdefault(call.method, []).append(call)
+    return Measured(
+        source=source,
+        judged=judged,
+        other_settings=tuple(changed),
+        ids={name: frozenset(found) for name, found in ids.items()},
+        calls={name: tuple(found) for name, found in calls.items()},
+    )
+
+
+def _probed(plan: Plan, probe: int) -> Measured:
+    """A run over the first questions, whose folder is not kept; its replies stay in the cache."""
+    if probe < 1:
+        raise InputError(f"--probe {probe} asks nothing; give 1 or more.")
+    with TemporaryDirectory() as folder:
+        first = replace(plan, questions=plan.questions[:probe])
+        path = benchmark(first, Conduct(), None, Path(folder), "none")
+        return _measured(
+            RunFolder(path), f"a probe of {counted(len(first.questions), 'question')}", judged=first.config.judge
+        )

@@ -1,0 +1,314 @@
+"""Runs methods over questions: at once as many as asked, each result on disk as soon as it is there."""
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from meta_agent_rag.agent.engine import Answer, Engine, open_engine
+from meta_agent_rag.agent.remediate import SEARCH_FAILED
+from meta_agent_rag.datasets import LoadedQuestions, Question
+from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, MetaRagError
+from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.ledger import LedgerRow, total
+from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.encoders.encoder import load_encoder
+from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
+from meta_agent_rag.retrieval.supplied import SuppliedRetriever
+
+from ..methods import Task
+from ..recording import TapedEncoder, TapedRetriever
+from ..recording.offline import NoModel, NoSearch
+from ..rows.samples import failed_row, sample_row
+from .arms import Arm, arm_settings
+from .config import Conduct, RunConfig
+from .evidence import open_domain, supplied, tuned
+from .folder import RunFolder
+from .judge import Judge
+from .oracles import oracles_for
+
+_LOG = logging.getLogger("meta_agent_rag.benchmarks")
+_AT_ONCE = 8
+_MOMENT_S = 1.0
+_AT_ONCE_EMBEDDED = 2
+
+
+class Display(Protocol):
+    """Shows a run as it goes."""
+
+    def corpus(self, done: int, total: int) -> None:
+        """Passages indexed so far."""
+
+    def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
+        """`total` answers are wanted; `done` are there from an earlier part of the run."""
+
+    def row(self, row: Mapping[str, Any]) -> None:
+        """One more answer, or failure."""
+
+    def stop(self) -> None:
+        """The run is over, or interrupted."""
+
+
+class FailedAnswerError(MetaRagError):
+    """An answer failed, and the run was to stop at the first."""
+
+    exit_code = 1
+    stops_run = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run came to: all rows so far, and the error that stopped it early, if one did."""
+
+    rows: tuple[Mapping[str, Any], ...]
+    stopped_by: MetaRagError | None = None
+    deficits: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class _Run:
+    config: RunConfig
+    conduct: Conduct
+    folder: RunFolder
+    display: Display
+    engines: Mapping[Arm, Engine]
+    retriever: Retriever | None
+    judge: Judge | None
+    calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
+
+    def hear(self, call: LedgerRow) -> None:
+        """A call was made: it is kept while its question is under way, for the row of one that fails."""
+        if (key := (call.question_id, call.method)) in self.calls:
+            self.calls[key].append(call)
+
+    async def answer(self, question: Question, arm: Arm) -> None:
+        """Answer one question by one row's method, and write its result; raises only what stops the run."""
+        started = time.perf_counter()
+        calls = self.calls[question.id, arm.name] = []
+        try:
+            answer = await self._answered(question, arm)
+        except MetaRagError as error:
+            if error.stops_run:
+                raise
+            row = failed_row(question, arm.name, error, total(calls), latency_s=self._seconds(question, arm, started))
+        else:
+            row = await self._scored(question, arm, answer, latency_s=self._seconds(question, arm, started))
+        finally:
+            del self.calls[question.id, arm.name]
+        self._keep(row)
+        if self.conduct.fail_on_error and row["error"] is not None:
+            raise FailedAnswerError(f"The answer of {arm.name!r} to {question.id!r} failed with {row['error']}")
+
+    async def _answered(self, question: Question, arm: Arm) -> Answer:
+        engine = self.engines[arm]
+        answer = await arm.method.answer(engine, self._task(question, arm, engine))
+        if answer.stop_reason == CostLimitError.stop_reason:
+            # with more money it would have gone on: no finished question, to be asked again
+            raise CostLimitError("The cost limit is reached; raise it to go on.")
+        return answer
+
+    def _task(self, question: Question, arm: Arm, engine: Engine) -> Task:
+        evidence = supplied(question, "supporting" if "retrieval" in arm.oracles else self.config.mode)
+        retriever = None
+        if evidence is None and self.retriever is not None:
+            retriever = self._taped(tuned(self.retriever, engine.settings), question, arm)
+        search = retriever
+        if search is None:
+            own = SuppliedRetriever(passages=evidence or (), encoder=engine.monitor_encoder)
+            search = self._taped(own, question, arm)
+        if evidence is not None and engine.narrows(evidence):
+            retriever, evidence = search, None
+        return Task(
+            id=question.id,
+            question=question.text,
+            name=arm.name,
+            search=search,
+            evidence=evidence,
+            retriever=retriever,
+            oracles=oracles_for(arm.oracles, engine, question, name=arm.name),
+        )
+
+    def _taped(self, retriever: Retriever, question: Question, arm: Arm) -> Retriever:
+        tape = self.conduct.player or self.conduct.recorder
+        if tape is None:
+            return retriever
+        return TapedRetriever(inner=retriever, tape=tape, question_id=question.id, method=arm.name)
+
+    async def _scored(self, question: Question, arm: Arm, answer: Answer, *, latency_s: float) -> dict[str, Any]:
+        row = sample_row(question, arm.name, answer, latency_s=latency_s, quotes=arm.method.quotes)
+        return row if self.judge is None else {**row, "judge": await self.judge.verdict(question, answer.short_answer)}
+
+    def _seconds(self, question: Question, arm: Arm, started: float) -> float:
+        if self.conduct.player is not None:
+            return self.conduct.player.seconds(question.id, arm.name)
+        seconds = round(time.perf_counter() - started, 4)
+        if self.conduct.recorder is not None:
+            self.conduct.recorder.answered(question.id, arm.name, seconds)
+        return seconds
+
+    def _keep(self, row: dict[str, Any]) -> None:
+        self.folder.add(row)
+        self.display.row(row)
+
+
+async def execute(
+    config: RunConfig,
+    conduct: Conduct,
+    loaded: LoadedQuestions,
+    *,
+    questions: Sequence[Question],
+    folder: RunFolder,
+    display: Display,
+) -> Outcome:
+    """Answer what is not answered yet; finished questions of a resumed run are not asked again."""
+    async with AsyncExitStack() as stack:
+        stack.enter_context(folder.locked())
+        stack.callback(folder.close)
+        before = folder.rows()
+        wanted = [(question, arm) for question in questions for arm in config.arms]
+        finished = {key: row for key, row in before.items() if not (conduct.retry_failed and _failed(row))}
+        open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
+        model = await stack.enter_async_context(_model(config, conduct, folder))
+        engines = await _engines(config, conduct, model, stack)
+        retriever = await stack.enter_async_context(_retriever(config, conduct, loaded, display))
+        run = _Run(
+            config=config,
+            conduct=conduct,
+            folder=folder,
+            display=display,
+            engines=engines,
+            retriever=retriever,
+            judge=Judge(model=model) if config.judge else None,
+        )
+        model.ledger.listeners.append(run.hear)
+        display.start(len(wanted), finished.values())
+        del before, finished  # rows are on the disk: a run has room for any number of them
+        stack.callback(display.stop)
+        stack.enter_context(_uncollected())
+        stopped_by = await _all(run, open_, _at_once(config, model))
+        rows = folder.rows()
+        kept = tuple(rows[key] for key in ((q.id, arm.name) for q, arm in wanted) if key in rows)
+        deficits = dict.fromkeys(name for engine in engines.values() for name in engine.deficits.names)
+        return Outcome(rows=kept, stopped_by=stopped_by, deficits=tuple(sorted(deficits)))
+
+
+def _failed(row: Mapping[str, Any]) -> bool:
+    """Would the answer be another, had nothing failed?"""
+    return row["error"] is not None or row.get("stop_reason") == SEARCH_FAILED
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Spare what is there before the run the garbage collector's walks: a twentieth of a call's processor time."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@asynccontextmanager
+async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> AsyncIterator[LanguageModel]:
+    """The model behind every row, or, for a replay, none."""
+    player = conduct.player
+    transport = None if player is None else NoModel(endpoint=player.run["endpoint"])
+    async with open_language_model(
+        config.settings,
+        ledger_path=folder.calls,
+        paid_usd=folder.paid_usd(),
+        reservations=folder.reservations,
+        transport=transport,
+    ) as model:
+        if conduct.recorder is not None and player is None:
+            conduct.recorder.served_by(model.transport.endpoint)
+        # a replay neither needs the response cache nor may drop what it holds
+        yield replace(model, tape=player or conduct.recorder, cache=model.cache if player is None else None)
+
+
+async def _engines(
+    config: RunConfig, conduct: Conduct, model: LanguageModel, stack: AsyncExitStack
+) -> dict[Arm, Engine]:
+    """An engine for every row, over one model, one ledger, one budget and, for each name, one encoder."""
+    encoders: dict[str, AsyncEncoder] = {}
+    engines: dict[Arm, Engine] = {}
+    for arm in config.arms:
+        settings = arm_settings(arm, config.settings)
+        if settings.monitor_encoder not in encoders:
+            encoders[settings.monitor_encoder] = _encoder(settings.monitor_encoder, config, conduct)
+        own = replace(model, settings=settings, choice=choose_provider(settings), draw=arm.repeat - 1)
+        engines[arm] = await stack.enter_async_context(
+            open_engine(
+                settings,
+                model=own,
+                monitor_encoder=encoders[settings.monitor_encoder],
+                without_deficits=arm.without_deficits,
+            )
+        )
+    return engines
+
+
+def _encoder(name: str, config: RunConfig, conduct: Conduct) -> AsyncEncoder:
+    if conduct.player is not None:
+        return AsyncEncoder(TapedEncoder(name=name, tape=conduct.player))
+    choice = load_encoder(config.settings, name)
+    if choice.note:
+        _LOG.warning("The monitor's encoder: %s", choice.note)
+    encoder = choice.encoder
+    if conduct.recorder is None:
+        return AsyncEncoder(encoder)
+    return AsyncEncoder(TapedEncoder(name=encoder.name, tape=conduct.recorder, inner=encoder))
+
+
+@asynccontextmanager
+async def _retriever(
+    config: RunConfig, conduct: Conduct, loaded: LoadedQuestions, display: Display
+) -> AsyncIterator[HybridRetriever | NoSearch | None]:
+    """The retriever of an `open_domain` run; a replay needs no corpus."""
+    if conduct.player is not None:
+        yield NoSearch() if config.mode == "open_domain" else None
+        return
+    async with open_domain(config, loaded, display.corpus) as retriever:
+        yield retriever
+
+
+def _at_once(config: RunConfig, model: LanguageModel) -> int:
+    if config.concurrency is not None:
+        return config.concurrency
+    return _AT_ONCE_EMBEDDED if model.choice.provider.name == EMBEDDED else _AT_ONCE
+
+
+async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -> MetaRagError | None:
+    """Work through the tasks; an error that stops the run is returned, once what is under way has come to its end.
+
+    A call under way is paid for: cancelling it would lose its reply. Where the key or the account is refused it has
+    a moment.
+    """
+    waiting = iter(tasks)
+    stopped_by: list[MetaRagError] = []
+    workers: list[asyncio.Task[None]] = []
+
+    async def work() -> None:
+        for question, arm in waiting:
+            try:
+                await run.answer(question, arm)
+            except MetaRagError as error:
+                stopped_by.append(error)
+                if isinstance(error, AuthenticationError | BalanceError):
+                    asyncio.get_running_loop().call_later(_MOMENT_S, give_up)
+            if stopped_by:
+                return
+
+    def give_up() -> None:
+        for worker in workers:
+            worker.cancel()
+
+    async with asyncio.TaskGroup() as group:
+        workers += [group.create_task(work()) for _ in range(min(at_once, len(tasks)))]
+    return stopped_by[0] if stopped_by else None

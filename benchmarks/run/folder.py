@@ -1,0 +1,195 @@
+"""A run's folder: what it holds, and how an interrupted one is taken up again."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from meta_agent_rag.datasets.schema import first_fault
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.journal import Journal
+from meta_agent_rag.llm.budget import unsettled
+from meta_agent_rag.llm.ledger import read_ledger
+
+from ..rows.stored_rows import StoredRow, stored_rows
+
+_SAME = ("dataset", "provider", "prompts", "deficits", "calibration", "rows", "encoders")
+CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
+RESERVATIONS = "reservations.jsonl"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Experiment(_Part):
+    dataset: str
+    mode: str
+    methods: list[str]
+    n: int | None = None
+    limit: str | None = None
+    sample_ids: list[str] = []
+    seed: int | None = None
+    data_file: str | None = None
+    aliases_file: str | None = None
+    corpus: str | None = None
+    sweeps: list[str] = []
+    ablations: list[str] = []
+    oracles: list[str] = []
+    repeats: int = 1
+    judge: bool = False
+
+
+class _Dataset(_Part):
+    source: str | None = None
+    sha256: str | None = None
+    aliases_sha256: str | None = None
+
+
+class _Provider(_Part):
+    name: str | None = None
+    base_url: str | None = None
+    models: dict[str, str] = {}
+    embedded_model: str | None = None
+
+
+class _Config(_Part):
+    """What `config.json` must hold, and of what types; parts that came in later may be missing."""
+
+    experiment: _Experiment
+    dataset: _Dataset
+    provider: _Provider
+    prompts: dict[str, str]
+    deficits: dict[str, str]
+    settings: dict[str, Any]
+    calibration: str | None = None
+    encoders: dict[str, Any] | None = None
+    commit: str | None = None
+
+
+class RunFolder:
+    """`RESULTS/<utc>-<dataset>-<mode>/` with config, samples, calls, predictions, summary and report."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._samples: Journal | None = None
+
+    @classmethod
+    def create(cls, results: Path, *, at: datetime, dataset: str, mode: str, config: Mapping[str, Any]) -> "RunFolder":
+        """A new folder; a second run within a second gets a number."""
+        stem = f"{at:%Y%m%dT%H%M%SZ}-{dataset}-{mode}"
+        if Path(stem).name != stem:
+            raise InputError(f"{stem!r} is no name for a folder; name a data set as the package does.")
+        for number in range(1, 1000):
+            path = results / (stem if number == 1 else f"{stem}-{number}")
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise InputError(
+                    f"The folder {str(results)!r} cannot be written ({error}); give --output-dir."
+                ) from None
+            folder = cls(path)
+            folder.write_json(CONFIG, config)
+            return folder
+        raise InputError(f"{str(results)!r} has a thousand runs of this second; give another --output-dir.")
+
+    @classmethod
+    def resume(cls, run: str, results: Path) -> "RunFolder":
+        """An existing folder, by path or by its name below `results`."""
+        for path in (Path(run), results / run):
+            if (path / CONFIG).is_file():
+                return cls(path)
+        raise InputError(f"--resume {run!r} is no run folder, and {str(results)!r} has none of that name.")
+
+    @property
+    def calls(self) -> Path:
+        """The ledger's file."""
+        return self.path / CALLS
+
+    @property
+    def reservations(self) -> Path:
+        """What calls under way could cost."""
+        return self.path / RESERVATIONS
+
+    def config(self) -> dict[str, Any]:
+        """The configuration that the run was started with; raises `InputError` with what is wrong with it."""
+        file = self.path / CONFIG
+        try:
+            config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            _Config.model_validate(config)
+        except ValidationError as error:
+            raise InputError(f"{str(file)!r} is damaged ({first_fault(error)}); start the run anew.") from None
+        except (OSError, ValueError, RecursionError):
+            raise InputError(f"{str(file)!r} is damaged: it is no JSON; start the run anew.") from None
+        return config
+
+    def require_same(self, now: Mapping[str, Any]) -> None:
+        """Refuse to go on with another model, other prompts, deficits or data than the run began with."""
+        before = self.config()
+        changed = [name for name in _SAME if before.get(name) != json.loads(json.dumps(now[name], default=str))]
+        if changed:
+            raise InputError(
+                f"The run {self.path.name!r} was started with another {' and another '.join(changed)}; "
+                "go on with the same, or start a new run."
+            )
+
+    def rows(self) -> dict[tuple[str, str], StoredRow]:
+        """The rows written so far by (question id, method); a later one replaces an earlier, a torn one is none."""
+        return stored_rows(self.path / SAMPLES)
+
+    def paid_usd(self) -> Decimal:
+        """What the run has paid so far, and what calls under way at a kill may have cost.
+
+        A call whose price is unknown counts nothing.
+        """
+        paid = sum((row.paid_usd or Decimal(0) for row in read_ledger(self.calls)), Decimal(0))
+        return paid + unsettled(self.reservations)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only process that works on this run: two would pay for everything twice."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"The run {self.path.name!r} needs a folder of its own ({error.strerror}).") from None
+        with ExitStack() as stack:
+            try:
+                connection = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
+                stack.callback(connection.close)
+                connection.execute("PRAGMA journal_mode = MEMORY")
+                connection.execute("BEGIN EXCLUSIVE")
+            except sqlite3.DatabaseError as error:
+                busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                why = "is under way in another process; wait for it" if busy else f"cannot be locked ({error})"
+                raise InputError(f"The run {self.path.name!r} {why}.") from None
+            yield
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Append a row, on the disk before this returns."""
+        self._samples = self._samples or Journal(self.path / SAMPLES, durable=True)
+        self._samples.append(row)
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._samples is not None:
+            self._samples.close()
+            self._samples = None
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write a whole file, or leave the old one."""
+        self.write_text(name, json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a whole file, or leave the old one."""
+        unfinished = self.path / f".{name}.unfinished"
+        unfinished.write_text(text, encoding="utf-8")
+        os.replace(unfinished, self.path / name)

@@ -1,0 +1,66 @@
+"""Stages of the loop replaced by what the data set knows, so that a run can say what each one's mistakes cost."""
+
+from collections.abc import Sequence
+
+from meta_agent_rag.agent.deficits import DeficitRegistry
+from meta_agent_rag.agent.engine import Engine
+from meta_agent_rag.agent.oracles import Oracles
+from meta_agent_rag.agent.state import NO_DEFICIT, Draft, Round
+from meta_agent_rag.datasets import Question
+from meta_agent_rag.retrieval.supplied import SuppliedRetriever
+
+from ..methods import Task, named
+from ..metrics import score_answer
+
+_CLOSED_BOOK = "closed_book"
+
+
+def oracles_for(stages: Sequence[str], engine: Engine, question: Question, *, name: str) -> Oracles:
+    """The oracles of a row for one question; the oracle `retrieval` is the evidence itself, see `evidence.supplied`.
+
+    The monitor's accepts a draft that matches a gold answer exactly. The diagnosis' finds nothing wrong with such
+    a draft, and else asks whether the model answers rightly without evidence, and whether all supporting
+    paragraphs are in the prompt.
+    """
+
+    def is_right(draft: Draft) -> bool:
+        return score_answer(draft.short_answer, question.golds).em == 1.0
+
+    async def deficit_of(round_: Round) -> str:
+        if is_right(round_.draft):
+            return NO_DEFICIT
+        knows = await _knows(engine, question, name)
+        return matching(engine.deficits, knows=knows, complete=_is_complete(question, round_), round_=round_)
+
+    return Oracles(
+        monitor=is_right if "monitor" in stages else None,
+        diagnosis=deficit_of if "diagnosis" in stages else None,
+    )
+
+
+def matching(deficits: DeficitRegistry, *, knows: bool, complete: bool, round_: Round) -> str:
+    """The deficit meant for this quadrant; where the registry has none, the one that its rules name."""
+    for deficit in deficits:
+        if deficit.quadrant == (knows, complete):
+            return deficit.name
+    return deficits.guess(round_.signals).name
+
+
+async def _knows(engine: Engine, question: Question, name: str) -> bool:
+    """Does the model answer rightly without any evidence?"""
+    (closed_book,) = named(_CLOSED_BOOK)
+    task = Task(
+        id=question.id,
+        question=question.text,
+        name=f"{name} (closed book)",
+        search=SuppliedRetriever(passages=(), encoder=engine.monitor_encoder),
+        evidence=(),
+        retriever=None,
+    )
+    answer = await closed_book.answer(engine, task)
+    return score_answer(answer.short_answer, question.golds).em == 1.0
+
+
+def _is_complete(question: Question, round_: Round) -> bool:
+    wanted = {paragraph.passage().id for paragraph in question.paragraphs if paragraph.is_supporting}
+    return wanted <= set(round_.packing.packed_ids) - set(round_.packing.shortened_ids)

@@ -1,0 +1,223 @@
+"""What must be known to repeat a run, for `config.json`."""
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from meta_agent_rag.agent.deficits import Deficit, discover_deficits
+from meta_agent_rag.datasets import LoadedQuestions
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.llm.embedded import embedded_model_file
+from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
+from meta_agent_rag.prompts import prompt, prompt_names
+from meta_agent_rag.retrieval.encoders.encoder import load_encoder
+from meta_agent_rag.settings import Settings, Url
+
+from .arms import arm_settings
+from .config import RunConfig
+
+_ROOT = Path(__file__).parents[2]
+_GIT_SECONDS = 10
+_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
+OWN_FILES = ("prompts_dir", "deficits_dir", "monitor_calibration")
+"""Settings that name files of the user's own, which no record holds."""
+
+
+def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
+    """The contents of `config.json`; secrets are masked."""
+    choice = choose_provider(config.settings)
+    known = config.recorded  # a replay may run where neither the model nor its encoder is installed
+    return {
+        "experiment": experiment(config),
+        "concurrency": config.concurrency,
+        "dataset": {"source": loaded.source, "sha256": loaded.sha256, "aliases_sha256": loaded.aliases_sha256},
+        "provider": {
+            "name": choice.provider.name,
+            "base_url": choice.base_url,
+            "models": dict(choice.models),
+            "embedded_model": _embedded_model(config, choice.provider.name)
+            if known is None
+            else known["provider"]["embedded_model"],
+        },
+        "encoders": _encoders(config) if known is None else known["encoders"],
+        **_files(config),
+        "settings": config.settings.model_dump(mode="json"),
+        "commit": commit(),
+        "version": version("meta-agent-rag"),
+        "python": sys.version.split()[0],
+    }
+
+
+def _embedded_model(config: RunConfig, provider: str) -> str | None:
+    if provider != EMBEDDED:
+        return None
+    return embedded_model_file(config.settings).name
+
+
+def _encoders(config: RunConfig) -> dict[str, str]:
+    """The encoders that serve, by the names that settings ask for: one that cannot be had is replaced."""
+    settings = [arm_settings(arm, config.settings) for arm in config.arms]
+    names = dict.fromkeys(own.monitor_encoder for own in settings)
+    if config.mode == "open_domain":
+        names[config.settings.encoder] = None
+    return {name: load_encoder(config.settings, name).encoder.name for name in names}
+
+
+def _files(config: RunConfig) -> dict[str, Any]:
+    """Digests of the deficits, prompts and calibration in force, and of what single rows take in their place."""
+    shared = _digests(config.settings)
+    own = {arm.base: _digests(arm_settings(arm, config.settings)) for arm in config.arms if arm.assignments}
+    return {**shared, "rows": {name: digests for name, digests in own.items() if digests != shared}}
+
+
+def _digests(settings: Settings) -> dict[str, Any]:
+    return {
+        "deficits": {deficit.name: _digest(deficit) for deficit in discover_deficits(settings.deficits_dir)},
+        "calibration": _file_digest(settings.monitor_calibration),
+        "prompts": {name: prompt(name, settings.prompts_dir).digest for name in prompt_names()},
+    }
+
+
+def _file_digest(path: Path | None) -> str | None:
+    """First 12 hex digits of a file's SHA-256; `None` where there is none."""
+    return None if path is None or not path.is_file() else hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def _digest(deficit: Deficit) -> str:
+    """First 12 hex digits of the SHA-256 over all of a deficit that data can say, and its rule's byte code."""
+    shapes = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
+    rule = getattr(deficit.heuristic, "__code__", None)
+    rest = (deficit.priority, deficit.quadrant, None if rule is None else _code(rule), *_given(deficit.heuristic))
+    return hashlib.sha256(repr((*shapes, *rest)).encode()).hexdigest()[:12]
+
+
+def _given(rule: object) -> tuple[str, ...]:
+    """What a rule has besides its code, where that is data: defaults, and values of the function around it."""
+    named = getattr(rule, "__kwdefaults__", None) or {}
+    cells = [cell.cell_contents for cell in getattr(rule, "__closure__", None) or ()]
+    values = (*(getattr(rule, "__defaults__", None) or ()), *(named[name] for name in sorted(named)), *cells)
+    data = (str, int, float, bool, tuple, frozenset)
+    return tuple(repr(_constant(value)) for value in values if isinstance(value, data))
+
+
+def _code(rule: CodeType) -> tuple[str, str, tuple[str, ...]]:
+    """Byte code, constants and names, without the addresses and the order of sets, which differ by process."""
+    constants = tuple(map(_constant, rule.co_consts))
+    return rule.co_code.hex(), repr(constants), rule.co_names
+
+
+def _constant(value: object) -> object:
+    if isinstance(value, CodeType):
+        return _code(value)
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else value
+
+
+def experiment(config: RunConfig) -> dict[str, Any]:
+    """What a resumed run must have in common with its beginning."""
+    return {
+        "dataset": config.dataset,
+        "mode": config.mode,
+        "methods": list(config.methods),
+        "n": config.n,
+        "limit": config.limit,
+        "sample_ids": list(config.sample_ids),
+        "seed": config.seed,
+        "data_file": None if config.data_file is None else str(config.data_file.resolve()),
+        "aliases_file": None if config.aliases_file is None else str(config.aliases_file.resolve()),
+        "corpus": config.corpus,
+        "sweeps": list(config.sweeps),
+        "ablations": list(config.ablations),
+        "oracles": list(config.oracles),
+        "repeats": config.repeats,
+        "judge": config.judge,
+    }
+
+
+def as_begun(config: RunConfig, was: Mapping[str, Any]) -> RunConfig:
+    """The configuration with the experiment of an earlier run, as `experiment` described it."""
+    try:
+        return replace(
+            config,
+            dataset=was["dataset"],
+            mode=was["mode"],
+            methods=tuple(was["methods"]),
+            n=was["n"],
+            limit=was["limit"],
+            sample_ids=tuple(was["sample_ids"]),
+            seed=was["seed"],
+            data_file=config.data_file or (None if was["data_file"] is None else Path(was["data_file"])),
+            aliases_file=config.aliases_file or (None if was["aliases_file"] is None else Path(was["aliases_file"])),
+            corpus=was["corpus"],
+            sweeps=tuple(was["sweeps"]),
+            ablations=tuple(was["ablations"]),
+            oracles=tuple(was["oracles"]),
+            repeats=was["repeats"],
+            judge=was["judge"],
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"The run's configuration lacks {error}: another version began it; start anew.") from None
+
+
+def recorded_run(described: Mapping[str, Any], *, pooled: int, model_words: str) -> dict[str, Any]:
+    """The first line of a record: what `run_config` says, without this machine's folders."""
+    named = {**described["experiment"]}
+    for name in ("data_file", "aliases_file"):
+        named[name] = None if named[name] is None else Path(named[name]).name
+    settings = {name: value for name, value in described["settings"].items() if name not in _OF_THIS_MACHINE}
+    if settings.get("embedded_model_path"):
+        settings["embedded_model_path"] = Path(settings["embedded_model_path"]).name
+    return {**described, "experiment": named, "settings": settings, "pooled": pooled, "model_words": model_words}
+
+
+def recorded_settings(run: Mapping[str, Any]) -> Settings:
+    """The settings of a recorded run; keys are neither recorded nor needed.
+
+    A record may come from anyone: it names no folder to write to and no address to speak to.
+    """
+    given = {name: value for name, value in run["settings"].items() if name in _recordable()}
+    provider = run["provider"]["name"]
+    key = providers()[provider].key
+    keys: dict[str, object] = {} if key is None else {key: "replay"}
+    return Settings.load(**{**given, **keys, "llm_provider": provider, "cost_limit_usd": None})
+
+
+@cache
+def _recordable() -> frozenset[str]:
+    """Names of the settings that a record may hold; files of one's own are among them, so that they can be refused."""
+    told = {"llm_base_url", "embedded_model_path", *OWN_FILES}  # of the first two the names alone
+    local = (Path, Path | None, Url | None)
+    return frozenset(
+        name
+        for name, field in Settings.model_fields.items()
+        if not name.endswith(("_key", "_token")) and (name in told or field.annotation not in local)
+    )
+
+
+def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Names of settings that shape answers and differ between two runs."""
+    free = {"cost_limit_usd", "llm_timeout_seconds", "llm_max_retries", "response_cache", "hf_token", "marag_data_dir"}
+    return sorted(
+        name for name in {*before, *now} - free if not name.endswith("_key") and before.get(name) != now.get(name)
+    )
+
+
+def commit() -> str | None:
+    """The commit of the checkout, with a mark where files were changed; `None` outside one."""
+    try:
+        head = _git("rev-parse", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{head}{'-changed' if changed else ''}"
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=_ROOT, check=True, capture_output=True, text=True, timeout=_GIT_SECONDS)
+    return done.stdout.strip()

@@ -1,0 +1,55 @@
+"""Which questions of a file a run takes."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from meta_agent_rag.datasets.question import Question
+from meta_agent_rag.errors import InputError
+
+_RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+
+
+def draw(questions: Sequence[Question], n: int, seed: int) -> tuple[Question, ...]:
+    """Draw n questions without replacement and give them in file order; all of them where n is larger.
+
+    The n lowest of SHA-256(seed, id) are taken: the draw depends on no library's random numbers nor on
+    the order of the file, and a smaller draw with the same seed lies within a larger one.
+
+    Raises `InputError` for n below 1.
+    """
+    if n < 1:
+        raise InputError(f"Draw at least one question, not {n!r}.")
+    ranked = sorted(range(len(questions)), key=lambda place: _rank(questions[place].id, seed))
+    return tuple(questions[place] for place in sorted(ranked[:n]))
+
+
+def by_position(questions: Sequence[Question], positions: str) -> tuple[Question, ...]:
+    """Take the questions from A to B, both included, counted from 1, for `positions` = "A-B".
+
+    Raises `InputError` that says what is wrong with the range.
+    """
+    match = _RANGE.fullmatch(positions.strip())
+    if match is None:
+        raise InputError(f"Write the range as A-B, for instance 1-100, not {positions!r}.")
+    first, last = int(match[1]), int(match[2])
+    if first < 1:
+        raise InputError(f"Positions count from 1; {positions!r} starts at {first}.")
+    if last < first:
+        raise InputError(f"The range {positions!r} ends before it starts; write {last}-{first}.")
+    if last > len(questions):
+        raise InputError(f"The range {positions!r} goes beyond the {len(questions)} questions of the file.")
+    return tuple(questions[first - 1 : last])
+
+
+def by_id(questions: Sequence[Question], ids: Sequence[str]) -> tuple[Question, ...]:
+    """Take the questions with these ids, in file order. Raises `InputError` that names the first unknown one."""
+    known = {question.id for question in questions}
+    for id_ in ids:
+        if id_ not in known:
+            raise InputError(f"There is no question {id_!r} among the {len(known)} of the file; check --sample-id.")
+    return tuple(question for question in questions if question.id in set(ids))
+
+
+def _rank(identity: str, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}\0{identity}".encode()).digest()

@@ -1,0 +1,1 @@
+"""What the measurements run against: services, loads and databases in processes of their own."""

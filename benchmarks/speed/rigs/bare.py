@@ -1,0 +1,69 @@
+"""A LangGraph graph with ChatOpenAI and nothing else: what the package's own machinery is measured beside."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from meta_agent_rag.datasets import Question, load_questions
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+
+class _State(TypedDict):
+    prompts: list[list[tuple[str, str]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareGraph:
+    """One node a call, in a row."""
+
+    compiled: "CompiledStateGraph[_State]"
+    calls: int
+
+    async def ask(self, question: Question) -> None:
+        """Make the calls, with prompts of about the size of ours: the context, the question, and a task."""
+        shown = "\n".join(f"{paragraph.title}: {paragraph.text}" for paragraph in question.paragraphs)
+        task = "Answer the question in JSON, with the sentences that the answer rests on. " * 12
+        prompts = [
+            [("system", "You answer questions."), ("user", f"{shown}\n{question.text}\n{task}{call}")]
+            for call in range(self.calls)
+        ]
+        await self.compiled.ainvoke({"prompts": prompts})
+
+
+@asynccontextmanager
+async def bare_graph(address: str, calls: int) -> AsyncIterator[BareGraph]:
+    """A graph that makes so many calls of the endpoint for every question."""
+    import openai
+    from langchain_openai import ChatOpenAI
+    from langgraph.graph import END, START, StateGraph
+    from pydantic import SecretStr
+
+    client = openai.DefaultAsyncHttpxClient(timeout=None)
+    key = SecretStr("loopback")
+    model = ChatOpenAI(model="bare", base_url=address, api_key=key, max_retries=0, http_async_client=client)
+    graph = StateGraph(_State)
+    names = [f"call{number}" for number in range(calls)]
+    for number, name in enumerate(names):
+
+        async def node(state: _State, number: int = number) -> dict[str, Any]:
+            await model.ainvoke(state["prompts"][number], max_tokens=500, temperature=0.0)
+            return {}
+
+        graph.add_node(name, node)
+    for before, after in zip([START, *names], [*names, END], strict=True):
+        graph.add_edge(before, after)
+    yield BareGraph(compiled=graph.compile(), calls=calls)
+    await client.aclose()
+
+
+def fresh_questions(n: int) -> list[Question]:
+    """Sample questions with their contexts, no two alike, so that no cache answers any of them."""
+    known = load_questions("sample").questions
+    drawn = [known[number % len(known)] for number in range(n)]
+    return [
+        replace(question, id=f"speed-{number}", text=f"{question.text} ({number})")
+        for number, question in enumerate(drawn)
+    ]

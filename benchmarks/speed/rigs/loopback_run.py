@@ -1,0 +1,62 @@
+"""A run of the benchmark's own machinery against a loopback server: what measurements of the package watch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from meta_agent_rag.datasets import Question, load_questions
+from meta_agent_rag.settings import Settings
+
+from ...run.config import Conduct, RunConfig
+from ...run.display import Silent
+from ...run.execution import Outcome, execute
+from ...run.folder import RunFolder
+
+
+async def answered(
+    address: str, questions: Sequence[Question], folder: Path, *, concurrency: int, **settings: Any
+) -> Outcome:
+    """Answer the questions by `metarag`, below a folder, with settings beside those that a loopback needs.
+
+    Raises what stopped the run; answers that failed stay in.
+    """
+    chosen = Settings.load(
+        (),
+        llm_provider="deepseek",
+        llm_base_url=address,
+        deepseek_api_key="loopback",
+        monitor_encoder="hash-64",
+        marag_data_dir=folder / "data",
+        **settings,
+    )
+    config = RunConfig(
+        dataset="sample",
+        mode="gold",
+        methods=("metarag",),
+        n=len(questions),
+        limit=None,
+        seed=42,
+        data_file=None,
+        aliases_file=None,
+        corpus=None,
+        concurrency=concurrency,
+        settings=chosen,
+    )
+    outcome = await execute(
+        config,
+        Conduct(),
+        load_questions("sample"),
+        questions=questions,
+        folder=RunFolder(folder / "run"),
+        display=Silent(),
+    )
+    if outcome.stopped_by is not None:
+        raise outcome.stopped_by
+    return outcome
+
+
+def require_all(outcome: Outcome) -> None:
+    """Raise `RuntimeError` with the first failure among the answers."""
+    failed = [row["error"] for row in outcome.rows if row["error"] is not None]
+    if failed:
+        raise RuntimeError(failed[0])

@@ -1,0 +1,69 @@
+"""Packs a run folder into one small file, as the demo opens it: rows, summary, tables and plots, without the calls.
+
+    python -m benchmarks.tools.pack RESULTS/RUN run.zip
+
+`benchmarks/recorded/run.zip`, which the demo opens first, is the replay of the record beside it, packed so.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from meta_agent_rag.cli.command import reporting, say
+from meta_agent_rag.errors import InputError
+
+from ..run.folder import CONFIG, SAMPLES, SUMMARY
+
+_OF_A_MACHINE = ("_dir", "_path", "_url", "_key", "_token")
+_COLOURS = 64
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@reporting
+def main(
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    file: Annotated[Path, typer.Argument(help="The zip to write.")],
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Pack a run for the demo; equal runs give equal files."""
+    if not (run / SAMPLES).is_file():
+        raise InputError(f"{str(run)!r} is no run folder: it has no {SAMPLES}; name a folder below RESULTS.")
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in packed(run):
+            archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content, zipfile.ZIP_DEFLATED, 9)
+    say(f"{str(file)!r}: {file.stat().st_size / 1024:.0f} KB.")
+
+
+def packed(run: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of a packed run, each with its content; the configuration without what is of this machine."""
+    config = json.loads((run / CONFIG).read_bytes())
+    settings = {name: value for name, value in config["settings"].items() if not name.endswith(_OF_A_MACHINE)}
+    yield CONFIG, json.dumps({**config, "settings": settings}, ensure_ascii=False, indent=2).encode()
+    for name in (SAMPLES, SUMMARY):
+        if (run / name).is_file():
+            yield name, (run / name).read_bytes()
+    for table in sorted((run / "tables").glob("*.csv")):
+        yield f"tables/{table.name}", table.read_bytes()
+    for plot in sorted((run / "plots").glob("*.png")):
+        yield f"plots/{plot.name}", _smaller(plot)
+
+
+def _smaller(plot: Path) -> bytes:
+    from PIL import Image
+
+    out = io.BytesIO()
+    with Image.open(plot) as image:
+        image.convert("RGB").quantize(_COLOURS).save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,161 @@
+"""Does the service keep to its own OpenAPI document? schemathesis makes requests from it, good and bad, and looks.
+
+    python -m benchmarks.tools.service_schema --cases 2000
+
+serves a scripted model and a small corpus on loopback, has all of schemathesis's checks made of every response, and
+ends with code 1 where one fails. Uploads are really read and indexed meanwhile.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.ingestion.chunkers import prepared
+from meta_agent_rag.ingestion.pipeline import chunking_options
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.editing import edit_corpus
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.service.app import create_app
+from meta_agent_rag.service.keys import SCOPES
+from meta_agent_rag.service.parts import Service, open_service
+from meta_agent_rag.service.running import server_config
+from meta_agent_rag.settings import Settings, child_environment
+from meta_agent_rag.testing import ScriptedModel
+
+SEED = 20260
+_CORPUS = "schema"
+_TEXT = "The Salt Road is a film that Mira Holt directed."
+LIMITLESS = ("SERVICE_RATE_A_MINUTE=1000000", "SERVICE_WRONG_KEYS_A_MINUTE=1000000", "SERVICE_DEADLINE_SECONDS=60")
+_ACCEPTED = ("2xx", "3xx", "401", "403", "404", "409", "429")
+_CONFIG = f"""
+[[operations]]
+include-name = "POST /v1/chat/completions"
+checks.positive_data_acceptance.expected-statuses = {[*_ACCEPTED, "400"]}
+
+[[operations]]
+include-name = "POST /v1/documents"
+checks.positive_data_acceptance.expected-statuses = {[*_ACCEPTED, "413", "415"]}
+"""
+"""What a schema cannot say: that the last message is a question, and which names a file may have."""
+_ALONE = ("LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "RESPONSE_CACHE=false")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """How many requests were made, how many of schemathesis's findings there are, and what it said."""
+
+    cases: int
+    failures: int
+    said: str
+
+
+@reporting
+def schema(
+    cases: Annotated[int, typer.Option(help="Requests at least.")] = 2000,
+    seed: Annotated[int, typer.Option(help="What the requests are drawn from.")] = SEED,
+    json_: Json = False,
+) -> None:
+    """Have schemathesis examine the service."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = asyncio.run(_examined(Path(folder), cases, seed))
+    if json_:
+        print_json({"cases": found.cases, "failures": found.failures, "seed": seed})
+    else:
+        say(found.said if found.failures else f"{found.cases} requests, no failure (seed {seed})")
+    if found.failures or found.cases < cases:
+        raise typer.Exit(1)
+
+
+async def _examined(folder: Path, cases: int, seed: int) -> Examination:
+    settings = Settings.load((f"MARAG_DATA_DIR={folder / 'data'}", *LIMITLESS, *_ALONE))
+    async with serving(settings) as (url, token):
+        done, each = Examination(cases=0, failures=0, said=""), max(1, cases // 20)
+        while done.cases < cases and not done.failures:
+            done = await examine(url, token, folder, each=each, seed=seed)
+            each *= 2
+        return done
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[tuple[str, str]]:
+    """A service over one small corpus on a free port of loopback: its URL, and a key that may do everything."""
+    from uvicorn import Server
+
+    encoder = AsyncEncoder(HashEncoder())
+    chunker = prepared(chunking_options(settings, encoder.name)).name
+    passage = Passage(id="film", doc_id="film", title="Film", text=_TEXT)
+    record = DocumentRecord(id="film", source="film", title="Film", kind="text", content_hash="0")
+    async with edit_corpus(settings, _CORPUS, encoder, chunker=chunker) as editor:
+        await editor.put(record, [passage])
+    async with (
+        open_retriever(settings, _CORPUS, encoder=encoder) as retriever,
+        open_service(
+            settings,
+            (),
+            transport=ScriptedModel(),
+            monitor_encoder=encoder,
+            retrievers={_CORPUS: retriever},
+        ) as service,
+    ):
+
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[Service]:
+            yield service
+
+        token, _ = await service.keys.create("schema", SCOPES)
+        server = Server(server_config(create_app(opened)))
+        server.config.port = 0
+        running = asyncio.create_task(server.serve())
+        try:
+            while not server.started:  # noqa: ASYNC110  # it starts without telling
+                await asyncio.sleep(0.02)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            yield f"http://127.0.0.1:{port}", token
+        finally:
+            server.should_exit = True
+            await running
+
+
+async def examine(url: str, token: str, folder: Path, *, each: int, seed: int, phases: str = "") -> Examination:
+    """Run schemathesis in a process of its own, with at most `each` drawn requests an operation and phase."""
+    report, config = folder / "report.json", folder / "schemathesis.toml"
+    await asyncio.to_thread(config.write_text, _CONFIG, "utf-8")
+    words = [
+        *("-c", "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"),
+        *("run", f"{url}/openapi.json", "--header", f"Authorization: Bearer {token}"),
+        *("--checks", "all", "--max-examples", str(each), "--seed", str(seed), "--continue-on-failure"),
+        *("--report", "json", "--report-json-path", str(report), "--warnings", "off"),
+        *(("--phases", phases) if phases else ()),
+    ]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *words,
+        cwd=folder,
+        env=child_environment(NO_COLOR="1"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said = (await process.communicate())[0].decode("utf-8", "replace")
+    if not report.is_file():
+        return Examination(cases=0, failures=1, said=said)
+    counted = json.loads(await asyncio.to_thread(report.read_text, "utf-8"))["test_cases"]
+    failures = counted["unique_failures"] + counted["errored"]
+    if process.returncode != 0:
+        failures = max(1, failures)
+    return Examination(cases=counted["generated"], failures=failures, said=said)
+
+
+if __name__ == "__main__":
+    typer.run(schema)
