@@ -19,8 +19,8 @@ from meta_agent_rag.conversation.socratic.topics import TopicScope
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.encoders.encoder import load_encoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.settings import Settings
 

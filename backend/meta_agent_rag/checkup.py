@@ -132,7 +132,7 @@ async def _monitor(settings: Settings) -> Finding:
 
 
 async def _encoder_called(settings: Settings, subject: str, name: str) -> Finding:
-    from .retrieval.encoders.encoder import load_encoder
+    from .retrieval.encoders.loading import load_encoder
 
     choice = await asyncio.to_thread(load_encoder, settings, name)
     if choice.note:
@@ -170,7 +170,7 @@ async def _documents(settings: Settings) -> Finding:
     from .ingestion.chunkers import prepared
     from .ingestion.pipeline import chunking_options
     from .prompts import check_prompts
-    from .retrieval.encoders.encoder import load_encoder
+    from .retrieval.encoders.loading import load_encoder
     from .retrieval.reranker import load_reranker
 
     check_prompts(settings.prompts_dir)

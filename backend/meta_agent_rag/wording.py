@@ -90,3 +90,8 @@ def _short(value: object) -> object:
 def _plain(message: str) -> str:
     said = message.removeprefix("Value error, ").removeprefix("Assertion failed, ").rstrip(".")
     return said.replace("Input should be", "it must be")
+
+
+def printable(text: object) -> str:
+    """Text of unknown origin with its control characters written out, so that none reaches a terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in str(text))

@@ -1,4 +1,4 @@
-"""Fits the model of `retrieval.overrides` on attacks and harmless texts of which only the whole is labelled."""
+"""Fits the model of `retrieval.screening.overrides` on attacks and harmless texts that are labelled as a whole."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

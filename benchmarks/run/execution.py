@@ -18,7 +18,7 @@ from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.encoders.encoder import load_encoder
+from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 

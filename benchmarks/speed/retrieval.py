@@ -23,7 +23,7 @@ from meta_agent_rag.cli.command import Assignments, Json, print_json, reporting,
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
-from meta_agent_rag.retrieval.encoders.encoder import load_encoder
+from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Found, Passage

@@ -5,8 +5,10 @@ import importlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,19 +23,26 @@ CODE = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
 ALL_CODE = sorted([*CODE, *(ROOT / "tests").rglob("*.py")])
 
 LAYERS = (
-    {"errors", "settings", "setting_faults", "wording", "journal", "discovery", "env_example", "telemetry"},
-    {"llm", "prompts"},
+    {"errors", "settings", "setting_faults", "wording", "journal", "discovery", "env_example", "telemetry", "shipped"},
+    {"text"},
+    {"prompts"},
+    {"llm"},
     {"retrieval"},
-    {"ingestion", "grounding"},
+    {"datasets", "ingestion", "grounding"},
     {"agent"},
     {"asking"},
     {"conversation"},
     {"checkup"},
-    {"service", "demo", "cli"},
+    {"service"},
+    {"demo"},
+    {"cli"},
 )
-"""What may import what: a layer its own and those above it in this list."""
+"""What may import what: a layer its own parts and those above it in this list."""
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 TESTING_IMPORTS = {"errors", "settings", "telemetry", "journal", "discovery", "llm", "prompts", "retrieval", "testing"}
+MODULES_IN_A_FOLDER = 15
+CROWDED = {"cli": 18, "demo": 21, "grounding": 19, "llm": 17, "service": 27}
+"""Folders that still hold more modules than that, and how many they may hold until they are sorted."""
 
 PUBLIC = {
     "Answer",
@@ -63,7 +72,7 @@ HEAVY = (
     "pydantic",
     "numpy",
 )
-ENVIRONMENT_EXEMPT = {"retrieval/encoders/encoder.py"}
+ENVIRONMENT_EXEMPT = {"retrieval/encoders/loading.py"}
 """TOKENIZERS_PARALLELISM is set for a library that reads nothing else; nothing is read."""
 
 Definition = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -84,19 +93,38 @@ def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Everything that a file imports, by absolute name."""
+def imported(path: Path) -> Iterator[tuple[str, str]]:
+    """(module, name) of everything that a file imports, by absolute name; no name for `import module`."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                home = PACKAGE.parent if PACKAGE in path.parents else ROOT
-                package = path.relative_to(home).parts[: -node.level]
-                base = ".".join([*package, *([base] if base else [])])
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            package = module_parts(path)[: -node.level] if node.level else ()
+            base = ".".join([*package, *([node.module] if node.module else [])])
+            yield from ((base, alias.name) for alias in node.names)
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Everything that a file imports, by absolute name."""
+    for base, name in imported(path):
+        yield base
+        if name:
+            yield f"{base}.{name}"
+
+
+def module_parts(path: Path) -> tuple[str, ...]:
+    home = PACKAGE.parent if PACKAGE in path.parents else ROOT
+    return path.relative_to(home).with_suffix("").parts
+
+
+def module_graph() -> Mapping[str, set[str]]:
+    """The modules that each module of the package and the benchmarks imports, in functions and for types too."""
+    paths = {".".join(module_parts(path)).removesuffix(".__init__"): path for path in CODE}
+    graph = {}
+    for module, path in paths.items():
+        names = {(base, f"{base}.{name}") for base, name in imported(path)}
+        graph[module] = {full if full in paths else base for base, full in names} & set(paths) - {module}
+    return graph
 
 
 def imported_parts(path: Path) -> set[str]:
@@ -120,22 +148,45 @@ def test_every_part_has_its_place() -> None:
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_imports_run_one_way(path: Path) -> None:
-    part, imported = part_of(path), imported_parts(path)
+    part, parts = part_of(path), imported_parts(path)
     assert not any(name.split(".")[0] in {"benchmarks", "tests"} for name in imports(path))
     if part == "__init__":
         return
     if part == "testing":
-        assert imported <= TESTING_IMPORTS
+        assert parts <= TESTING_IMPORTS
         return
-    assert "testing" not in imported
-    above = {other for other in imported if RANK[other] > RANK[part]}
+    assert "testing" not in parts
+    above = {other for other in parts if RANK[other] > RANK[part]}
     assert not above, f"{part} must not know of {', '.join(sorted(above))}"
 
 
+def test_no_imports_run_in_circles() -> None:
+    graph = module_graph()
+    assert f"{NAME}.llm.client" in graph[f"{NAME}.agent.engine"]
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        pytest.fail(" -> ".join(circle.args[1]))
+
+
 def test_benchmarks_stand_on_the_package_alone() -> None:
-    imported = {name.split(".")[0] for path in (ROOT / "benchmarks").rglob("*.py") for name in imports(path)}
-    assert {NAME, "benchmarks"} <= imported
-    assert "tests" not in imported
+    files = [path for path in CODE if PACKAGE not in path.parents]
+    imported_names = {name.split(".")[0] for path in files for name in imports(path)}
+    assert {NAME, "benchmarks"} <= imported_names
+    assert "tests" not in imported_names
+
+
+def test_benchmarks_import_each_other_by_relative_names() -> None:
+    """Since a wheel holds them under another name."""
+    files = [path for path in CODE if PACKAGE not in path.parents]
+    nodes = [(path, node) for path in files for node in ast.walk(tree(path))]
+    absolute = [
+        f"{shown(path)}:{node.lineno}"
+        for path, node in nodes
+        if (isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "benchmarks")
+        or (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "benchmarks" for alias in node.names))
+    ]
+    assert not absolute
 
 
 def test_public_names() -> None:
@@ -166,6 +217,16 @@ def test_every_module_can_be_imported(path: Path) -> None:
 def test_no_file_is_long() -> None:
     long = {shown(path): count for path in ALL_CODE if (count := len(path.read_bytes().splitlines())) > 400}
     assert not long, "split them by meaning"
+
+
+def test_no_folder_is_crowded() -> None:
+    counts = Counter(path.parent for path in CODE if path.stem not in {"__init__", "__main__"})
+    most = {PACKAGE / name: count for name, count in CROWDED.items()}
+    crowded = {
+        shown(folder): count for folder, count in counts.items() if count > most.get(folder, MODULES_IN_A_FOLDER)
+    }
+    assert not crowded, f"at most {MODULES_IN_A_FOLDER} modules: group them by meaning"
+    assert all(counts[folder] > MODULES_IN_A_FOLDER for folder in most), "no longer crowded: take it out of CROWDED"
 
 
 def test_the_environment_is_read_in_one_place() -> None:

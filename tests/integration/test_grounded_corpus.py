@@ -16,7 +16,8 @@ from meta_agent_rag.conversation.companion import Companion
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.sample import SAMPLE
-from meta_agent_rag.retrieval.encoders.encoder import PACKAGED, Encoder, load_encoder
+from meta_agent_rag.retrieval.encoders.encoder import Encoder
+from meta_agent_rag.retrieval.encoders.loading import PACKAGED, load_encoder
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings

@@ -13,10 +13,10 @@ from meta_agent_rag.agent.engine import Step
 from meta_agent_rag.cli.shell.commands import COMMANDS, completions, provider_changes, run_command
 from meta_agent_rag.cli.shell.interrupts import Interrupts, Stopped
 from meta_agent_rag.cli.shell.loop import converse
-from meta_agent_rag.cli.shell.screen import Screen, stage_words
+from meta_agent_rag.cli.shell.screen import Screen
 from meta_agent_rag.cli.shell.state import Leave, Reopen, Shell
-from meta_agent_rag.cli.shell.transcript import as_markdown, source_lines
 from meta_agent_rag.conversation.study import open_study
+from meta_agent_rag.conversation.transcript import as_markdown, source_lines
 from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
@@ -191,8 +191,8 @@ def test_no_control_character_is_saved_or_shown(capsys: pytest.CaptureFixture[st
 
 
 def test_stages_are_named() -> None:
-    assert stage_words(Step(node="retrieve", rounds=())) == "Retrieving"
-    assert stage_words(Step(node="reasoning_error", rounds=())) == "Repairing reasoning error"
+    assert Step(node="retrieve", rounds=()).words == "Retrieving"
+    assert Step(node="reasoning_error", rounds=()).words == "Repairing reasoning error"
 
 
 async def test_ctrl_c_stops_the_work_at_hand_and_nothing_else() -> None:

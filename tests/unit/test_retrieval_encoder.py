@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from meta_agent_rag.errors import SettingsError
-from meta_agent_rag.retrieval.encoders import encoder as encoders
 from meta_agent_rag.retrieval.encoders import hub
-from meta_agent_rag.retrieval.encoders.encoder import PACKAGED, ExportingEncoder, SentenceEncoder, load_encoder
+from meta_agent_rag.retrieval.encoders import loading as encoders
 from meta_agent_rag.retrieval.encoders.hub_silence import HubSilence
+from meta_agent_rag.retrieval.encoders.loading import PACKAGED, ExportingEncoder, SentenceEncoder, load_encoder
 from meta_agent_rag.retrieval.encoders.prefixes import table_prefixes
 from meta_agent_rag.settings import Settings
 
@@ -226,7 +226,7 @@ def test_the_models_own_prompts_go_before_the_table(
 
 def test_importing_the_layer_loads_nothing_heavy() -> None:
     program = (
-        "import sys, meta_agent_rag.retrieval.hybrid, meta_agent_rag.retrieval.encoders.encoder;"
+        "import sys, meta_agent_rag.retrieval.hybrid, meta_agent_rag.retrieval.encoders.loading;"
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'onnx', 'tantivy', 'qdrant_edge'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from meta_agent_rag.errors import StorageError
-from meta_agent_rag.retrieval.encoders import encoder as encoders
 from meta_agent_rag.retrieval.encoders import hub
-from meta_agent_rag.retrieval.encoders.encoder import PACKAGED, ExportingEncoder, SentenceEncoder, load_encoder
+from meta_agent_rag.retrieval.encoders import loading as encoders
+from meta_agent_rag.retrieval.encoders.loading import PACKAGED, ExportingEncoder, SentenceEncoder, load_encoder
 from meta_agent_rag.retrieval.encoders.model_config import stated_dimension
 from meta_agent_rag.retrieval.encoders.onnx_encoder import FACTS_FILE, MODEL_FILE, OnnxEncoder
 from meta_agent_rag.retrieval.encoders.onnx_export import LARGEST_DISTANCE, export_model
@@ -120,7 +120,7 @@ def test_many_threads_share_one(exported: Path) -> None:
 def test_a_later_process_needs_no_torch(exported: Path) -> None:
     program = (
         "import sys; from meta_agent_rag.settings import Settings;"
-        "from meta_agent_rag.retrieval.encoders.encoder import load_encoder;"
+        "from meta_agent_rag.retrieval.encoders.loading import load_encoder;"
         "made = [load_encoder(Settings.load(), name).encoder for name in (None, 'all-MiniLM-L6-v2')];"
         "print([encoder.encode_queries(['Who?']).shape for encoder in made], made[0] == made[1]);"
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"

@@ -15,7 +15,7 @@ from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.opening import open_language_model
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.encoders.encoder import load_encoder
+from ..retrieval.encoders.loading import load_encoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
 from ..retrieval.screening.guardrails import Dropped, screen
@@ -69,12 +69,22 @@ class Answer:
         return total(self.calls)
 
 
+_NODE_WORDS = {"retrieve": "Retrieving", "write": "Writing", "diagnose": "Checking"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """A node of the graph begins its work; `rounds` are those that are complete."""
 
     node: str
     rounds: tuple[Round, ...]
+
+    @property
+    def words(self) -> str:
+        """What the loop is about to do, in words."""
+        repair = f"Repairing {self.node.replace('_', ' ')}"
+        around = f", round {len(self.rounds)}" if self.rounds else ""
+        return f"{_NODE_WORDS.get(self.node, repair)}{around}"
 
 
 OnStep: TypeAlias = Callable[[Step], None]

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..wording import counted
-from .command import Assignments, Debug, Json, console, plain, print_json, printable, reporting, run, say
+from ..wording import counted, printable
+from .command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only said what would be done.")]
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from ..errors import MetaRagError
+from ..wording import printable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,11 +85,6 @@ def console(**options: Any) -> Any:
     from rich.console import Console
 
     return Console(soft_wrap=True, highlight=False, emoji=False, **options)
-
-
-def printable(text: object) -> str:
-    """Text of unknown origin with its control characters written out, so that none reaches a terminal."""
-    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in str(text))
 
 
 def plain(text: object) -> str:

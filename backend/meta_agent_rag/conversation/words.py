@@ -12,7 +12,7 @@ import yaml
 from ..text.names import words
 
 Phrase: TypeAlias = tuple[str, ...]
-"""The words of a phrase, as `retrieval.names.words` gives them."""
+"""The words of a phrase, as `text.names.words` gives them."""
 
 Patterns: TypeAlias = tuple[tuple[str, re.Pattern[str]], ...]
 """(kind, pattern over a whole message), in the order of the file."""

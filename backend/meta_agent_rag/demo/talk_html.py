@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import PurePath
 
-from ..cli.shell.transcript import source_lines
 from ..conversation.companion import GroundedReply
 from ..conversation.study import plain_citation
+from ..conversation.transcript import source_lines
 from ..conversation.turn import Turn
 from ..ingestion.report import FileOutcome, IngestProgress, IngestReport
 from ..wording import counted

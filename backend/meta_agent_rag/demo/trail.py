@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 from ..agent.engine import Step
 from ..agent.state import Round
-from ..cli.shell.screen import stage_words
 from ..conversation.companion import GroundedReply
 from ..conversation.socratic.coach import CoachReply
 from ..conversation.turn import Turn
@@ -45,7 +44,7 @@ class Trail:
         """A node of the graph begins, and the one before is done."""
         self._end_step(step.rounds)
         self.parent["metadata"]["title"] = "Looking in the documents"
-        title = stage_words(step)
+        title = step.words
         self.steps.append(_thought(title, id_=f"{self.id}.{len(self.steps)}", parent=self.id))
 
     def end(self, title: str, rounds: Sequence[Round] = ()) -> None:

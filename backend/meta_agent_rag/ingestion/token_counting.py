@@ -44,7 +44,7 @@ def encoder_folder(settings: "Settings", encoder_name: str) -> Path | None:
     """Where the encoder of this name lies; `None` for one without a model. May ask the hub, as opening it does."""
     if encoder_name.startswith("hash-"):
         return None
-    from ..retrieval.encoders.encoder import load_encoder
+    from ..retrieval.encoders.loading import load_encoder
 
     folder = getattr(load_encoder(settings, encoder_name).encoder, "folder", None)
     return folder if isinstance(folder, Path) else None

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from meta_agent_rag.retrieval.encoders.encoder import load_encoder
+from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.settings import Settings
 
 _TORCH = {"torch", "transformers", "sentence_transformers"}

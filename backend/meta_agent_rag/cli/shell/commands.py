@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ...conversation.study import notice, topic_notice
+from ...conversation.transcript import as_markdown, coaching_lines, source_lines
 from ...errors import InputError
 from ...wording import counted
 from ..command import plain
 from ..rounds import round_line, show_round, spending
 from .state import Leave, Reopen, Shell, Wish
-from .transcript import as_markdown, coaching_lines, source_lines
 
 TOPICS = 40
 """Titles that `/topics` shows."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..command import complain, console, plain, printable
+from ...wording import printable
+from ..command import complain, console, plain
 
 if TYPE_CHECKING:
     from ...agent.engine import Step
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 WORD_SECONDS = 0.02
 ANSWER_SECONDS = 1.5
 """An answer streams a word every `WORD_SECONDS`, faster where it would take longer than this."""
-
-_STAGES = {"retrieve": "Retrieving", "write": "Writing", "diagnose": "Checking"}
 
 
 @dataclass(kw_only=True)
@@ -93,7 +92,7 @@ class Screen:
     def stage(self, step: "Step") -> None:
         """Show which node of the loop begins."""
         if self._status is not None:
-            self._status.update(plain(stage_words(step)))
+            self._status.update(plain(step.words))
 
     def _wrapped(self, text: str) -> str:
         from rich.text import Text
@@ -104,10 +103,3 @@ class Screen:
     def _write(self, text: str) -> None:
         self.console.file.write(text)
         self.console.file.flush()
-
-
-def stage_words(step: "Step") -> str:
-    """What the loop is about to do, in words."""
-    repair = f"Repairing {step.node.replace('_', ' ')}"
-    around = f", round {len(step.rounds)}" if step.rounds else ""
-    return f"{_STAGES.get(step.node, repair)}{around}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .encoder import Encoder
 from .onnx_encoder import FACTS_FILE, MODEL_FILE, TOKENIZER_FILE, ExportFacts, OnnxEncoder
 from .onnx_place import ExportPlace
 from .prefixes import own_prompts
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
-    from .encoder import Encoder
 
 LARGEST_DISTANCE = 1e-4
 """Cosine distance up to which two vectors of one text count as the same."""
@@ -45,7 +45,7 @@ class _NotExportedError(Exception):
     """This model is not one that can be exported, or its export differs."""
 
 
-def export_model(model: "SentenceTransformer", reference: "Encoder", place: ExportPlace) -> str | None:
+def export_model(model: "SentenceTransformer", reference: Encoder, place: ExportPlace) -> str | None:
     """Export `model`, whose vectors `reference` gives, to `place`; `None`, or in one line why it was not done.
 
     A reason that lies in the model is noted in `place`, so that it is not tried each time; a disk
@@ -141,7 +141,7 @@ def _facts(model: "SentenceTransformer", inputs: tuple[str, ...], source: Path) 
     )
 
 
-def _check(reference: "Encoder", exported: OnnxEncoder) -> None:
+def _check(reference: Encoder, exported: OnnxEncoder) -> None:
     """Compare vectors of varied texts: one alone, all in batches, and questions with their prefix."""
     for texts in (_CHECKED[:1], _CHECKED):
         pairs = (

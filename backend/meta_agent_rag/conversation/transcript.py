@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...conversation.history import History
-from ...conversation.socratic.coach import CoachTrace
-from ..command import printable
+from ..wording import printable
+from .history import History
+from .socratic.coach import CoachTrace
 
 
 def source_lines(source: Mapping[str, Any]) -> tuple[str, str]:

