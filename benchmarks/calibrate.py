@@ -33,20 +33,24 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @reporting
 def main(  # options of a command
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders, by path or name.")],
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where the fitted policy goes (YAML).")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the fitted policy (YAML).")] = None,
     evaluate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Measure this fitted policy on the runs instead.")
+        Path | None, typer.Option(metavar="FILE", help="Evaluate this fitted policy on the runs instead.")
     ] = None,
-    method: Annotated[str, typer.Option(help="The method whose first drafts are taken.")] = "metarag",
+    method: Annotated[str, typer.Option(help="The method whose first drafts are used.")] = "metarag",
     threshold: Annotated[
         float | None,
-        typer.Option(min=0.0, max=1.0, help="Chance of being right that satisfies (default: the break-even point)."),
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Probability of being correct that satisfies the monitor (default: the break-even point).",
+        ),
     ] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Fit what MONITOR_POLICY=calibrated reads on first drafts of runs, or measure it on questions it never saw."""
+    """Fit a calibrated monitor policy to the first drafts of runs, or evaluate one on unseen questions."""
     if (out is None) is (evaluate is None) or (evaluate is not None and threshold is not None):
         raise InputError("Give --out FILE to fit (with --threshold, if you like), or --evaluate FILE to measure.")
     found = [past_run(run, output_dir) for run in runs]

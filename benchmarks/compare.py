@@ -44,28 +44,32 @@ class Data:
 def main(  # options of a command
     first: Annotated[str, typer.Argument(metavar="A", help="A run folder (path or name), or a file of predictions.")],
     second: Annotated[
-        str | None, typer.Argument(metavar="B", help="The other; without it, two methods of A are compared.")
+        str | None, typer.Argument(metavar="B", help="The other side; if omitted, two methods of A are compared.")
     ] = None,
-    method_a: Annotated[str | None, typer.Option(help="The method of A, where its run has several.")] = None,
-    method_b: Annotated[str | None, typer.Option(help="The method of B, where its run has several.")] = None,
+    method_a: Annotated[str | None, typer.Option(help="The method of A, if its run has several.")] = None,
+    method_b: Annotated[str | None, typer.Option(help="The method of B, if its run has several.")] = None,
     pool: Annotated[
         list[str] | None,
-        typer.Option(metavar="RUN", help="With one run A: another run of the same two methods, over other questions."),
+        typer.Option(
+            metavar="RUN", help="With one run A: another run of the same two methods over other questions; repeatable."
+        ),
     ] = None,
-    data_file: Annotated[Path | None, typer.Option(help="The questions that files of predictions answer.")] = None,
+    data_file: Annotated[Path | None, typer.Option(help="The questions of the prediction files.")] = None,
     dataset: Annotated[
-        str | None, typer.Option(help=f"Their data set (default {_DEFAULT_DATASET}, with a run that run's).")
+        str | None, typer.Option(help=f"Their data set (default {_DEFAULT_DATASET}; with a run, that of the run).")
     ] = None,
     aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of intervals and permutations.")] = 42,
-    examples: Annotated[int, typer.Option(min=0, help="Questions won and lost to show on the screen.")] = 5,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as Markdown, with every question.")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the differences as a PNG.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of confidence intervals and permutations.")] = 42,
+    examples: Annotated[int, typer.Option(min=0, help="Number of questions won and lost to show.")] = 5,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown, with every question.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot the differences as a PNG.")] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
     as_json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Say how much B differs from A over the questions that both answered, and whether that is more than chance.
+    """Compare B with A on the questions that both answered, and test the difference for significance.
 
     A file of predictions is a JSON list or JSON Lines of {"id", "prediction"}, or the official {"answer": {id: text}}.
     """

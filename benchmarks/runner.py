@@ -11,20 +11,20 @@ from meta_agent_rag.cli.command import reporting
 from meta_agent_rag.errors import InputError, UnknownNameError
 from meta_agent_rag.settings import Settings
 
+from .benchmarking import DEFAULT_N, Plan, benchmark, planned, replayed, resumed
+from .config import MODES, Conduct, Mode, RunConfig
+from .estimate import estimated
 from .methods import named
+from .protocols import protocol_named
+from .provenance import experiment
 from .recording import Player, Recorder
-from .run.benchmarking import DEFAULT_N, Plan, benchmark, planned, replayed, resumed
-from .run.config import MODES, Conduct, Mode, RunConfig
-from .run.estimate import estimated
-from .run.folder import RunFolder
-from .run.protocols import protocol_named
-from .run.provenance import experiment
+from .run_folder import RunFolder
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _WHAT, _ROWS, _RUN, _RECORD, _LOOK = (
-    "What is asked",
-    "Which rows the table has",
-    "How the run goes",
+    "Questions",
+    "Rows of the table",
+    "The run",
     "Record and replay",
     "Settings and output",
 )
@@ -50,28 +50,26 @@ def main(
         str,
         _option(
             _WHAT,
-            help="gold: the context that comes with a question; supporting: only its supporting paragraphs; "
+            help="gold: the context supplied with each question; supporting: only its supporting paragraphs; "
             "open_domain: retrieval over the pooled paragraphs of the data file.",
         ),
     ] = "gold",
     n: Annotated[int | None, _option(_WHAT, "--n", help=f"Questions to draw (default {DEFAULT_N}).")] = None,
-    limit: Annotated[str | None, _option(_WHAT, metavar="A-B", help="Rows by position instead of a draw.")] = None,
+    limit: Annotated[
+        str | None, _option(_WHAT, metavar="A-B", help="Take rows by position instead of drawing.")
+    ] = None,
     sample_id: Annotated[
-        list[str] | None, _option(_WHAT, metavar="ID", help="These questions instead of a draw; give it once for each.")
+        list[str] | None, _option(_WHAT, metavar="ID", help="Take this question instead of drawing; repeatable.")
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the draw and of the intervals.", rich_help_panel=_WHAT)
+        int, typer.Option(min=0, help="Seed of the draw and of the confidence intervals.", rich_help_panel=_WHAT)
     ] = 42,
     protocol: Annotated[
         str | None,
-        _option(
-            _WHAT,
-            metavar="NAME",
-            help="Data set, mode, questions and seed of a protocol (run/protocols.yaml).",
-        ),
+        _option(_WHAT, metavar="NAME", help="Take data set, mode, questions and seed from benchmarks/run/protocols.yaml."),
     ] = None,
     data_file: Annotated[
-        Path | None, _option(_WHAT, metavar="FILE", help="The official JSON or JSONL instead of the hub.")
+        Path | None, _option(_WHAT, metavar="FILE", help="Read this official JSON or JSONL file instead of the hub.")
     ] = None,
     aliases: Annotated[Path | None, _option(_WHAT, metavar="FILE", help="2WikiMultiHopQA's id_aliases.json.")] = None,
     corpus: Annotated[str | None, _option(_WHAT, metavar="NAME", help="An ingested corpus for open_domain.")] = None,
@@ -80,12 +78,12 @@ def main(
     ] = "metarag",
     sweep: Annotated[
         list[str] | None,
-        _option(_ROWS, metavar="SETTING=V1,V2", help="A row for each value; several sweeps give all combinations."),
+        _option(_ROWS, metavar="SETTING=V1,V2", help="One row per value; several sweeps give all combinations."),
     ] = None,
     without_deficit: Annotated[
         list[str] | None,
         _option(
-            _ROWS, metavar="NAME", help="A row without this deficit (several at once: A,B), beside the whole method."
+            _ROWS, metavar="NAME", help="Add a row without this deficit (several at once: A,B) beside the full method."
         ),
     ] = None,
     oracle: Annotated[
@@ -93,64 +91,63 @@ def main(
         _option(
             _ROWS,
             metavar="STAGES",
-            help="monitor, diagnosis, retrieval, by commas: a row with each stage replaced by what the data set knows.",
+            help="monitor, diagnosis, retrieval, separated by commas: add a row with each stage replaced by what the "
+            "data set knows.",
         ),
     ] = None,
-    repeat: Annotated[int, _option(_ROWS, metavar="K", help="Run everything K times, to see the spread.")] = 1,
-    judge: Annotated[
-        bool, _option(_ROWS, "--judge", help="Have a model judge the answers too, beside EM and F1.")
-    ] = False,
+    repeat: Annotated[int, _option(_ROWS, metavar="K", help="Run everything K times to measure the spread.")] = 1,
+    judge: Annotated[bool, _option(_ROWS, "--judge", help="Have a model judge the answers as well.")] = False,
     resume: Annotated[
-        str | None, _option(_RUN, metavar="RUN", help="Take up an interrupted run, with its own data and methods.")
+        str | None, _option(_RUN, metavar="RUN", help="Continue an interrupted run, with its own data and methods.")
     ] = None,
     retry_failed: Annotated[
         bool, _option(_RUN, "--retry-failed", help="With --resume: ask failed questions again.")
     ] = False,
     fail_on_error: Annotated[
-        bool, _option(_RUN, "--fail-on-error", help="Stop at the first failed answer; --resume goes on.")
+        bool, _option(_RUN, "--fail-on-error", help="Stop at the first failed answer; --resume continues.")
     ] = False,
     cost_limit: Annotated[
-        float | None, _option(_RUN, metavar="USD", help="Stop before the run costs more than this; --resume goes on.")
+        float | None, _option(_RUN, metavar="USD", help="Stop before the run costs more than this; --resume continues.")
     ] = None,
     dry_run: Annotated[
-        bool, _option(_RUN, "--dry-run", help="Say what the run would take, by an earlier run, and ask nothing.")
+        bool, _option(_RUN, "--dry-run", help="Estimate the run from an earlier one, without asking anything.")
     ] = False,
     probe: Annotated[
-        int | None, _option(_RUN, metavar="K", help="With --dry-run: ask K questions first, and go by them.")
+        int | None, _option(_RUN, metavar="K", help="With --dry-run: base the estimate on K questions asked first.")
     ] = None,
     concurrency: Annotated[
-        int | None, _option(_RUN, help="Questions at once (default 8, with the embedded model 2).")
+        int | None, _option(_RUN, help="Questions in parallel (default 8, or 2 with the embedded model).")
     ] = None,
     cache: Annotated[
         bool, _option(_RUN, "--cache/--no-cache", help="Answer repeated calls from the response cache.")
     ] = True,
     record: Annotated[
         Path | None,
-        _option(_RECORD, metavar="FILE", help="Write every call, search and vector to FILE (.jsonl or .jsonl.gz)."),
+        _option(_RECORD, metavar="FILE", help="Record every call, search and vector in FILE (.jsonl or .jsonl.gz)."),
     ] = None,
     replay: Annotated[
-        Path | None, _option(_RECORD, metavar="FILE", help="Repeat a recorded run without a key, a model or a call.")
+        Path | None, _option(_RECORD, metavar="FILE", help="Repeat a recorded run without a key, a model or any calls.")
     ] = None,
     convergence_threshold: Annotated[
         float | None, _option(_LOOK, help="Jaccard similarity at which the loop has converged.")
     ] = None,
-    output_dir: Annotated[Path, _option(_LOOK, metavar="DIR", help="Where run folders go.")] = Path("RESULTS"),
+    output_dir: Annotated[Path, _option(_LOOK, metavar="DIR", help="Where run folders are written.")] = Path("RESULTS"),
     display_: Annotated[
-        Literal["rich", "plain", "json", "none"], _option(_LOOK, "--display", help="How the run shows itself.")
+        Literal["rich", "plain", "json", "none"], _option(_LOOK, "--display", help="How progress is shown.")
     ] = "rich",
     plots: Annotated[bool, _option(_LOOK, "--plots/--no-plots", help="Draw the report's plots.")] = True,
     set_: Annotated[
         list[str] | None,
-        _option(_LOOK, "--set", metavar="NAME=VALUE", help="Any setting of `marag config show`."),
+        _option(_LOOK, "--set", metavar="NAME=VALUE", help="Any setting; `marag config show` lists them."),
     ] = None,
     debug: Annotated[bool, _option(_LOOK, "--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Answer questions of a data set by one or more methods, score them, and write a report.
 
-    Without a key an embedded model of 135M parameters answers: everything runs, and the answers are poor.
+    Without a key, an embedded model of 135M parameters answers: everything works, but the answers are poor.
 
-    Results go to a folder below `--output-dir`: report.md for people, summary.json and tables/ for machines, a row an
-    answer in samples.jsonl. A run survives interruption: take it up with `--resume`.
+    Each run writes a folder in `--output-dir`: report.md to read, summary.json and tables/ for programs, one row per
+    answer in samples.jsonl. An interrupted run can be continued with `--resume`.
     """
     given = {name for name in context.params if (by := context.get_parameter_source(name)) and by.name != "DEFAULT"}
     assignments = [

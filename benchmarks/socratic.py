@@ -36,14 +36,14 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @app.command()
 @reporting
 def main(
-    embedded: Annotated[bool, typer.Option("--embedded", help="Ask the embedded model; takes minutes.")] = False,
-    turns: Annotated[int | None, typer.Option(min=1, help="Turns; default: 300, with --embedded 30.")] = None,
-    encoder: Annotated[bool, typer.Option(help="Measure the scope guard, which needs its encoder.")] = True,
+    embedded: Annotated[bool, typer.Option("--embedded", help="Use the embedded model; takes minutes.")] = False,
+    turns: Annotated[int | None, typer.Option(min=1, help="Turns; default: 300, or 30 with --embedded.")] = None,
+    encoder: Annotated[bool, typer.Option(help="Also measure the scope guard, which needs its encoder.")] = True,
     course: Annotated[Path, typer.Option(help="A folder with a course in Markdown.")] = COURSE,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Violations before and after the hooks, regenerations, scope precision and recall, added latency."""
+    """Measure rule violations before and after the hooks, retries, scope precision and recall, and added latency."""
     wanted = turns or (_EMBEDDED_TURNS if embedded else _SCRIPTED_TURNS)
     result = asyncio.run(_measured(read_course(course), wanted, embedded=embedded, encoder=encoder))
     if json_:

@@ -84,98 +84,104 @@ class Settings(BaseSettings):
         None,
         description="Any OpenAI-compatible endpoint, for instance http://127.0.0.1:8000/v1 (vLLM, Ollama, llama.cpp).",
     )
-    llm_api_key: Key | None = Field(None, description="Key for LLM_BASE_URL, where it asks for one.")
-    deepseek_api_key: Key | None = Field(None, description="Key for DeepSeek.")
-    openai_api_key: Key | None = Field(None, description="Key for OpenAI.")
-    groq_api_key: Key | None = Field(None, description="Key for Groq.")
-    google_api_key: Key | None = Field(None, description="Key for Gemini's OpenAI-compatible endpoint.")
+    llm_api_key: Key | None = Field(None, description="API key for LLM_BASE_URL, if it requires one.")
+    deepseek_api_key: Key | None = Field(None, description="API key for DeepSeek.")
+    openai_api_key: Key | None = Field(None, description="API key for OpenAI.")
+    groq_api_key: Key | None = Field(None, description="API key for Groq.")
+    google_api_key: Key | None = Field(None, description="API key for Gemini's OpenAI-compatible endpoint.")
     flash_model: str | None = Field(None, description="Model of the flash tier; default: the provider's.")
     pro_model: str | None = Field(None, description="Model of the pro tier; default: the provider's.")
     embedded_model_path: Path | None = Field(
-        None, description="A GGUF file to run in place of the packaged SmolLM2-135M-Instruct."
+        None, description="A GGUF file to run instead of the packaged SmolLM2-135M-Instruct."
     )
     embedded_context_tokens: PositiveInt = Field(
-        8192, description="Context window of the embedded model, in tokens, for each of its slots."
+        8192, description="Context window of the embedded model in tokens, per slot."
     )
     stage_tiers: Annotated[dict[str, Tier], NoDecode, BeforeValidator(_stage_tiers)] = Field(
-        default_factory=dict, description="Stages moved to another tier, as evaluate=flash,short_answer=flash."
+        default_factory=dict,
+        description="Stages moved to another tier, for instance evaluate=flash,short_answer=flash.",
     )
-    flash_thinking: bool = Field(False, description="Let the flash tier think first (it then ignores temperature).")
-    pro_thinking: bool = Field(False, description="Let the pro tier think first (it then ignores temperature).")
+    flash_thinking: bool = Field(
+        False, description="Enable thinking for the flash tier, which then ignores temperature."
+    )
+    pro_thinking: bool = Field(False, description="Enable thinking for the pro tier, which then ignores temperature.")
     writer_temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(
         0.0, description="Sampling temperature of every stage."
     )
     llm_timeout_seconds: PositiveFloat | None = Field(
         None,
-        description="Total time for one try of a call, the retries below included; a call that hangs is tried up to "
-        "three times. Default: 180, with the embedded model 900.",
+        description="Time limit for one attempt of a call, including its retries; a call that hangs is "
+        "attempted up to three times. Default: 180, or 900 with the embedded model.",
     )
     llm_max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
         3, description="Retries of a call that failed with 408, 409, 429, 5xx or a lost connection."
     )
-    response_cache: bool = Field(True, description="Answer a repeated call from the local cache, without paying again.")
+    response_cache: bool = Field(True, description="Answer a repeated call from the local cache at no cost.")
     cost_limit_usd: Annotated[float, Field(gt=0.0)] | None = Field(
-        None, description="Stop before a call that could bring the cost of this run above this many dollars."
+        None, description="Stop before a call that could raise the cost of this run above this many dollars."
     )
-    price_as: str | None = Field(None, description="Price all tokens as if this model had used them, on paper.")
+    price_as: str | None = Field(
+        None, description="Price all tokens as if this model had used them; this changes reported costs only."
+    )
 
     # -- the loop
     max_metacognitive_rounds: Annotated[int, Field(ge=0, le=50)] = Field(
-        5, description="Remediations at most; the first draft is round 0."
+        5, description="Maximum number of repairs; the first draft is round 0."
     )
     monitor_policy: str = Field(
         "agreement",
-        description="What calls a draft satisfying: `agreement` of two routes to the short answer, `paper` (the cosine "
-        "alone), or `calibrated` (a fitted file).",
+        description="When a draft is satisfactory: `agreement` of its short answer with the second answer, "
+        "`paper` (cosine alone), or `calibrated` (a fitted file).",
     )
     monitor_calibration: Path | None = Field(
-        None, description="The file that MONITOR_POLICY=calibrated reads (`python -m benchmarks.calibrate` writes it)."
+        None, description="The file for MONITOR_POLICY=calibrated, written by `python -m benchmarks.calibrate`."
     )
     monitor_similarity_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
-        0.4, description="Cosine of draft and reference answer at which the monitor is satisfied."
+        0.4, description="Cosine of the draft and the second answer at which the monitor is satisfied."
     )
     monitor_encoder: str = Field(
-        "all-MiniLM-L6-v2", description="Encoder of the monitor: the one that the threshold was set for."
+        "all-MiniLM-L6-v2", description="Encoder of the monitor, for which the threshold was set."
     )
     convergence_threshold: UnitFloat = Field(
         0.85, description="Jaccard similarity of consecutive answers at which the loop has converged."
     )
     selection: Literal["best", "last"] = Field(
-        "best", description="Which draft is returned: the best supported, or the paper's last."
+        "best", description="Which draft is returned: the best supported, or the last, as in the paper."
     )
     short_answer: Literal["inline", "stage"] = Field(
-        "inline", description="Short answer with the write call, or from a call of its own (stage `short_answer`)."
+        "inline",
+        description="Take the short answer from the write call, or from a separate call (stage `short_answer`).",
     )
-    evidence_tokens: PositiveInt = Field(6000, description="Evidence packed into a prompt, in tokens at most.")
+    evidence_tokens: PositiveInt = Field(6000, description="Maximum number of evidence tokens in a prompt.")
     supplied_evidence: Literal["ranked", "whole"] = Field(
         "ranked",
-        description="Of passages supplied with a question show the best RETRIEVAL_TOP_K and search the rest on demand, "
-        "or show the whole.",
+        description="Evidence supplied with a question: `ranked` shows the best RETRIEVAL_TOP_K passages and "
+        "searches the rest on demand, `whole` shows all of it.",
     )
-    deficits_dir: Path | None = Field(None, description="A folder with deficit files of your own.")
+    deficits_dir: Path | None = Field(None, description="A folder with your own deficit files.")
     prompts_dir: Path | None = Field(
         None, description="A folder with prompt files that replace the built-in ones of the same name."
     )
 
     self_consistency_samples: Annotated[int, Field(ge=1, le=100)] = Field(
-        5, description="Chains that the benchmark's `self_consistency` draws for a question."
+        5, description="Chains of thought that the benchmark's `self_consistency` samples per question."
     )
 
     # -- answers from documents
     citation_style: str = Field(
-        "page", description="How citations are written: `page`, `source` (section, page and excerpt), `title`."
+        "page", description="Citation style: `page`, `source` (section, page and excerpt), `title`."
     )
     unsupported_claims: Literal["mark", "drop"] = Field(
-        "mark", description="Claims that no cited passage bears out are marked, or left out (strict)."
+        "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
     )
     claim_check: Literal["rules", "critic"] = Field(
-        "rules", description="Claims are checked by rules alone, or by the critic as well (one more call)."
+        "rules", description="Check claims by rules alone, or also by the critic (one more call)."
     )
     confidence_floor: UnitFloat = Field(
-        0.5, description="Confidence below which an answer from documents becomes `not covered by these documents`."
+        0.5, description="Confidence below which a grounded answer is refused as not covered by the documents."
     )
     leakage_dir: Path | None = Field(
-        None, description="A folder with CORPUS.yaml files: phrases by which an answer steps outside that corpus."
+        None, description="A folder with CORPUS.yaml files: phrases that show an answer going beyond that corpus."
     )
 
     # -- the conversation
@@ -184,116 +190,127 @@ class Settings(BaseSettings):
         description="What a conversation remembers: `summary_buffer` (older exchanges in a summary), `buffer`, `none`.",
     )
     memory_exchanges: Annotated[int, Field(ge=0, le=100)] = Field(
-        4, description="Latest exchanges kept verbatim when older ones are folded; 0 folds every exchange at once."
+        4,
+        description="Latest exchanges kept verbatim when older ones are summarised; 0 summarises every "
+        "exchange at once.",
     )
     memory_fold_at: Annotated[int, Field(ge=1, le=200)] = Field(
         8,
-        description="Exchanges at which the older ones are folded; more than MEMORY_EXCHANGES. `buffer` keeps as many.",
+        description="Number of exchanges at which older ones are summarised, above MEMORY_EXCHANGES; `buffer` "
+        "keeps this many.",
     )
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
-        3000, description="Tokens of exchanges kept verbatim above which older ones are folded, and shown in a prompt."
+        3000,
+        description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
+        "are summarised.",
     )
 
     # -- the coach
     scope_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
-        0.15, description="Cosine of a message with the nearest topic below which the coach turns it away."
+        0.15, description="Cosine of a message with the nearest topic below which the coach rejects it as off topic."
     )
     scope_encoder: str = Field(
         "all-MiniLM-L6-v2",
-        description="Encoder of the scope check; paraphrase-multilingual-MiniLM-L12-v2 for languages beside English.",
+        description="Encoder of the scope check; use paraphrase-multilingual-MiniLM-L12-v2 for languages other "
+        "than English.",
     )
     scope_topics: Path | None = Field(
-        None, description="A YAML file of topics with anchor texts; default: the corpus's own titles and headings."
+        None, description="A YAML file of topics with anchor texts; default: titles and headings of the corpus."
     )
 
     # -- retrieval
-    retrieval_top_k: PositiveInt = Field(5, description="Passages that a retrieval returns.")
-    retrieval_pool: PositiveInt = Field(50, description="Candidates that each side contributes before fusion.")
+    retrieval_top_k: PositiveInt = Field(5, description="Number of passages that a search returns.")
+    retrieval_pool: PositiveInt = Field(50, description="Candidates that each store contributes before fusion.")
     rrf_k: PositiveInt = Field(60, description="The constant k of reciprocal rank fusion.")
     fusion: Literal["rrf", "blend"] = Field(
-        "rrf", description="Reciprocal rank fusion, or the weighted blend of normalised scores with a floor."
+        "rrf", description="Reciprocal rank fusion, or a weighted blend of normalised scores with a floor."
     )
     blend_floor: UnitFloat = Field(
-        0.60, description="Blended score below which a passage counts as irrelevant; under FUSION=blend alone."
+        0.60, description="Blended score below which a passage counts as irrelevant; only with FUSION=blend."
     )
-    links: bool = Field(True, description="Look for the next hop along titles that a found passage mentions.")
+    links: bool = Field(True, description="Look for the next hop along titles that a retrieved passage mentions.")
     reranker: str | None = Field(
-        None, description="A cross-encoder (folder or hub name) that orders the best candidates anew; default: none."
+        None, description="A cross-encoder (folder or hub name) that reorders the best candidates; default: none."
     )
     encoder: str = Field(
         "BAAI/bge-small-en-v1.5",
-        description="Encoder of passages; the packaged all-MiniLM-L6-v2 where it cannot be had.",
+        description="Encoder of passages; the packaged all-MiniLM-L6-v2 if it is unavailable.",
     )
     encoder_runtime: Literal["onnx", "torch"] = Field(
-        "onnx", description="What computes vectors: onnxruntime on the CPU, or torch, which also uses a GPU."
+        "onnx", description="What computes vectors: onnxruntime on the CPU, or torch, which can also use a GPU."
     )
     hf_token: Key | None = Field(
-        None, description="Token for the Hugging Face hub; logs in, and quietens its progress noise."
+        None, description="Token for the Hugging Face hub; also silences its progress messages."
     )
     qdrant_url: Url | None = Field(None, description="Qdrant server, for instance http://127.0.0.1:6333.")
-    qdrant_api_key: Key | None = Field(None, description="Key for QDRANT_URL, where it asks for one.")
+    qdrant_api_key: Key | None = Field(None, description="API key for QDRANT_URL, if it requires one.")
     elasticsearch_url: Url | None = Field(
-        None, description="Elasticsearch server, for instance http://127.0.0.1:9200; both servers, or neither."
+        None, description="Elasticsearch server, for instance http://127.0.0.1:9200; set both servers or neither."
     )
-    elasticsearch_api_key: Key | None = Field(None, description="Key for ELASTICSEARCH_URL, where it asks for one.")
+    elasticsearch_api_key: Key | None = Field(None, description="API key for ELASTICSEARCH_URL, if it requires one.")
 
     # -- ingestion
     chunker: str = Field(
-        "characters", description="How documents become passages: `characters`, or `sentence` by the encoder's tokens."
+        "characters",
+        description="How documents are split into passages: `characters`, or `sentence` by the encoder's tokens.",
     )
     chunk_characters: Annotated[int, Field(ge=64, le=100_000)] = Field(
-        512, description="Longest passage of the chunker `characters`."
+        512, description="Maximum passage length of the chunker `characters`."
     )
     chunk_overlap: Annotated[int, Field(ge=0)] = Field(
-        64, description="Characters that a passage shares with the one before; less than CHUNK_CHARACTERS."
+        64, description="Characters that a passage shares with the previous one; less than CHUNK_CHARACTERS."
     )
-    ingest_file_mb: PositiveFloat = Field(64.0, description="Largest file that is read, in MB.")
-    ingest_seconds: PositiveFloat = Field(120.0, description="Longest time for reading one file, in seconds.")
-    ingest_memory_mb: PositiveInt = Field(1024, description="Memory for reading one file, in MB.")
+    ingest_file_mb: PositiveFloat = Field(64.0, description="Maximum size of an ingested file, in MB.")
+    ingest_seconds: PositiveFloat = Field(120.0, description="Maximum time for reading one file, in seconds.")
+    ingest_memory_mb: PositiveInt = Field(1024, description="Maximum memory for reading one file, in MB.")
 
     # -- the service
     service_deadline_seconds: PositiveFloat | None = Field(
-        None, description="Time for one request of `marag serve`, in seconds; default: 5, with the embedded model 120."
+        None,
+        description="Deadline of a request to `marag serve`, in seconds; default: 5, or 120 with the embedded model.",
     )
     service_concurrency: PositiveInt = Field(
-        32, description="Questions answered at once; a further one is refused at once with 503."
+        32, description="Questions answered in parallel; further ones are rejected at once with 503."
     )
     service_rate_a_minute: PositiveInt = Field(
-        100, description="Questions that one key may ask in any minute; reads are counted apart, by the same limit."
+        100,
+        description="Questions that one key may ask in any minute; reads are counted separately against the "
+        "same limit.",
     )
     service_context_characters: PositiveInt = Field(
-        50_000, description="Longest text that a request may bring along to be answered from, in characters."
+        50_000, description="Maximum length of a context supplied with a request, in characters."
     )
-    service_body_kb: PositiveInt = Field(512, description="Largest body of a JSON request, in KB.")
+    service_body_kb: PositiveInt = Field(512, description="Maximum body of a JSON request, in KB.")
     service_upload_mb: PositiveFloat = Field(
-        64.0, description="Largest body of an upload of documents, in MB; a file may have no more than INGEST_FILE_MB."
+        64.0, description="Maximum body of an upload of documents, in MB; each file is also limited by INGEST_FILE_MB."
     )
-    service_upload_seconds: PositiveFloat = Field(300.0, description="Longest time for one upload, in seconds.")
+    service_upload_seconds: PositiveFloat = Field(300.0, description="Maximum time for one upload, in seconds.")
     service_upload_kb_a_second: PositiveFloat = Field(
-        16.0, description="Slowest rate of an upload, in KB a second; the first ten seconds are not counted."
+        16.0, description="Minimum rate of an upload, in KB per second; the first ten seconds are exempt."
     )
     service_wrong_keys_a_minute: PositiveInt = Field(
-        20, description="Wrong keys that one address may send in a minute before it is made to wait."
+        20, description="Wrong keys that one address may send per minute before it is rejected."
     )
     service_open_metrics: bool = Field(
-        False, description="Give /metrics without a key, for a scraper on a closed network; default: scope `admin`."
+        False, description="Serve /metrics without a key, for a scraper on a closed network; default: scope `admin`."
     )
     service_key_pepper: Key | None = Field(
-        None, description="Secret that goes into the digests of keys; default: one made once in the data folder."
+        None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
     )
-    service_log_questions: bool = Field(False, description="Write questions into the service's log as well.")
+    service_log_questions: bool = Field(False, description="Include questions in the log of the service.")
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
     )
     audit_warm_days: PositiveInt = Field(
-        365, description="Days after which `marag audit archive` moves a record from the database into a file."
+        365, description="Days after which `marag audit archive` moves a record from the database to a file."
     )
     database_url: Key | None = Field(
         None,
-        description="Keys and audit, as postgresql://NAME:PASSWORD@HOST/DATABASE; default: SQLite in the data folder.",
+        description="Database for keys and audit, as postgresql://NAME:PASSWORD@HOST/DATABASE; default: SQLite "
+        "in the data folder.",
     )
     redis_url: Key | None = Field(
-        None, description="Redis for rate limits over several workers, as redis://HOST:6379; default: in memory."
+        None, description="Redis for rate limits across several workers, as redis://HOST:6379; default: in memory."
     )
 
     # -- telemetry
@@ -302,13 +319,11 @@ class Settings(BaseSettings):
         description="Where `marag serve` and `marag mcp` send spans (OTLP over HTTP), as http://127.0.0.1:4318; needs "
         "the extra `telemetry`.",
     )
-    telemetry_content: bool = Field(
-        False, description="Write questions, queries, prompts and replies into spans as well."
-    )
+    telemetry_content: bool = Field(False, description="Include questions, queries, prompts and replies in spans.")
 
     # -- the demo
     demo_visitor_usd: PositiveFloat = Field(
-        0.25, description="What one visitor of `marag demo` may spend, in dollars, where the model has a known price."
+        0.25, description="Maximum spending per visitor of `marag demo`, in dollars, if the model has a known price."
     )
 
     # -- places

@@ -38,10 +38,10 @@ _LOST_PARAGRAPHS = 0.001
 _PACKAGED = Path(overrides.__file__).with_name("overrides.npz")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-Attacks = Annotated[Path, typer.Option(help="Attacks, JSON lines with `text` and `kind`.")]
-Benign = Annotated[Path, typer.Option(help="Harmless texts, in the same form.")]
-Paragraphs = Annotated[Path | None, typer.Option(help="A HotpotQA file; its paragraphs are harmless.")]
-Questions = Annotated[int, typer.Option(min=1, help="How many of its questions to use.")]
+Attacks = Annotated[Path, typer.Option(help="Attacks, as JSON Lines with `text` and `kind`.")]
+Benign = Annotated[Path, typer.Option(help="Harmless texts, in the same format.")]
+Paragraphs = Annotated[Path | None, typer.Option(help="A HotpotQA file, whose paragraphs serve as harmless texts.")]
+Questions = Annotated[int, typer.Option(min=1, help="Number of its questions to use.")]
 
 
 @app.command()
@@ -51,9 +51,9 @@ def train(
     benign: Benign,
     paragraphs: Paragraphs = None,
     questions: Questions = 150,
-    output: Annotated[Path, typer.Option(help="Where the model goes.")] = _PACKAGED,
+    output: Annotated[Path, typer.Option(help="Where to write the model.")] = _PACKAGED,
 ) -> None:
-    """Fit the model, and say what it is worth on texts that it has not seen."""
+    """Train the model and report its accuracy on unseen texts."""
     given = _given(attacks, benign, paragraphs, questions)
     texts = given + made_texts()
     windows = Windows.of([text.text for text in texts])
@@ -120,7 +120,7 @@ def measure(
     benign: Benign,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What the package's patterns and model together find in texts, and how long a text takes."""
+    """Measure what the package's patterns and model find in texts, and the time per text."""
     texts = read(attacks, attack=True) + read(benign, attack=False)
     injections("The model is loaded before the clock runs.")
     found, seconds = [], []

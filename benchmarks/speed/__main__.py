@@ -6,7 +6,7 @@ import pkgutil
 import typer
 
 app = typer.Typer(
-    help="Measure the package itself; every figure is printed with how it was made.",
+    help="Measure the package itself; every figure is printed with how it was obtained.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -37,10 +37,10 @@ def register(app: typer.Typer) -> None:
 def audit(
     kills: Annotated[int, typer.Option(help="Kills of the service, on SQLite and on PostgreSQL.")] = 20,
     stops: Annotated[int, typer.Option(help="Immediate stops of PostgreSQL.")] = 3,
-    answers: Annotated[int, typer.Option(help="Responses between two of them.")] = 40,
+    answers: Annotated[int, typer.Option(help="Responses between two of these.")] = 40,
     json_: Json = False,
 ) -> None:
-    """Audit rows beside responses, through kills of the service and immediate stops of PostgreSQL."""
+    """Compare audit rows with responses through kills of the service and immediate stops of PostgreSQL."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(postgres())

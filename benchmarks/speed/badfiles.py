@@ -39,12 +39,12 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def badfiles(
-    folder: Annotated[Path, typer.Argument(help="Files, with a manifest.csv that has the columns file and expected.")],
-    seconds: Annotated[float, typer.Option(help="Longest time for one file.")] = 10.0,
-    memory: Annotated[int, typer.Option(help="Memory for one file, in MB.")] = 512,
+    folder: Annotated[Path, typer.Argument(help="A folder of files with a manifest.csv (columns file and expected).")],
+    seconds: Annotated[float, typer.Option(help="Time limit per file.")] = 10.0,
+    memory: Annotated[int, typer.Option(help="Memory limit per file, in MB.")] = 512,
     json_: Json = False,
 ) -> None:
-    """What becomes of each file, beside what its manifest expects."""
+    """Compare the outcome of each file with the expectation in its manifest."""
     wanted = expected(folder)
     with tempfile.TemporaryDirectory() as name:
         env = {

@@ -32,10 +32,10 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def corpus(
-    size: Annotated[list[int] | None, typer.Option(min=1, help="Passages of a corpus; give several.")] = None,
+    size: Annotated[list[int] | None, typer.Option(min=1, help="Passages of a corpus; repeatable.")] = None,
     json_: Json = False,
 ) -> None:
-    """Embedded indexes over made passages, by size; vectors come from hashed words, so that no model counts."""
+    """Embedded indexes over generated passages, by size; vectors are hashed words, to exclude the model's time."""
     rows = []
     for passages in size or _SIZES:
         with tempfile.TemporaryDirectory() as folder:

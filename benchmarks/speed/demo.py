@@ -39,9 +39,9 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def demo(
-    runs: Annotated[int, typer.Option(min=1, help="Runs of the loop that are watched.")] = 5, json_: Json = False
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs of the loop to observe.")] = 5, json_: Json = False
 ) -> None:
-    """Milliseconds from a model's reply to its card in Chromium, and seconds until a fresh page can be used."""
+    """Milliseconds from a model's reply to its card in Chromium, and seconds until a new page is usable."""
     from playwright.sync_api import sync_playwright
 
     model = _Timed(SCRIPT, seconds=_MODEL_SECONDS)

@@ -43,13 +43,13 @@ def encoding(
     corpus_dir: Annotated[
         Path | None, typer.Option(help="Folder with corpus.jsonl or corpus.jsonl.gz; default: the sample's passages.")
     ] = None,
-    encoder: Annotated[str, typer.Option(help="Encoder, as the setting ENCODER names it.")] = "all-MiniLM-L6-v2",
+    encoder: Annotated[str, typer.Option(help="Encoder, as in the setting ENCODER.")] = "all-MiniLM-L6-v2",
     n: Annotated[int, typer.Option("--n", min=1, help="Passages, in chunks of 64.")] = 320,
     queries: Annotated[int, typer.Option(min=1, help="Questions, one at a time.")] = 40,
-    starts: Annotated[int, typer.Option(min=1, help="Measured starts of each side.")] = 3,
+    starts: Annotated[int, typer.Option(min=1, help="Measured starts per side.")] = 3,
     json_: Json = False,
 ) -> None:
-    """One question, bulk passages, start and memory of both runtimes, in turns; medians."""
+    """Time for one question, bulk passages, start-up, and memory, of both runtimes alternately; medians."""
     texts = _texts(corpus_dir, n)
     with tempfile.TemporaryDirectory() as folder:
         result = _measure(texts, encoder, Path(folder), queries, starts)

@@ -28,13 +28,13 @@ def register(app: typer.Typer) -> None:
 @reporting
 def faults(
     n: Annotated[int, typer.Option("--n", min=1, help="Questions.")] = 200,
-    share: Annotated[float, typer.Option(min=0, max=0.9, help="Share of calls that go wrong.")] = 0.2,
-    seed: Annotated[int, typer.Option(help="Which calls go wrong, and how.")] = 0,
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions at once.")] = 32,
-    seconds: Annotated[float, typer.Option(min=0.1, help="When a call counts as hung.")] = 10.0,
+    share: Annotated[float, typer.Option(min=0, max=0.9, help="Share of calls that fail.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Seed of which calls fail, and how.")] = 0,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions in parallel.")] = 32,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time after which a call counts as hung.")] = 10.0,
     json_: Json = False,
 ) -> None:
-    """A run against a server that misbehaves in fifteen ways, beside the same run undisturbed."""
+    """A run against a server that misbehaves in fifteen ways, compared with an undisturbed run."""
     result = asyncio.run(measured(n=n, share=share, seed=seed, concurrency=concurrency, seconds=seconds))
     if json_:
         print_json(result)

@@ -29,11 +29,11 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def growth(
-    size: Annotated[list[int] | None, typer.Option(min=1, help="Questions of a run; give several.")] = None,
+    size: Annotated[list[int] | None, typer.Option(min=1, help="Questions per run; repeatable.")] = None,
     address: Annotated[str, typer.Option(hidden=True, help="Of the model; what a child is told.")] = "",
     json_: Json = False,
 ) -> None:
-    """Peak memory and time a question of runs of several sizes, each in a process of its own."""
+    """Peak memory and time per question of runs of several sizes, each in its own process."""
     if address:
         print_json(_one(address, (size or [1])[0]))
         return

@@ -36,10 +36,10 @@ def register(app: typer.Typer) -> None:
 def ingestion(
     kills: Annotated[int, typer.Option(min=1, help="Kills of `marag ingest`.")] = 20,
     documents: Annotated[int, typer.Option(min=1, help="Documents.")] = 400,
-    seed: Annotated[int, typer.Option(help="When the kills come.")] = 7,
+    seed: Annotated[int, typer.Option(help="Seed of the times of the kills.")] = 7,
     json_: Json = False,
 ) -> None:
-    """Kill an ingestion again and again while its files change, let it end, and compare it with a fresh one."""
+    """Repeatedly kill an ingestion while its files change, let it finish, and compare it with a fresh one."""
     with tempfile.TemporaryDirectory() as name:
         result = _measured(Path(name), kills, documents, seed)
     if json_:

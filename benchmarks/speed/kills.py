@@ -40,12 +40,14 @@ def register(app: typer.Typer) -> None:
 def kills(
     n: Annotated[int, typer.Option("--n", min=1, help="Questions.")] = 200,
     kills: Annotated[int, typer.Option(min=1, help="Kills of the run.")] = 20,
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions at once.")] = 8,
-    limit: Annotated[float, typer.Option(help="USD of the runs that have a limit, at 64 questions at once.")] = 0.4,
-    seed: Annotated[int, typer.Option(help="When the kills come.")] = 4812,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions in parallel.")] = 8,
+    limit: Annotated[
+        float, typer.Option(help="Cost limit in USD of the limited runs, with 64 questions in parallel.")
+    ] = 0.4,
+    seed: Annotated[int, typer.Option(help="Seed of the times of the kills.")] = 4812,
     json_: Json = False,
 ) -> None:
-    """Kill a benchmark run again and again, resume it, and compare it with one that nothing disturbs."""
+    """Repeatedly kill and resume a benchmark run, and compare it with an undisturbed one."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         questions = _questions(folder, n)

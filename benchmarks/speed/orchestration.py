@@ -33,12 +33,12 @@ def register(app: typer.Typer) -> None:
 @reporting
 def orchestration(
     n: Annotated[int, typer.Option("--n", help="Questions.")] = 64,
-    concurrency: Annotated[int, typer.Option(help="Questions at once.")] = 32,
-    seconds: Annotated[float, typer.Option(help="Time that the model takes to answer.")] = 1.0,
-    repeats: Annotated[int, typer.Option(help="Measured runs of each side; the medians are reported.")] = 3,
+    concurrency: Annotated[int, typer.Option(help="Questions in parallel.")] = 32,
+    seconds: Annotated[float, typer.Option(help="Response time of the model.")] = 1.0,
+    repeats: Annotated[int, typer.Option(help="Measured runs per side; medians are reported.")] = 3,
     json_: Json = False,
 ) -> None:
-    """Wall time of a run beside the ideal and beside a bare LangGraph graph with the same calls."""
+    """Wall time of a run against the ideal and against a bare LangGraph graph with the same calls."""
     with model_server(seconds) as address, tempfile.TemporaryDirectory() as folder:
         load = Load(address=address, n=n, concurrency=concurrency, seconds=seconds)
         result = asyncio.run(measured(load, Path(folder), repeats))

@@ -45,10 +45,10 @@ def register(app: typer.Typer) -> None:
 @reporting
 def retention(
     n: Annotated[int, typer.Option("--n", help="Records.")] = 200_000,
-    postgresql: Annotated[bool, typer.Option(help="On PostgreSQL rather than SQLite.")] = False,
+    postgresql: Annotated[bool, typer.Option(help="Use PostgreSQL instead of SQLite.")] = False,
     json_: Json = False,
 ) -> None:
-    """Longest lock and what is lost while records are pruned and archived, with a writer beside it."""
+    """Longest lock, and losses, while records are pruned and archived under concurrent writes."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         words = [f"MARAG_DATA_DIR={folder}"]

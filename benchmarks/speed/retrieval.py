@@ -59,11 +59,11 @@ def retrieval(
     corpus_dir: Annotated[Path, typer.Option(help="Folder with corpus.jsonl[.gz], queries.jsonl and qrels.tsv.")],
     encoder: Annotated[str, typer.Option(help="Encoder of passages and queries.")] = "all-MiniLM-L6-v2",
     rows: Annotated[str | None, typer.Option(help="Queries A-B by position, counted from 1; default: all.")] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Measurements of indexing speed on each side.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Measurements of indexing speed per side.")] = 3,
     set_: Assignments = None,
     json_: Json = False,
 ) -> None:
-    """Recall, rank and time of every switch, and indexing beside the bare encoder."""
+    """Recall, rank and time of every retrieval switch, and indexing speed against the bare encoder."""
     settings = Settings.load(set_ or (), encoder=encoder)
     result = asyncio.run(_measure(settings, _rows(read_judged(corpus_dir), rows), repeats))
     if json_:

@@ -43,13 +43,13 @@ def measure(
     requests: Annotated[int, typer.Option(help="Requests of the part `overhead`.")] = 3000,
     deadline_requests: Annotated[int, typer.Option(help="Requests of the part `deadline`.")] = 1000,
     overload_requests: Annotated[int, typer.Option(help="Requests of the part `overload`.")] = 1000,
-    clients: Annotated[int, typer.Option(help="Clients at once.")] = 16,
-    seconds: Annotated[float, typer.Option(help="Time that the model takes to answer.")] = 0.2,
+    clients: Annotated[int, typer.Option(help="Concurrent clients.")] = 16,
+    seconds: Annotated[float, typer.Option(help="Response time of the model.")] = 0.2,
     encoder: Annotated[str, typer.Option(help="Encoder of corpus, monitor and checks.")] = "all-MiniLM-L6-v2",
     part: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(PARTS)}, any number; default: all.")] = None,
     json_: Json = False,
 ) -> None:
-    """Overhead over the bare graph; the deadline while model calls hang; refusals at four times the capacity."""
+    """Overhead over the bare graph; the deadline while model calls hang; rejections at four times the capacity."""
     wanted = tuple(part or PARTS)
     if unknown := [name for name in wanted if name not in PARTS]:
         raise InputError(f"There is no part {unknown[0]!r}; choose from: {', '.join(PARTS)}.")

@@ -31,10 +31,10 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def start(
-    runs: Annotated[int, typer.Option(min=1, help="Measured starts of each command, in turns.")] = 7,
+    runs: Annotated[int, typer.Option(min=1, help="Measured starts per command, alternating.")] = 7,
     json_: Json = False,
 ) -> None:
-    """Start each command again and again, compiled bytecode and replies kept from a first time; medians."""
+    """Median start times of commands, with bytecode and replies cached by a first run."""
     with tempfile.TemporaryDirectory() as folder, loopback_server(helpful()) as server:
         environment = _environment(Path(folder), server.base_url)
         first = {name: _started(words, environment) for name, words in _COMMANDS.items()}

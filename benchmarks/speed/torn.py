@@ -41,11 +41,11 @@ def register(app: typer.Typer) -> None:
 @reporting
 def torn(
     passages: Annotated[int, typer.Option(min=8, help="Passages of the corpus.")] = 120,
-    every: Annotated[int, typer.Option(min=1, help="Of all damages take one in so many.")] = 1,
-    seed: Annotated[int, typer.Option(help="Which bytes are overwritten.")] = 0,
+    every: Annotated[int, typer.Option(min=1, help="Test one in N of all damages.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of which bytes are overwritten.")] = 0,
     json_: Json = False,
 ) -> None:
-    """Damage each file of a corpus in turn, open it, and search; each time in a process of its own."""
+    """Damage each file of a corpus in turn, open the corpus and search it, each in a new process."""
     with tempfile.TemporaryDirectory() as name:
         result = _measured(Path(name), passages, every, random.Random(seed))
     if json_:

@@ -33,7 +33,7 @@ def main(
     file: Annotated[Path, typer.Argument(help="The zip to write.")],
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
-    """Pack a run for the demo; equal runs give equal files."""
+    """Pack a run for the demo; identical runs give identical files."""
     if not (run / SAMPLES).is_file():
         raise InputError(f"{str(run)!r} is no run folder: it has no {SAMPLES}; name a folder below RESULTS.")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:

@@ -52,10 +52,10 @@ class Shot:
 @app.command()
 @reporting
 def main(
-    folder: Annotated[Path, typer.Option(help="Where the pictures go.")] = _IMAGES,
+    folder: Annotated[Path, typer.Option(help="Where to write the screenshots.")] = _IMAGES,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
-    """Take the pictures of the demo."""
+    """Take screenshots of the demo."""
     from playwright.sync_api import sync_playwright
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -63,11 +63,11 @@ class Examination:
 
 @reporting
 def schema(
-    cases: Annotated[int, typer.Option(help="Requests at least.")] = 2000,
-    seed: Annotated[int, typer.Option(help="What the requests are drawn from.")] = SEED,
+    cases: Annotated[int, typer.Option(help="Minimum number of requests.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of the generated requests.")] = SEED,
     json_: Json = False,
 ) -> None:
-    """Have schemathesis examine the service."""
+    """Test the service with schemathesis."""
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(_examined(Path(folder), cases, seed))
     if json_:

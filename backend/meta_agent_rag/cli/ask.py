@@ -25,7 +25,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
     grounded: Annotated[
-        bool, typer.Option("--grounded", help="Answer from the documents alone, or say NOT FOUND.")
+        bool, typer.Option("--grounded", help="Answer from the documents alone, or NOT FOUND.")
     ] = False,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show every round: draft, signals, diagnosis, repair.")
@@ -34,7 +34,7 @@ def ask(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Answer a question over a corpus, doubting and repairing the answer where it is inadequate."""
+    """Answer a question over a corpus; monitor the answer and repair it if it is inadequate."""
     from ..grounding.abstention import is_abstention
     from ..llm.providers import choose_provider
     from ..settings import Settings

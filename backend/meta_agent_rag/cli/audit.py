@@ -8,7 +8,7 @@ import typer
 from ..wording import counted, printable
 from .command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only said what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this option, only report what would be done.")]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="The records of what the service answered.", no_args_is_help=True)
+    group = typer.Typer(help="The audit records of the service.", no_args_is_help=True)
     group.command("tail")(tail)
     group.command("export")(export)
     for command in (read, prune, archive, forget):
@@ -28,12 +28,12 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def tail(
-    n: Annotated[int, typer.Option("--n", min=1, help="How many records.")] = 20,
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of records.")] = 20,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show the latest records, the newest last."""
+    """Show the latest records, newest last."""
     from ..settings import Settings
 
     rows = run(_latest(Settings.load(set_ or ()), n))
@@ -48,14 +48,16 @@ def tail(
 
 @reporting
 def export(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A JSONL file that is not there yet.")],
-    since: Annotated[str | None, typer.Option(help="From this moment on, as 2026-01-31 or 2026-01-31T12:00Z.")] = None,
-    client: Annotated[str | None, typer.Option(help="Of this key alone, by its id.")] = None,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A JSONL file that does not exist yet.")],
+    since: Annotated[
+        str | None, typer.Option(help="Only records since this time, as 2026-01-31 or 2026-01-31T12:00Z.")
+    ] = None,
+    client: Annotated[str | None, typer.Option(help="Only records of this key, by its id.")] = None,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write records into a file, one JSON object a line, the oldest first."""
+    """Write records to a file, one JSON object per line, oldest first."""
     from ..service.audit.reading import moment
     from ..settings import Settings
 
@@ -69,11 +71,11 @@ def export(
 
 @reporting
 def read(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `marag audit archive` wrote.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `marag audit archive`.")],
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show the records of an archive, the oldest first; with --json whole, one JSON object a line."""
+    """Show the records of an archive, oldest first; with --json complete, one JSON object per line."""
     import json
 
     from ..service.audit.archive import read_archive
@@ -101,7 +103,7 @@ def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug
 
 @reporting
 def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
-    """Move records older than AUDIT_WARM_DAYS from the database into compressed files; also does what `prune` does."""
+    """Move records older than AUDIT_WARM_DAYS from the database to compressed files; also prunes."""
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())
@@ -118,13 +120,13 @@ def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, deb
 
 @reporting
 def forget(
-    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of a key, which was revoked or expired.")],
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of a revoked or expired key.")],
     yes: Yes = False,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Delete all records and sessions of one client: from the database, from archives, from what waits, of uploads."""
+    """Delete everything recorded about a client: in the database, archives, spool, sessions and upload status."""
     from ..settings import Settings
 
     told = run(_forgotten(Settings.load(set_ or ()), client, yes))

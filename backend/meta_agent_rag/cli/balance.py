@@ -12,7 +12,7 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def balance(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
-    """Ask DeepSeek for the account's balance."""
+    """Show the balance of the DeepSeek account."""
     from ..llm.balance import account_balance
     from ..settings import Settings
 

@@ -15,19 +15,19 @@ def register(app: typer.Typer) -> None:
 @reporting
 def chat(
     corpus: Annotated[
-        str | None, typer.Option(help="The corpus to talk about; default: the session's, or `sample`.")
+        str | None, typer.Option(help="The corpus to chat about; default: that of the session, or `sample`.")
     ] = None,
     session: Annotated[
-        str | None, typer.Option(help="The conversation to go on with, or to begin; default: one for each corpus.")
+        str | None, typer.Option(help="The conversation to continue or start; default: one per corpus.")
     ] = None,
     mode: Annotated[
-        str | None, typer.Option(help="Who answers: plain, teacher or coach; default: as the session was left.")
+        str | None, typer.Option(help="Who answers: plain, teacher or coach; default: as last used in the session.")
     ] = None,
-    level: Annotated[int | None, typer.Option(help="How little the coach gives away: 1, 2 or 3.")] = None,
+    level: Annotated[int | None, typer.Option(help="How little the coach reveals: 1, 2 or 3.")] = None,
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
-    """Talk about the documents of a corpus; every answer is checked against them before it is shown."""
+    """Chat about the documents of a corpus; every answer is checked against them before it is shown."""
     from functools import partial
 
     from ..settings import Settings

@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 Assignments = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any setting, as `marag config show` lists them."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting; `marag config show` lists them."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 

@@ -7,7 +7,7 @@ from .command import Assignments, Debug, Json, console, plain, print_json, repor
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="What is configured.", no_args_is_help=True)
+    group = typer.Typer(help="The configuration.", no_args_is_help=True)
     group.command("show")(show)
     group.command("example")(example)
     app.add_typer(group, name="config")
@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def show(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
-    """List every setting, its value, and what it is for."""
+    """List every setting with its value and meaning."""
     from ..settings import Settings, described
 
     settings = Settings.load(set_ or ())

@@ -18,7 +18,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The corpus.")]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="The corpora that there are.", no_args_is_help=True)
+    group = typer.Typer(help="Manage corpora.", no_args_is_help=True)
     group.command("list")(list_)
     group.command("show")(show)
     group.command("drop")(drop)
@@ -65,12 +65,12 @@ def show(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug
 @reporting
 def drop(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Remove a corpus with its indexes. The files that it was made from stay."""
+    """Delete a corpus and its indexes. The source files stay."""
     from ..errors import InputError
     from ..retrieval.corpus.corpus import drop_corpus, read_documents
     from ..settings import Settings
@@ -98,7 +98,7 @@ def copy(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Move a corpus's indexes to servers or back, and compare what is there at the end. Nothing is encoded again."""
+    """Move a corpus's indexes to servers or back, and verify them. Nothing is re-encoded."""
     from dataclasses import asdict
 
     from ..retrieval.corpus.moving import copy_corpus

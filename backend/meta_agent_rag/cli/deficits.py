@@ -19,12 +19,12 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def list_(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/architecture.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table in docs/architecture.md.")] = False,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show the deficits, built-in ones and those of DEFICITS_DIR."""
+    """List the deficits, both built-in and from DEFICITS_DIR."""
     from ..agent.deficits import discover_deficits
     from ..agent.deficits.table import as_markdown
     from ..settings import Settings
@@ -44,9 +44,9 @@ def list_(
 
 @reporting
 def check(
-    folder: Annotated[Path, typer.Argument(help="A folder with deficit files of your own.")], debug: Debug = False
+    folder: Annotated[Path, typer.Argument(help="A folder with your own deficit files.")], debug: Debug = False
 ) -> None:
-    """Validate the deficit files of a folder beside the built-in ones."""
+    """Validate the deficit files of a folder together with the built-in ones."""
     from ..agent.deficits import Deficit, discover_deficits
     from ..agent.graph import build_graph
     from ..agent.prompting.replies import critique_schema

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 @reporting
 def demo(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one, which is printed.")] = 7860,
+    port: Annotated[int, typer.Option(help="The port; 0 picks a free one and prints it.")] = 7860,
     corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
     data_file: Annotated[
         list[Path] | None,
@@ -25,15 +25,15 @@ def demo(
     dataset: Annotated[
         list[str] | None,
         typer.Option(
-            help="A data set (hotpotqa, 2wikimultihopqa, musique) to fetch from the Hugging Face hub when it is picked."
+            help="Offer a data set (hotpotqa, 2wikimultihopqa, musique) from the Hugging Face hub; fetched when picked."
         ),
     ] = None,
-    runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to look at.")] = Path("RESULTS"),
+    runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to browse.")] = Path("RESULTS"),
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
-    """Watch an answer being doubted and repaired, in a browser on this machine."""
-    from ..retrieval.corpus.corpus import require_corpus
+    """Watch the loop question and repair its answers, in a browser."""
+    from ..retrieval.corpus import require_corpus
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def doctor(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
-    """Check provider, model, encoder, stores and folders; exits with 1 where something fails."""
+    """Check provider, model, encoder, stores and folders; exits with 1 if a check fails."""
     from ..checkup import check_up
     from ..settings import Settings
 

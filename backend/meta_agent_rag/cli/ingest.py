@@ -28,13 +28,18 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def ingest(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, and folders with all below them.")],
-    corpus: Annotated[str, typer.Option(help="The corpus to add to; it is made if there is none.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Files, and folders, which are read recursively.")
+    ],
+    corpus: Annotated[str, typer.Option(help="The corpus to add to; created if missing.")],
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents whose files are gone from the folders given as PATH.")
+        bool, typer.Option("--prune", help="Remove documents whose files no longer exist in the folders given as PATH.")
     ] = False,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make the corpus anew from PATH... alone; the old one stays until then.")
+        bool,
+        typer.Option(
+            "--rebuild", help="Rebuild the corpus from PATH... alone; the old one stays until the new one is complete."
+        ),
     ] = False,
     set_: Assignments = None,
     json_: Json = False,
@@ -42,8 +47,8 @@ def ingest(
 ) -> None:
     """Read PDF, DOCX, HTML, Markdown, text and passages (JSONL, also .gz) into a corpus.
 
-    What the content of a file is decides how it is read, not its name. Unchanged files are left alone,
-    changed ones replace their own passages. Exit code 1: a file was broken and skipped, the others are in.
+    The type of a file is detected from its content, not its name. Unchanged files are left alone; changed ones
+    replace their own passages. Exit code 1: a file was broken and skipped, the others were ingested.
     """
     from ..errors import InputError
     from ..settings import Settings

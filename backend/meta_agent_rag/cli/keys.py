@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="The keys of the service.", no_args_is_help=True)
+    group = typer.Typer(help="Manage the keys of the service.", no_args_is_help=True)
     group.command("create")(create)
     group.command("list")(list_)
     group.command("revoke")(revoke)
@@ -25,17 +25,17 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is, for lists and records.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The owner of the key, as shown in lists and records.")],
     scope: Annotated[
-        list[str] | None, typer.Option(help="What it allows: ask, ingest, admin; any number of times, default: ask.")
+        list[str] | None, typer.Option(help="A scope: ask, ingest or admin; repeatable, default: ask.")
     ] = None,
     days: Annotated[int | None, typer.Option(help="Days until it expires; default: never.")] = None,
-    daily_usd: Annotated[float | None, typer.Option(help="What its questions may cost in a UTC day.")] = None,
+    daily_usd: Annotated[float | None, typer.Option(help="Maximum cost of its questions per UTC day.")] = None,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Make a key and show it, this once."""
+    """Create a key and show it once."""
     from ..settings import Settings
 
     async def made(keys: "Keys") -> "tuple[str, KeyRecord]":
@@ -51,7 +51,7 @@ def create(
 
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
-    """List all keys, without what would let anybody use them."""
+    """List all keys, without their secrets."""
     from ..settings import Settings
 
     async def all_(keys: "Keys") -> "list[KeyRecord]":
@@ -74,7 +74,7 @@ def revoke(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """End a key; a running service refuses it within two seconds."""
+    """Revoke a key; a running service rejects it within two seconds."""
     from ..settings import Settings
 
     async def ended(keys: "Keys") -> "KeyRecord":

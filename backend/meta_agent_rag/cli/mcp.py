@@ -14,17 +14,17 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def mcp(
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, below /mcp, instead of stdin and stdout.")] = (
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP at /mcp instead of stdin and stdout.")] = (
         False
     ),
     host: Annotated[
-        str, typer.Option(help="With --http, the address to listen on; beyond this machine, clients need a key.")
+        str, typer.Option(help="With --http, the address to listen on; clients on other machines need a key.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="With --http, the port.")] = 8001,
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
-    """Offer `ask` and `search` as tools to an assistant (Model Context Protocol); needs the extra `mcp`."""
+    """Offer `ask` and `search` as tools to assistants (Model Context Protocol); needs the extra `mcp`."""
     from ..service.mcp import serve_http, serve_stdio
     from ..settings import Settings
 

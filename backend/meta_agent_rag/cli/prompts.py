@@ -9,7 +9,7 @@ from .command import Assignments, Debug, Json, console, plain, print_json, repor
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="The prompts, built-in ones and those of PROMPTS_DIR.", no_args_is_help=True)
+    group = typer.Typer(help="Show the prompts, both built-in and from PROMPTS_DIR.", no_args_is_help=True)
     group.command("list")(list_)
     group.command("show")(show)
     app.add_typer(group, name="prompts")
@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
-    """List the prompts: digest, the values that each takes in, and which are your own."""
+    """List the prompts: digest, placeholders, and which are your own."""
     from ..prompts import check_prompts, prompt, prompt_names
     from ..settings import Settings
 
@@ -37,12 +37,12 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
 
 @reporting
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A prompt, as `marag prompts list` names them.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a prompt; `marag prompts list` lists them.")],
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show a prompt as the model would see it, with $NAME where a value goes."""
+    """Show a prompt as the model sees it, with $NAME for each placeholder."""
     from ..prompts import check_prompts, prompt
     from ..settings import Settings
 

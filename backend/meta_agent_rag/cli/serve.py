@@ -15,18 +15,18 @@ def register(app: typer.Typer) -> None:
 @reporting
 def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one, which the log names.")] = 8000,
+    port: Annotated[int, typer.Option(help="The port; 0 picks a free one, shown in the log.")] = 8000,
     corpus: Annotated[
-        list[str] | None, typer.Option(help="A corpus to answer from, any number of times; default: `sample`.")
+        list[str] | None, typer.Option(help="A corpus to answer from; repeatable, default: `sample`.")
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes; more than one with Qdrant, Elasticsearch and Redis alone.")
+        int, typer.Option(min=1, help="Processes; more than one requires Qdrant, Elasticsearch and Redis.")
     ] = 1,
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
-    """Serve answers over HTTP to clients that have a key (`marag keys create`), within a deadline."""
-    from ..retrieval.corpus.corpus import require_corpus
+    """Serve answers over HTTP within a deadline, to clients with a key (`marag keys create`)."""
+    from ..retrieval.corpus import require_corpus
     from ..settings import Settings
 
     settings, corpora = Settings.load(set_ or ()), corpus or ["sample"]
