@@ -11,14 +11,14 @@ from meta_agent_rag.cli.command import reporting
 from meta_agent_rag.errors import InputError, UnknownNameError
 from meta_agent_rag.settings import Settings
 
-from .benchmarking import DEFAULT_N, Plan, benchmark, planned, replayed, resumed
-from .config import MODES, Conduct, Mode, RunConfig
-from .estimate import estimated
 from .methods import named
-from .protocols import protocol_named
-from .provenance import experiment
 from .recording import Player, Recorder
-from .run_folder import RunFolder
+from .run.benchmarking import DEFAULT_N, Plan, benchmark, planned, replayed, resumed
+from .run.config import MODES, Conduct, Mode, RunConfig
+from .run.estimate import estimated
+from .run.folder import RunFolder
+from .run.protocols import protocol_named
+from .run.provenance import experiment
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _WHAT, _ROWS, _RUN, _RECORD, _LOOK = (
@@ -66,7 +66,7 @@ def main(
     ] = 42,
     protocol: Annotated[
         str | None,
-        _option(_WHAT, metavar="NAME", help="Take data set, mode, questions and seed from benchmarks/run/protocols.yaml."),
+        _option(_WHAT, metavar="NAME", help="Take data set, mode, questions and seed from run/protocols.yaml."),
     ] = None,
     data_file: Annotated[
         Path | None, _option(_WHAT, metavar="FILE", help="Read this official JSON or JSONL file instead of the hub.")

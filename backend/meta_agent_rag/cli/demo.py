@@ -33,7 +33,7 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Watch the loop question and repair its answers, in a browser."""
-    from ..retrieval.corpus import require_corpus
+    from ..retrieval.corpus.corpus import require_corpus
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())

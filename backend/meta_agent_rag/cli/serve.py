@@ -26,7 +26,7 @@ def serve(
     debug: Debug = False,
 ) -> None:
     """Serve answers over HTTP within a deadline, to clients with a key (`marag keys create`)."""
-    from ..retrieval.corpus import require_corpus
+    from ..retrieval.corpus.corpus import require_corpus
     from ..settings import Settings
 
     settings, corpora = Settings.load(set_ or ()), corpus or ["sample"]
