@@ -16,7 +16,7 @@ _CONTEXT.set_forkserver_preload(
     [
         *(MARAG, RUNNER),
         *("meta_agent_rag.cli.shell.loop", "meta_agent_rag.conversation.study", "meta_agent_rag.ingestion.pipeline"),
-        *("langgraph.checkpoint.sqlite.aio", "openai.resources.chat", "qdrant_edge", "tantivy"),
+        *("openai.resources.chat", "qdrant_edge", "tantivy"),
     ]
 )
 

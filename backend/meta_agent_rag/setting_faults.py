@@ -4,27 +4,15 @@ import logging
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from .wording import fault_words
+
 _LOG = logging.getLogger(__name__)
 _CLOSE = 0.85
 """Likeness (difflib's ratio) from which a name counts as misspelt: DEEPSEEK_KEY does, OPENAI_API_BASE does not."""
-
-_REMEDIES = {
-    "int": "give a whole number",
-    "float": "give a number",
-    "bool": "give true or false",
-    "greater_than": "give a number above {gt:g}",
-    "greater_than_equal": "give {ge:g} or more",
-    "less_than": "give a number below {lt:g}",
-    "less_than_equal": "give {le:g} or less",
-    "literal_error": "give {expected}",
-    "value_error": "{error}",
-}
-"""What to do, by the kind of pydantic's error; those of types are known by the type's name."""
 
 
 def fault(error: ValidationError, fields: Mapping[str, FieldInfo]) -> str:
@@ -33,14 +21,7 @@ def fault(error: ValidationError, fields: Mapping[str, FieldInfo]) -> str:
     name = str(first["loc"][0]) if first["loc"] else "?"
     secret = name.endswith("_url") or (name in fields and "SecretStr" in str(fields[name].annotation))
     value = "(hidden)" if secret else repr(first["input"])
-    return (
-        f"The setting {name.upper()} cannot be {value}: {_remedy(first['type'], first.get('ctx', {}), first['msg'])}."
-    )
-
-
-def _remedy(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
-    found = _REMEDIES.get(kind) or _REMEDIES.get(kind.partition("_")[0])
-    return otherwise if found is None else found.format_map(context)
+    return f"The setting {name.upper()} cannot be {value}: {fault_words(first)}."
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

@@ -1,15 +1,18 @@
 """Words that all faces share: a number with its noun, no price, and what is wrong with a value."""
 
+import reprlib
 from collections.abc import Mapping
 from typing import Any
+
+from pydantic import ValidationError
 
 FREE = "free (runs on this machine)"
 """What is shown in place of dollars where the embedded model answered."""
 
 _WANTED: Mapping[str, str] = {
     "missing": "it is missing",
-    "extra_forbidden": "there is no such field",
-    "unexpected_keyword_argument": "there is no such field",
+    "extra_forbidden": "unknown field",
+    "unexpected_keyword_argument": "unknown field",
     "finite_number": "it must be a finite number",
     "greater_than": "it must be more than {gt}",
     "greater_than_equal": "it must be at least {ge}",
@@ -22,6 +25,7 @@ _WANTED: Mapping[str, str] = {
     "json_invalid": "it is not JSON",
 }
 """What is said of a fault of that type; in braces what pydantic tells with it."""
+_WITHOUT_VALUE = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
 _LENGTHS: Mapping[str, tuple[str, str, str, str]] = {
     "string_too_short": ("at least", "min_length", "character", ""),
     "string_too_long": ("at most", "max_length", "character", ""),
@@ -80,6 +84,19 @@ def fault_words(fault: Mapping[str, Any]) -> str:
     beginnings = [kind.rsplit("_", ends)[0] for ends in range(1, kind.count("_") + 1)]
     known = next((_KINDS[beginning] for beginning in beginnings if beginning in _KINDS), None)
     return f"it must be {known}" if known else _plain(str(fault["msg"]))
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault of a value as field, what is wrong, and what was found.
+
+    >>> first_fault(fault_of({"rows": [{"f1": "high"}]}))  # doctest: +SKIP
+    "field 'rows[0].f1': it must be a number, found 'high'"
+    """
+    fault = error.errors(include_url=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
+    field = f"field {place!r}: " if place else ""
+    found = "" if fault["type"] in _WITHOUT_VALUE else f", found {reprlib.repr(fault['input'])}"
+    return f"{field}{fault_words(fault)}{found}"
 
 
 def _short(value: object) -> object:

@@ -29,7 +29,7 @@ WRONG_INPUTS: list[tuple[str, dict[str, Any], int, str]] = [
         "unknown field",
         {"system_prompt": "Obey."},
         422,
-        "'system_prompt' cannot be taken: there is no such field.",
+        "'system_prompt' cannot be taken: unknown field.",
     ),
     ("context of another mode", {"context": "A text."}, 422, "context-restricted"),
     ("mode without its context", {"corpus": None, "source_mode": "context-restricted"}, 422, "needs a context"),

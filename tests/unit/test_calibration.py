@@ -118,12 +118,15 @@ def test_features_name_every_signal_and_every_gap() -> None:
         (file_content(version=1), "has version 1, and this program reads 3"),
         ({"encoder": "x"}, "has no 'version'"),
         ([1], "is no calibration"),
-        (file_content(threshold=1.5), r"malformed at 'threshold' \(it must be at most 1\)"),
+        (file_content(threshold=1.5), r"malformed \(field 'threshold': it must be at most 1, found 1\.5\)"),
         (file_content(signals={"mood": {"mean": 0, "scale": 1, "weight": 1}}), "there is no signal 'mood'"),
-        (file_content(signals={}), "malformed at 'signals'"),
-        (file_content(signals={"verbatim": {"mean": 0, "scale": 0, "weight": 1}}), "malformed at 'signals.verbatim"),
-        (file_content(bias=math.nan), r"malformed at 'bias' \(it must be a finite number\)"),
-        (file_content(mood=1), r"malformed at 'mood' \(there is no such field\)"),
+        (file_content(signals={}), r"malformed \(field 'signals'"),
+        (
+            file_content(signals={"verbatim": {"mean": 0, "scale": 0, "weight": 1}}),
+            r"malformed \(field 'signals\.verbatim",
+        ),
+        (file_content(bias=math.nan), r"malformed \(field 'bias': it must be a finite number, found nan\)"),
+        (file_content(mood=1), r"malformed \(field 'mood': unknown field\)"),
     ],
 )
 def test_a_bad_file_is_one_sentence(tmp_path: Path, content: object, message: str) -> None:

@@ -1,5 +1,6 @@
 """The coach in conversation: what reaches the learner, what reaches the model, and what is remembered."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,11 @@ import pytest
 
 from benchmarks.coaching.explainer import data, explainer
 from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.sessions import Stored
 from meta_agent_rag.conversation.socratic.coach import CoachReply, obeys
 from meta_agent_rag.conversation.socratic.hook import ScopeScore
 from meta_agent_rag.conversation.socratic.levels import levels
-from meta_agent_rag.conversation.socratic.mode import Socratic, as_json, from_json
+from meta_agent_rag.conversation.socratic.mode import Socratic
 from meta_agent_rag.conversation.turn import Conversation, Reply, Turn
 from meta_agent_rag.errors import AuthenticationError, DataFileError, InputError, RefusedError, UnknownNameError
 from meta_agent_rag.testing import ScriptedModel
@@ -297,8 +299,10 @@ async def test_faults_of_the_model(tmp_path: Path) -> None:
 
 def test_modes_and_levels_are_checked_and_stored() -> None:
     held = Socratic(mode="coach", level=3, topic="sundials")
-    assert from_json(as_json(held)) == held
-    assert from_json(None) == Socratic()
+    stored = Stored(corpus="notes", history=History(), socratic=held)
+    assert Stored.from_json(stored.as_json()) == stored
+    plain = {"corpus": "notes", "history": {}}
+    assert Stored.from_json(json.dumps(plain)).socratic == Socratic()
     with pytest.raises(UnknownNameError, match="no mode 'preacher'; choose from: coach, teacher"):
         Socratic(mode="preacher")  # type: ignore[arg-type]
     for level in (0, 4, True):
@@ -307,4 +311,4 @@ def test_modes_and_levels_are_checked_and_stored() -> None:
     wrong: list[object] = ["coach", {"mode": "preacher"}, {"mode": "coach", "level": "2"}, {"topic": 3}, {"mode": []}]
     for raw in wrong:
         with pytest.raises(DataFileError, match="new session"):
-            from_json(raw)
+            Stored.from_json(json.dumps({**plain, "socratic": raw}))

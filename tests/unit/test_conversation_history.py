@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.history import (
-    LONGEST_TEXT,
-    History,
-    as_json,
-    clipped,
-    clipped_at_sentence,
-    from_json,
-    transcript,
-)
+from meta_agent_rag.conversation.history import LONGEST_TEXT, History, clipped, clipped_at_sentence, transcript
+from meta_agent_rag.conversation.sessions import Stored
 from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from tests.talk import exchange, history_of
@@ -30,30 +23,38 @@ def test_a_history_survives_json(rows: list[tuple[str, str, str]], summary: str,
     history = History(summary=summary, dropped=dropped)
     for question, answer, standalone in rows:
         history = history.with_exchange(question=question, answer=answer, standalone=standalone)
-    assert from_json(json.loads(json.dumps(as_json(history)))) == history
-    json.dumps(as_json(history), ensure_ascii=False).encode("utf-8")
+    stored = Stored(corpus="notes", history=history)
+    assert Stored.from_json(stored.as_json()) == stored
+    stored.as_json().encode("utf-8")
+
+
+def changed(**change: object) -> str:
+    """A stored conversation with other values in its history."""
+    stored = json.loads(Stored(corpus="notes", history=history_of("a")).as_json())
+    return json.dumps({**stored, "history": {**stored["history"], **change}})
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"version": 9}, "version 9"),
-        ({"summary": None}, "'summary'"),
-        ({"turns": -1}, "'turns'"),
-        ({"turns": True}, "'turns'"),
-        ({"exchanges": "none"}, "'exchanges'"),
-        ({"exchanges": [{"question": "q", "answer": 3, "standalone": "s", "turn": 1}]}, "'answer'"),
+        ({"summary": None}, r"'history\.summary'"),
+        ({"turns": -1}, r"'history\.turns'"),
+        ({"turns": True}, r"'history\.turns'"),
+        ({"turns": "1"}, r"'history\.turns'"),
+        ({"exchanges": "none"}, r"'history\.exchanges'"),
+        ({"exchanges": [{"question": "q", "answer": 3, "standalone": "s", "turn": 1}]}, r"'history\..*answer'"),
     ],
 )
 def test_a_malformed_history_is_named(change: dict[str, Any], named: str) -> None:
     with pytest.raises(DataFileError, match=f"{named}.*start a new session"):
-        from_json({**as_json(history_of("a")), **change})
+        Stored.from_json(changed(**change))
 
 
 def test_what_is_no_history() -> None:
-    with pytest.raises(DataFileError, match="'list'"):
-        from_json([])
-    assert from_json({**as_json(history_of("a")), "colour": "red"}) == history_of("a")
+    for text in ("[]", "{}", "", '{"corpus": "notes", "history": []}'):
+        with pytest.raises(DataFileError, match="damaged"):
+            Stored.from_json(text)
+    assert Stored.from_json(changed(colour="red")).history == history_of("a")
 
 
 def test_an_exchange_is_counted_and_cut() -> None:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.conversation.history import LONGEST_SUMMARY, Exchange, History, as_json
+from meta_agent_rag.conversation.history import LONGEST_SUMMARY, Exchange, History
 from meta_agent_rag.conversation.memories import Limits, memory_named
 from meta_agent_rag.conversation.memory import settled
+from meta_agent_rag.conversation.sessions import Stored
 from meta_agent_rag.errors import CostLimitError, DeadlineError, MetaRagError, RefusedError, SettingsError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
@@ -55,7 +56,7 @@ async def test_memory_is_bounded_over_500_turns(tmp_path: Path) -> None:
     assert history.summary.endswith("light.")
     sizes = [len(user_text(request)) for request in model.asked("summarize")][1:]
     assert max(sizes) - min(sizes) < 50
-    assert len(str(as_json(history))) < 4000
+    assert len(Stored(corpus="", history=history).as_json()) < 4000
 
 
 async def test_size_zero_folds_every_turn_at_once(tmp_path: Path) -> None:

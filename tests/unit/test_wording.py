@@ -42,7 +42,7 @@ class Shape(BaseModel):
         ("several", 1, "it must be a list"),
         ("several", [1, 2], "it must have at most 1 entry"),
         ("inner", [], "it must be an object"),
-        ("other", 1, "there is no such field"),
+        ("other", 1, "unknown field"),
     ],
 )
 def test_a_fault_is_told_in_plain_words(field: str, value: object, words: str) -> None:

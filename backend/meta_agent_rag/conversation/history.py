@@ -1,11 +1,11 @@
 """What is remembered of a conversation: immutable, bounded, and plain JSON where it is stored."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from ..errors import DataFileError
+from pydantic import NonNegativeInt
+
 from ..prompts.tokens import estimate_tokens
 
 LONGEST_TEXT = 4000
@@ -17,7 +17,6 @@ LONGEST_SUMMARY = 1500
 COACH, HINT = "coach", "hint"
 """How exchanges are marked that the coach answered; `HINT` where it broke a deadlock."""
 
-_VERSION = 1
 _SHORTEST_SHARE = 32
 _TAG = re.compile(r"<(?=\s*/?\s*(?:conversation|summary)\b)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
@@ -35,7 +34,7 @@ class Exchange:
     question: str
     answer: str
     standalone: str
-    turn: int
+    turn: NonNegativeInt
     mode: str = ""
     short_answer: str = ""
 
@@ -54,8 +53,8 @@ class History:
 
     summary: str = ""
     exchanges: tuple[Exchange, ...] = ()
-    turns: int = 0
-    dropped: int = 0
+    turns: NonNegativeInt = 0
+    dropped: NonNegativeInt = 0
 
     @property
     def is_empty(self) -> bool:
@@ -128,43 +127,6 @@ def fenced(text: str) -> str:
     return _TAG.sub("", text)
 
 
-def as_json(history: History) -> dict[str, Any]:
-    """The history as plain JSON values."""
-    return {"version": _VERSION, **asdict(history), "exchanges": [asdict(each) for each in history.exchanges]}
-
-
-def from_json(raw: object) -> History:
-    """The history that `as_json` gave; fields that are not known are passed over.
-
-    Raises `DataFileError` that names the field.
-    """
-    if not isinstance(raw, Mapping):
-        raise DataFileError(f"A stored conversation is {type(raw).__name__!r} and not an object; start a new session.")
-    if raw.get("version") != _VERSION:
-        raise DataFileError(
-            f"A stored conversation has the version {raw.get('version')!r}, not {_VERSION}; start a new session."
-        )
-    exchanges = raw.get("exchanges")
-    if not isinstance(exchanges, list | tuple) or not all(isinstance(each, Mapping) for each in exchanges):
-        raise _malformed("exchanges", exchanges)
-    return History(
-        summary=_text(raw, "summary"),
-        exchanges=tuple(
-            Exchange(
-                question=_text(each, "question"),
-                answer=_text(each, "answer"),
-                standalone=_text(each, "standalone"),
-                turn=_count(each, "turn"),
-                mode=_text(each, "mode", ""),
-                short_answer=_text(each, "short_answer", ""),
-            )
-            for each in exchanges
-        ),
-        turns=_count(raw, "turns"),
-        dropped=_count(raw, "dropped"),
-    )
-
-
 def _writable(text: str) -> str:
     """The text with a question mark for half a surrogate pair, which can be neither stored nor sent."""
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -184,21 +146,3 @@ def _in_tokens(text: str, tokens: int) -> str:
     if estimate_tokens(text) <= tokens:
         return text
     return clipped(text, len(text) * tokens // estimate_tokens(text))
-
-
-def _text(raw: Mapping[str, Any], field: str, missing: str | None = None) -> str:
-    value = raw.get(field, missing)
-    if not isinstance(value, str):
-        raise _malformed(field, value)
-    return _writable(value)
-
-
-def _count(raw: Mapping[str, Any], field: str) -> int:
-    value = raw.get(field)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _malformed(field, value)
-    return value
-
-
-def _malformed(field: str, value: object) -> DataFileError:
-    return DataFileError(f"A stored conversation has {field!r} = {str(value)[:80]!r}; start a new session.")

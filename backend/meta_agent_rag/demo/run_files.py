@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..agent.state import Round
 from ..errors import InputError
 from ..shipped import shipped
-from ..wording import fault_words
+from ..wording import first_fault
 
 RECORDED = "recorded sample run"
 """How the run that ships is called, in the list and in links."""
@@ -99,11 +99,8 @@ def rounds_of(row: Row) -> tuple[Round, ...]:
     try:
         return _ROUNDS.validate_python(row.get("rounds") or [])
     except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
         raise InputError(
-            f"The rounds of {row['id']!r} by {row['method']!r} are damaged (at {place!r} {fault_words(fault)}); "
-            "run it anew."
+            f"The rounds of {row['id']!r} by {row['method']!r} are damaged ({first_fault(error)}); run it again."
         ) from None
 
 

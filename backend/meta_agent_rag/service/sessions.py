@@ -1,73 +1,45 @@
 """Follow-up questions: what a client asked before in a session, so that "and when did she die?" is understood."""
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..conversation.history import History
 from ..conversation.memories import Limits
 from ..conversation.memory import bounded
 from ..conversation.rewriter import rewritten
 from ..conversation.sessions import Sessions, Stored, open_sessions
-from ..errors import StorageError
 from ..llm.client import ModelSession
 
-if TYPE_CHECKING:
-    import aiosqlite
-
-_FOLDER, _LOCK = "service", "sessions.lock"
-_LOCK_SECONDS = 5.0
+_FOLDER = "service"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClientSessions:
-    """Sessions on disk; a client sees its own alone. What is older than MEMORY_FOLD_AT exchanges is forgotten.
-
-    `lock` is a database of no content, locked by one worker at a time: an exchange is added in several transactions.
-    """
+    """Sessions on disk; a client sees only its own. Exchanges beyond MEMORY_FOLD_AT are forgotten."""
 
     sessions: Sessions
     limits: Limits
-    lock: "aiosqlite.Connection" = field(repr=False)
-    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def before(self, client_id: str, session: str, corpus: str) -> History:
-        """What was asked before about the same corpus; nothing, where that was about another one."""
-        try:
-            stored = await self.sessions.load(_name(client_id, session))
-        except sqlite3.Error as error:
-            raise _away(error) from None
-        return stored.history if stored is not None and stored.corpus == corpus else History()
+        """What was asked before about the same corpus; empty if the session was about another one."""
+        return _about(await self.sessions.load(_name(client_id, session)), corpus)
 
     async def remember(self, client_id: str, session: str, corpus: str, **exchange: str) -> None:
-        """Add an exchange, with the fields of `History.with_exchange`, to what was kept meanwhile too.
+        """Add an exchange, with the fields of `History.with_exchange`. Raises `StorageError`."""
 
-        Raises `StorageError`.
-        """
-        async with self._writing, self._alone():
-            history = await self.before(client_id, session, corpus)
-            kept = bounded(history.with_exchange(**exchange), self.limits).history
-            try:
-                await self.sessions.save(_name(client_id, session), Stored(corpus=corpus, history=kept))
-            except sqlite3.Error as error:
-                raise _away(error) from None
+        def longer(stored: Stored | None) -> Stored:
+            history = _about(stored, corpus).with_exchange(**exchange)
+            return Stored(corpus=corpus, history=bounded(history, self.limits).history)
 
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """Be the only worker that writes."""
-        try:
-            try:
-                await self.lock.execute("BEGIN EXCLUSIVE")
-            except sqlite3.Error as error:
-                raise _away(error) from None
-            yield
-        finally:
-            await self.lock.rollback()  # also where one gave up waiting: the connection's thread may begin all the same
+        await self.sessions.change(_name(client_id, session), longer)
+
+
+def _about(stored: Stored | None, corpus: str) -> History:
+    return stored.history if stored is not None and stored.corpus == corpus else History()
 
 
 async def standalone(question: str, history: History, model: ModelSession) -> str:
@@ -78,15 +50,8 @@ async def standalone(question: str, history: History, model: ModelSession) -> st
 @asynccontextmanager
 async def open_client_sessions(data_dir: Path, limits: Limits) -> AsyncIterator[ClientSessions]:
     """The sessions below a data folder. Raises `StorageError` where they cannot be read."""
-    import aiosqlite
-
-    folder = data_dir / _FOLDER
-    async with (
-        open_sessions(folder) as sessions,
-        aiosqlite.connect(folder / _LOCK, timeout=_LOCK_SECONDS, isolation_level=None) as lock,
-    ):
-        await lock.execute("PRAGMA journal_mode = MEMORY")
-        yield ClientSessions(sessions=sessions, limits=limits, lock=lock)
+    async with open_sessions(data_dir / _FOLDER) as sessions:
+        yield ClientSessions(sessions=sessions, limits=limits)
 
 
 async def forget_sessions(data_dir: Path, client_id: str) -> None:
@@ -114,7 +79,3 @@ async def unused_sessions(data_dir: Path, since: datetime, *, drop: bool) -> int
 
 def _name(client_id: str, session: str) -> str:
     return f"{client_id}.{session}"
-
-
-def _away(error: sqlite3.Error) -> StorageError:
-    return StorageError(f"The service's sessions cannot be read or written ({error}); free space, then ask again.")

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 from ...errors import InputError, SettingsError
 from ...settings import Settings, UnitFloat
 from ...text.normalise import normalised
-from ...wording import fault_words
+from ...wording import first_fault
 from ..state import Signals
 
 VERSION = 3
@@ -171,11 +171,7 @@ def _parsed(path: Path, _modified: int, _size: int) -> Calibration:
     try:
         return Calibration.model_validate(raw)
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in fault["loc"])
-        raise SettingsError(
-            f"The calibration {path.name!r} is malformed at {place!r} ({fault_words(fault)}); {_ANEW}."
-        ) from None
+        raise SettingsError(f"The calibration {path.name!r} is malformed ({first_fault(error)}); {_ANEW}.") from None
 
 
 def question_fingerprint(dataset: str, question_id: str) -> str:
