@@ -26,6 +26,8 @@ MetaRagError
 `-- RequestError           the service refuses a request, with a status and a code
 """
 
+from typing import Literal
+
 
 class MetaRagError(Exception):
     """Base of everything that this package raises on purpose.
@@ -113,7 +115,7 @@ class BudgetError(MetaRagError):
     """A call was not made, so as to keep a promise. `stop_reason` is what a trace shows."""
 
     exit_code = 1
-    stop_reason = "budget"
+    stop_reason: Literal["budget", "cost_limit", "deadline"] = "budget"
 
 
 class CostLimitError(BudgetError):

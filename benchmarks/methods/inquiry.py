@@ -13,7 +13,7 @@ from meta_agent_rag.agent.prompting.messages import messages
 from meta_agent_rag.agent.prompting.packing import Packed, pack
 from meta_agent_rag.agent.prompting.replies import Line, ReplyModel, Short
 from meta_agent_rag.agent.retrieve import first_evidence
-from meta_agent_rag.agent.state import Draft, Packing, Round, add_found
+from meta_agent_rag.agent.state import Draft, Packing, Round, StopReason, add_found
 from meta_agent_rag.errors import StructuredOutputError
 from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import without_disambiguation
@@ -29,7 +29,6 @@ from meta_agent_rag.text.sentences import sentences
 
 from .method import Task
 
-SINGLE_PASS = "single_pass"
 _NOTES_TOKENS = 800
 """Tokens of a method's own notes beside which the evidence keeps its whole budget."""
 _CONCLUSION = re.compile(r"\banswer is\b", re.IGNORECASE)
@@ -94,7 +93,7 @@ class Inquiry:
             self.notes.append(f"{step} was left out: the model did not send the JSON that was asked for")
             return None
 
-    async def concluded(self, reasoning: Sequence[str], stop_reason: str) -> Answer:
+    async def concluded(self, reasoning: Sequence[str], stop_reason: StopReason) -> Answer:
         """The answer that one last call draws from the reasoning and the evidence so far."""
         written = "\n".join(reasoning)
         packed = self.shown(written)
@@ -119,12 +118,14 @@ class Inquiry:
         )
         self.rounds.append(one)
 
-    def answer(self, text: str, short_answer: str, packed: Packed | None, stop_reason: str = SINGLE_PASS) -> Answer:
+    def answer(
+        self, text: str, short_answer: str, packed: Packed | None, stop_reason: StopReason = "single_pass"
+    ) -> Answer:
         """A last draft, and the answer that it is."""
         self.draft(text, short_answer, packed)
         return self.last(stop_reason)
 
-    def last(self, stop_reason: str) -> Answer:
+    def last(self, stop_reason: StopReason) -> Answer:
         """The last draft as the answer."""
         final = self.rounds[-1]
         return Answer(

@@ -10,6 +10,7 @@ five sentences where the paper allows eight, and the chain ends once it can coll
 
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.agent.state import StopReason
 from meta_agent_rag.llm.exchange import Sampling
 from meta_agent_rag.prompts import phrase
 
@@ -31,7 +32,7 @@ async def answer(engine: Engine, task: Task) -> Answer:
     return inquiry.answer(reply.text, reply.short_answer, packed, stop_reason)
 
 
-async def _collect(inquiry: Inquiry) -> str:
+async def _collect(inquiry: Inquiry) -> StopReason:
     """Search along the chain, and say why it ended."""
     query, written = inquiry.task.question, list[str]()
     while True:

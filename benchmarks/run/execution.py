@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
-from meta_agent_rag.agent.remediate import SEARCH_FAILED
 from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
@@ -200,7 +199,7 @@ async def execute(
 
 def _failed(row: Mapping[str, Any]) -> bool:
     """Would the answer be another, had nothing failed?"""
-    return row["error"] is not None or row.get("stop_reason") == SEARCH_FAILED
+    return row["error"] is not None or row.get("stop_reason") == "search_failed"
 
 
 @contextmanager

@@ -181,7 +181,7 @@ def test_each_process_has_its_own_place_in_the_spool(tmp_path: Path) -> None:
     second.append({"query_id": "1"})
     assert second._journal is not None
     second._journal.close()  # as a kill does
-    second.lock.close()
+    second.lock.release()
     third = open_spool(tmp_path)
     assert third.slot == second.slot
     assert [read_journal(file).rows[0]["query_id"] for file in third.take()] == ["1"]

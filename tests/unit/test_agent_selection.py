@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.monitoring.convergence import converged, jaccard, oscillates, same_answer
+from meta_agent_rag.agent.monitoring.convergence import converged, jaccard, oscillates, same_draft
 from meta_agent_rag.agent.selection import select
 from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Reference, Round, Signals
 
@@ -68,9 +68,9 @@ def test_both_answers_must_be_the_same() -> None:
     one = draft("Ada before Bob", "Ada came before Bob.")
     other = draft("Bob before Ada", "Bob came before Ada.")
     assert jaccard(one.answer, other.answer) == 1.0
-    assert not same_answer(one, other, 0.85)
-    assert not same_answer(draft("Oslo", "x y"), draft("Oslo", "p q"), 0.85)
-    assert same_answer(draft("Oslo"), draft("the OSLO."), 0.4)
+    assert not same_draft(one, other, 0.85)
+    assert not same_draft(draft("Oslo", "x y"), draft("Oslo", "p q"), 0.85)
+    assert same_draft(draft("Oslo"), draft("the OSLO."), 0.4)
 
 
 @pytest.mark.parametrize(("threshold", "same"), [(0.5, True), (0.51, False)])

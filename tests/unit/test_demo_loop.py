@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from meta_agent_rag.agent.engine import Engine, open_engine
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Plan, Reference, Round, Signals
+from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Plan, Reference, Round, Signals, StopReason
 from meta_agent_rag.demo.loop.drawing import Lit, drawing, repair_nodes
 from meta_agent_rag.demo.loop.gauge import monitoring
 from meta_agent_rag.demo.loop.outcome import outcome, timeline
@@ -21,6 +21,7 @@ from meta_agent_rag.demo.loop.walk import Sight, Walk
 from meta_agent_rag.demo.loop.what_if import WhatIf
 from meta_agent_rag.demo.marking import difference, with_citations, with_quotes
 from meta_agent_rag.demo.questions import sample_questions
+from meta_agent_rag.demo.words import STOP_REASONS
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -219,3 +220,7 @@ def test_a_configuration_changes_the_run_and_says_how_it_differs(tmp_path: Path)
     other = replace(start, rounds=0, links=False, policy="paper")
     assert other.differences(start) == ("monitor policy: paper", "repairs at most: 0", "links: off")
     assert start.differences(start) == ()
+
+
+def test_every_stop_reason_has_a_sentence() -> None:
+    assert set(STOP_REASONS) == set(get_args(StopReason))

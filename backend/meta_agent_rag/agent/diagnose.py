@@ -16,7 +16,7 @@ from .monitoring.convergence import converged, oscillates
 from .monitoring.monitor import policy, reference_answer
 from .monitoring.signals import measure
 from .prompting.packing import Packed, pack
-from .state import NO_DEFICIT, NOT_IN_EVIDENCE, Reference, Round, State, Update
+from .state import NO_DEFICIT, Reference, Round, State, StopReason, Update
 
 
 async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
@@ -33,7 +33,7 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
         evidence_ids=tuple(found.passage.id for found in state.get("evidence", ())),
         plan=state.get("plan"),
     )
-    stop_reason: str | None
+    stop_reason: StopReason | None
     if (settled := _settled(state, context)) is not None:
         return {"rounds": (replace(round_, cost_usd=Decimal(0)),), "stop_reason": settled}
     try:
@@ -67,13 +67,13 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
     return replace(round_, reference=reference, signals=signals, satisfied=satisfied, chance=judged.chance)
 
 
-def _settled(state: State, context: Context) -> str | None:
+def _settled(state: State, context: Context) -> StopReason | None:
     """Where memory is off and NOT FOUND is the answer: the reason, without asking a model."""
     plan = state.get("plan")
     if not context.grounded:
         return None
     if plan is not None and plan.answer_mode == "memory":
-        return NOT_IN_EVIDENCE
+        return "not_in_evidence"
     return None if state.get("evidence") else "no_evidence"
 
 
@@ -91,7 +91,7 @@ def _earlier_reference(state: State, packed: Packed) -> Reference | None:
     return None
 
 
-def _stop_reason(state: State, context: Context, round_: Round) -> str | None:
+def _stop_reason(state: State, context: Context, round_: Round) -> StopReason | None:
     settings = context.settings
     drafts = [*(earlier.draft for earlier in state.get("rounds", ())), round_.draft]
     if round_.satisfied:
@@ -108,7 +108,7 @@ def _stop_reason(state: State, context: Context, round_: Round) -> str | None:
     return None if _pays(round_, earlier) else "no_gain"
 
 
-def _out_of_time(context: Context, index: int) -> str | None:
+def _out_of_time(context: Context, index: int) -> StopReason | None:
     """Would another round, as long as this one's calls took, pass the deadline?"""
     if context.deadline is None:
         return None

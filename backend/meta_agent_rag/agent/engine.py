@@ -28,7 +28,7 @@ from .graph import build_graph
 from .monitoring.monitor import policy
 from .oracles import NO_ORACLES, Oracles
 from .selection import select
-from .state import NOT_IN_EVIDENCE, Round, State
+from .state import Round, State, StopReason
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -50,7 +50,7 @@ class Answer:
     question: str
     text: str
     short_answer: str
-    stop_reason: str
+    stop_reason: StopReason
     chosen: int
     rounds: tuple[Round, ...]
     evidence: tuple[Found, ...]
@@ -210,7 +210,7 @@ class Engine:
     def answered(self, final: State, context: Context) -> Answer:
         """The answer that a finished state holds."""
         # where the critic found that the evidence does not hold it, NOT FOUND is the answer, not a rejected draft
-        how = "last" if final["stop_reason"] == NOT_IN_EVIDENCE else self.settings.selection
+        how = "last" if final["stop_reason"] == "not_in_evidence" else self.settings.selection
         chosen = select(final["rounds"], how)
         return Answer(
             question=final["question"],

@@ -15,7 +15,6 @@ from .deficits import Deficit
 from .state import VERDICTS, Diagnosis, Plan, Round, State, Update
 
 _LOG = logging.getLogger(__name__)
-SEARCH_FAILED = "search_failed"
 _RESTATED = 0.7
 """Jaccard similarity of query and question from which a search would only find again what the question found."""
 
@@ -39,7 +38,7 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
             retrieval = await context.retriever.retrieve(queries, k=context.settings.retrieval_top_k, exclude=known)
         except CorpusError as error:
             _LOG.warning("A follow-up search failed, and the drafts so far stand: %s", error)
-            return {"stop_reason": SEARCH_FAILED}
+            return {"stop_reason": "search_failed"}
         update = {"evidence": retrieval.found, "dropped": retrieval.dropped, "queries": queries}
     return {**update, "plan": _plan(deficit, last.diagnosis, queries)}
 

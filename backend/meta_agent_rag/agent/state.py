@@ -11,8 +11,38 @@ from ..retrieval.passage import Found
 from ..retrieval.screening.guardrails import Dropped
 
 AnswerMode = Literal["evidence", "memory", "evidence_and_memory"]
+StopReason = Literal[
+    # the loop
+    "satisfied",
+    "critic_satisfied",
+    "converged",
+    "oscillating",
+    "max_rounds",
+    "upheld",
+    "no_gain",
+    "no_evidence",
+    "not_in_evidence",
+    "search_failed",
+    "write_failed",
+    # limits (`errors.BudgetError`)
+    "budget",
+    "cost_limit",
+    "deadline",
+    # the benchmark's baselines
+    "single_pass",
+    "majority",
+    "concluded",
+    "finished",
+    "max_passages",
+    "max_steps",
+    "max_trials",
+    "no_follow_up",
+    "no_progress",
+    "nothing_new",
+    "unreadable_step",
+]
+"""Why no further round was begun."""
 NO_DEFICIT = "none"
-NOT_IN_EVIDENCE = "not_in_evidence"
 VERDICTS = ("yes", "no")
 """Short answers that no passage holds as such."""
 
@@ -161,7 +191,7 @@ class State(TypedDict, total=False):
     draft: Draft
     packing: Packing
     rounds: Annotated[tuple[Round, ...], add_all]
-    stop_reason: str
+    stop_reason: StopReason
 
 
 Update = Mapping[str, object]

@@ -15,7 +15,7 @@ from .monitoring.signals import right_kind, short_answer_logprob, with_logprobs
 from .prompting.messages import asked_for, in_manner, task
 from .prompting.packing import Packed, pack
 from .prompting.replies import AnswererReply, DraftReply, ShortAnswerReply
-from .state import AnswerMode, Draft, Packing, Plan, Round, State, Update
+from .state import AnswerMode, Draft, Packing, Plan, Round, State, StopReason, Update
 
 
 async def write(state: State, runtime: Runtime[Context]) -> Update:
@@ -52,7 +52,7 @@ def not_found() -> Draft:
     return Draft(answer=phrase("not_found"), short_answer=phrase("not_found"), abstained=True)
 
 
-def _stopped(state: State, error: BudgetError | ModelError, reason: str) -> str:
+def _stopped(state: State, error: BudgetError | ModelError, reason: StopReason) -> StopReason:
     if not state.get("rounds") or (isinstance(error, ModelError) and error.stops_run):
         raise error
     return reason

@@ -1,8 +1,11 @@
 """The loop's names in words for a visitor."""
 
+from collections.abc import Mapping
+
 from ..agent.state import NO_DEFICIT
 
-STOP_REASONS = {
+STOP_REASONS: Mapping[str, str] = {
+    "budget": "There was no money or time for the next call.",
     "satisfied": "The monitor is satisfied: a second route came to the same answer.",
     "critic_satisfied": "The monitor raised a false alarm: the critic found nothing wrong with the draft.",
     "converged": "The last repair changed nothing, so another one would not either.",
@@ -21,6 +24,12 @@ STOP_REASONS = {
     "concluded": "The method came to its conclusion.",
     "no_follow_up": "The method had nothing further to ask.",
     "no_progress": "The next step would have brought nothing new.",
+    "nothing_new": "The last search found nothing new.",
+    "finished": "The method finished by itself.",
+    "max_passages": "The method has as many passages as it may read.",
+    "max_steps": "The method has made all the steps it may make.",
+    "max_trials": "The method has made all the trials it may make.",
+    "unreadable_step": "The model wrote a step that could not be read.",
 }
 ERROR_TYPES = {
     "incomplete_reasoning": "a step of the reasoning is missing",

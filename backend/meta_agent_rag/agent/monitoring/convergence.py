@@ -21,7 +21,7 @@ def jaccard(one: str, other: str) -> float:
     return len(left & right) / len(union) if union else 1.0
 
 
-def same_answer(one: Draft, other: Draft, threshold: float) -> bool:
+def same_draft(one: Draft, other: Draft, threshold: float) -> bool:
     """Do two drafts say the same: full answers alike, short answers equal once normalised?"""
     alike = jaccard(one.answer, other.answer) >= threshold
     return alike and normalised(one.short_answer) == normalised(other.short_answer)
@@ -29,9 +29,9 @@ def same_answer(one: Draft, other: Draft, threshold: float) -> bool:
 
 def converged(drafts: Sequence[Draft], threshold: float) -> bool:
     """Did the last draft repeat the one before it?"""
-    return len(drafts) > 1 and same_answer(drafts[-1], drafts[-2], threshold)
+    return len(drafts) > 1 and same_draft(drafts[-1], drafts[-2], threshold)
 
 
 def oscillates(drafts: Sequence[Draft], threshold: float) -> bool:
     """Did the last draft return to one that had been left?"""
-    return any(same_answer(drafts[-1], earlier, threshold) for earlier in drafts[:-2])
+    return any(same_draft(drafts[-1], earlier, threshold) for earlier in drafts[:-2])

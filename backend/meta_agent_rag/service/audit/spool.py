@@ -5,10 +5,11 @@ what ended processes left. Who takes a file to the database moves it into its ow
 and removes it when the database has it: a row is in a file here, or there, at any moment.
 """
 
-import sqlite3
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from ...errors import StorageError
 from ...journal import Journal
@@ -25,7 +26,7 @@ class Spool:
 
     folder: Path
     slot: Path
-    lock: sqlite3.Connection
+    lock: FileLock
     _journal: Journal | None = field(default=None, repr=False)
 
     def append(self, row: Row) -> None:
@@ -46,7 +47,7 @@ class Spool:
         """Leave the place to another process; what is in it waits for the database."""
         self._finish()
         _hand_over(self.slot, self.folder)
-        self.lock.close()
+        self.lock.release()
 
     def _finish(self) -> None:
         if self._journal is not None:
@@ -59,20 +60,22 @@ def open_spool(folder: Path) -> Spool:
     """Take a place in the spool; what ended processes left live is made to wait for the database."""
     try:
         (folder / "waiting").mkdir(parents=True, exist_ok=True)
-        own: tuple[Path, sqlite3.Connection] | None = None
+        own: tuple[Path, FileLock] | None = None
         for number in range(_MOST_SLOTS):
             slot = folder / f"slot-{number}"
             if own is not None and not slot.exists():
                 return Spool(folder=folder, slot=own[0], lock=own[1])
             slot.mkdir(exist_ok=True)
-            lock = locked(slot)
-            if lock is None:
+            lock = FileLock(slot / "lock", timeout=0, thread_local=False)
+            try:
+                lock.acquire()
+            except Timeout:
                 continue
             _hand_over(slot, folder)
             if own is None:
                 own = (slot, lock)
             else:
-                lock.close()
+                lock.release()
     except OSError as error:
         raise StorageError(f"{str(folder)!r} cannot be written ({error}); make room, or set MARAG_DATA_DIR.") from None
     raise StorageError(f"All {_MOST_SLOTS} places of {str(folder)!r} are taken; end some of the processes.")
@@ -82,15 +85,3 @@ def _hand_over(slot: Path, folder: Path) -> None:
     for file in slot.glob("*.jsonl"):
         name = f"{new_id()}.jsonl" if file.name == _LIVE else file.name
         file.rename(folder / "waiting" / name)
-
-
-def locked(folder: Path) -> sqlite3.Connection | None:
-    """The slot's lock, which the end of a process frees; `None` where another one has it."""
-    connection = sqlite3.connect(folder / "lock", timeout=0, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = MEMORY")
-        connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        connection.close()
-        return None
-    return connection
