@@ -5,7 +5,6 @@ a kill leaves undone the next run does.
 """
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from sqlalchemy import (
     ColumnElement,
     MetaData,
@@ -41,7 +41,6 @@ from .months import Month, tables
 from .portions import Portions
 from .reading import as_json
 from .rows import Row
-from .spool import locked
 
 FOLDER = "archive"
 _PAGE = 500
@@ -152,10 +151,12 @@ async def complete(engine: AsyncEngine, folder: Path, done: Done) -> None:
 async def alone(engine: AsyncEngine, folder: Path) -> AsyncIterator[None]:
     """Nobody else works on the archives meanwhile. Raises `StorageError` where somebody does."""
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    lock: sqlite3.Connection | None = await asyncio.to_thread(locked, folder)
+    lock = FileLock(folder / "lock", timeout=0, thread_local=False)
     busy = StorageError("Another `marag audit` is at work on the archives; wait until it is done.")
-    if lock is None:
-        raise busy
+    try:
+        lock.acquire()
+    except Timeout:
+        raise busy from None
     try:
         if not is_postgresql(engine):
             yield
@@ -168,7 +169,7 @@ async def alone(engine: AsyncEngine, folder: Path) -> AsyncIterator[None]:
             finally:
                 await connection.execute(text(f"SELECT pg_advisory_unlock({_LOCK})"))
     finally:
-        lock.close()
+        lock.release()
 
 
 def among(keys: Sequence[tuple[datetime, str]]) -> ColumnElement[bool]:
