@@ -2,9 +2,10 @@
 
 import reprlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 FREE = "free (runs on this machine)"
 """What is shown in place of dollars where the embedded model answered."""
@@ -86,7 +87,7 @@ def fault_words(fault: Mapping[str, Any]) -> str:
     return f"it must be {known}" if known else _plain(str(fault["msg"]))
 
 
-def first_fault(error: ValidationError) -> str:
+def first_fault(error: "ValidationError") -> str:
     """The first fault of a value as field, what is wrong, and what was found.
 
     >>> first_fault(fault_of({"rows": [{"f1": "high"}]}))  # doctest: +SKIP
