@@ -14,7 +14,7 @@ from meta_agent_rag.errors import (
     DataFileError,
     UnknownNameError,
 )
-from meta_agent_rag.grounding.refusals import REASONS, refusal
+from meta_agent_rag.grounding.abstention import REASONS, refusal
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from meta_agent_rag.grounding.bearing import holds_the_answer, on_the_question, speaks_of
 from meta_agent_rag.grounding.claims import claims
-from meta_agent_rag.grounding.support import Support
+from meta_agent_rag.grounding.support import Support, holds_the_answer, on_the_question, speaks_of
 
 YARDS = "The Grey Petrel was built at Dunnaigh. The Star of Ithry was built at Vantry."
 

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.citation import Citation
 from meta_agent_rag.grounding.citations import Cited, cite
-from meta_agent_rag.grounding.excerpts import excerpt
-from meta_agent_rag.grounding.excision import without
-from meta_agent_rag.grounding.marks import marks
-from meta_agent_rag.grounding.quotes import is_verbatim, place
+from meta_agent_rag.grounding.marks import marks, without
+from meta_agent_rag.grounding.quotes import excerpt, is_verbatim, place
 from meta_agent_rag.grounding.styles import chosen, discover_styles
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.text.normalise import as_quoted

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.grounding.claims import Claim, claims
 from meta_agent_rag.grounding.matching import best_window, content_words, lacking, names, numbers
-from meta_agent_rag.grounding.support import Support, supported, supports
-from meta_agent_rag.grounding.unsupported import with_unsupported_marked, without_unsupported
+from meta_agent_rag.grounding.support import Support, supported, supports, with_unsupported_marked, without_unsupported
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.text.sentences import sentences
 

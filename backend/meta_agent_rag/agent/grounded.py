@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DataFileError
-from ..grounding.abstention import is_abstention
-from ..grounding.attribution import with_quoted_passages_cited
-from ..grounding.bearing import holds_the_answer, on_the_question
+from ..grounding.abstention import Reason, is_abstention, refusal
 from ..grounding.citation import Citation
 from ..grounding.citations import cite, removed_marks
 from ..grounding.claims import Claim, claims
@@ -18,10 +16,17 @@ from ..grounding.confidence import Confidence, confidence
 from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
 from ..grounding.quotes import is_verbatim
-from ..grounding.refusals import Reason, refusal
 from ..grounding.styles import Style, chosen
-from ..grounding.support import Cosine, Support, supports
-from ..grounding.unsupported import with_unsupported_marked, without_unsupported
+from ..grounding.support import (
+    Cosine,
+    Support,
+    holds_the_answer,
+    on_the_question,
+    supports,
+    with_quoted_passages_cited,
+    with_unsupported_marked,
+    without_unsupported,
+)
 from ..llm.ledger import LedgerRow, Totals, total
 from ..retrieval import hybrid
 from ..retrieval.batching import AsyncEncoder

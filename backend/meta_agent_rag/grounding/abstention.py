@@ -1,7 +1,9 @@
-"""Tells an abstention from an answer."""
+"""Tells an abstention from an answer, and says why an answer is withheld."""
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Literal, TypeAlias, get_args
 
 import yaml
 
@@ -22,3 +24,20 @@ def is_abstention(short_answer: str) -> bool:
     """
     whole = normalised(short_answer)
     return not whole or whole in _abstentions()
+
+
+Reason: TypeAlias = Literal["no_evidence", "not_found", "invented_quotes", "leakage", "unsupported", "not_covered"]
+"""Why an answer is not shown, in the order in which it is looked for."""
+
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+
+def refusal(reason: Reason) -> str:
+    """The text of `refusals.yaml` for that reason."""
+    return _refusals()[reason]
+
+
+@cache
+def _refusals() -> Mapping[str, str]:
+    texts: Mapping[str, str] = yaml.safe_load(files(__package__).joinpath("refusals.yaml").read_text(encoding="utf-8"))
+    return texts

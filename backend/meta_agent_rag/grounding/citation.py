@@ -1,5 +1,6 @@
-"""What a citation is."""
+"""A citation, and what a style to write it is."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -44,3 +45,15 @@ class Citation:
     def name(self) -> str:
         """The document's title in one line, or its id where it has none."""
         return " ".join(self.title.split()) or self.doc_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style:
+    """A way to write a citation into an answer.
+
+    `written` makes the text that takes the mark's place; citations that it writes alike are written once.
+    """
+
+    name: str
+    description: str
+    written: Callable[[Citation], str]

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from ..retrieval.passage import Found, Passage
 from .citation import Citation, Scores
 from .claims import Claim, claims
-from .excerpts import excerpt
-from .excision import without
-from .marks import Mark, marks
+from .marks import Mark, marks, without
 from .matching import best_window, content_words
-from .quotes import place
+from .quotes import excerpt, place
 from .styles import Style
 
 

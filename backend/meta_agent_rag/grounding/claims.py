@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..text.sentences import sentences
-from .excision import without
-from .marks import Mark, marks
+from .marks import Mark, marks, without
 from .matching import names, numbers
 
 _LIST_SIGN = re.compile(r"\s*(?:[-*\u2022+]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+")

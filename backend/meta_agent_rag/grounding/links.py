@@ -6,7 +6,7 @@ An address that a model makes up may carry what it has read to whoever made it w
 import re
 from collections.abc import Callable, Sequence
 
-from .excision import without
+from .marks import without
 
 _OF = "[^\\s<>\"'`\\[\\]()*|\u2018\u2019\u201c\u201d\u00ab\u00bb\u2013\u2014\u3001\u3002\uff0c\uff1b]"
 _BARE = re.compile(

@@ -1,6 +1,22 @@
 """How citations are written, one file each: it exports one frozen `STYLE`."""
 
-from .registry import chosen, discover_styles
-from .style import Style
+from collections.abc import Mapping
+
+from ...discovery import by_name, exported
+from ...errors import UnknownNameError
+from ..citation import Style
 
 __all__ = ["Style", "chosen", "discover_styles"]
+
+
+def discover_styles(package: str = __package__) -> Mapping[str, Style]:
+    """All styles by name, in the order of file names."""
+    return by_name(exported(package, "STYLE", Style), "citation styles")
+
+
+def chosen(name: str) -> Style:
+    """The style of that name; raises `UnknownNameError`."""
+    styles = discover_styles()
+    if name not in styles:
+        raise UnknownNameError("citation style", name, list(styles))
+    return styles[name]

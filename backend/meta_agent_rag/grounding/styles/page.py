@@ -1,7 +1,6 @@
 """`[p.3]`, for documents with pages."""
 
-from ..citation import Citation
-from .style import Style
+from ..citation import Citation, Style
 
 
 def _written(citation: Citation) -> str:

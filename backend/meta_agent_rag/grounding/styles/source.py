@@ -1,7 +1,6 @@
 """`[Source: Early life (Page 3) - "..."]`: where it stands, and what stands there."""
 
-from ..citation import Citation
-from .style import Style
+from ..citation import Citation, Style
 
 
 def _written(citation: Citation) -> str:

@@ -1,7 +1,6 @@
 """`[The Salt Road]`, for passages that are known by their titles."""
 
-from ..citation import Citation
-from .style import Style
+from ..citation import Citation, Style
 
 
 def _written(citation: Citation) -> str:
