@@ -102,7 +102,7 @@ async def _list_models(settings: Settings) -> None:
 
 async def _prices(settings: Settings) -> Finding:
     from .llm.client import utc_now
-    from .llm.tariffs import million_token_prices
+    from .llm.pricing import million_token_prices
 
     choice = choose_provider(settings)
     unpriced = [

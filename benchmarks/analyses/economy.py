@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from meta_agent_rag.llm.pricing import Tariff, tariff_book
 from meta_agent_rag.llm.providers import providers
-from meta_agent_rag.llm.tariffs import Tariff, tariff_book
 
 from ..tables import Table, number
 from .analysis import Analysis, Figures, Material, Row, share

@@ -6,8 +6,8 @@ from pathlib import Path
 from meta_agent_rag.conversation.socratic.topics import Lesson, Topic, lesson, stated_in, topics_of
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.ingestion.document import Document
+from meta_agent_rag.ingestion.parsers import File
 from meta_agent_rag.ingestion.parsers.markdown import PARSER
-from meta_agent_rag.ingestion.parsers.parser import File
 from meta_agent_rag.retrieval.passage import Passage, passage_id
 
 COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"

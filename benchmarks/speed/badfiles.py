@@ -17,7 +17,7 @@ import httpx
 import typer
 
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
-from meta_agent_rag.ingestion.refusal import REFUSAL_KINDS
+from meta_agent_rag.ingestion.document import REFUSAL_KINDS
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.keys import open_keys
 from meta_agent_rag.settings import Settings

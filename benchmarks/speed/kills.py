@@ -19,7 +19,7 @@ import typer
 from meta_agent_rag.cli.command import Json, print_json, reporting, say
 from meta_agent_rag.journal import read_journal
 from meta_agent_rag.llm.exchange import Usage
-from meta_agent_rag.llm.tariffs import price
+from meta_agent_rag.llm.pricing import price
 from meta_agent_rag.shipped import shipped
 from meta_agent_rag.testing.server import Behaviour, LoopbackServer, ServerReply, disagreeing, loopback_server
 

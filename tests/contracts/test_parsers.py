@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.errors import DuplicateNameError
-from meta_agent_rag.ingestion.document import Document
+from meta_agent_rag.ingestion.document import Document, Refused
 from meta_agent_rag.ingestion.parsers import File, Parser, by_priority, discover_parsers
 from meta_agent_rag.ingestion.reading import read_document
-from meta_agent_rag.ingestion.refusal import Refused
 from tests.files import archive, pdf, rows, word, word_archive
 
 PARSERS = discover_parsers()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.analyses.economy import ANALYSIS, apart, economy, following, newest_tariffs
-from meta_agent_rag.llm.tariffs import Tariff
+from meta_agent_rag.llm.pricing import Tariff
 from tests.benchmark_rows import arm, failed, material, once, round_of, row
 
 TARIFFS = {

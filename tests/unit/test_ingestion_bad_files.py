@@ -10,8 +10,8 @@ import pytest
 from benchmarks.speed.badfiles import allowed, expected
 from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
+from meta_agent_rag.ingestion.document import REFUSAL_KINDS, Refused
 from meta_agent_rag.ingestion.isolation import IsolatedReader, Reading
-from meta_agent_rag.ingestion.refusal import REFUSAL_KINDS, Refused
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "badfiles"
 JOB = Job(seconds=20, memory_mb=1024, file_mb=64, chunking=ChunkingOptions())

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.ingestion.cleaning import clean, one_line
-from meta_agent_rag.ingestion.decoding import decoded
+from meta_agent_rag.ingestion.text import clean, decoded, one_line
 
 
 @pytest.mark.parametrize(

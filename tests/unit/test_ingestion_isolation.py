@@ -15,8 +15,8 @@ import pytest
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
+from meta_agent_rag.ingestion.document import Refused
 from meta_agent_rag.ingestion.isolation import IsolatedReader
-from meta_agent_rag.ingestion.refusal import Refused
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux alone")
 JOB = Job(seconds=60, memory_mb=1024, file_mb=8, chunking=ChunkingOptions())

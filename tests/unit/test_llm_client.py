@@ -15,8 +15,8 @@ from meta_agent_rag.llm.budget import Budget, unsettled
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
 from meta_agent_rag.llm.ledger import LedgerRow
+from meta_agent_rag.llm.pacing import Turn, alone
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.llm.turns import Turn, alone
 from meta_agent_rag.settings import Settings
 
 ASK = (Message(role="user", content="Who wrote Faust?"),)

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.llm.exchange import Usage
-from meta_agent_rag.llm.providers import providers
-from meta_agent_rag.llm.tariffs import (
+from meta_agent_rag.llm.pricing import (
     ANY_PROVIDER,
     Price,
     TariffBook,
@@ -18,6 +17,7 @@ from meta_agent_rag.llm.tariffs import (
     price,
     tariff_book,
 )
+from meta_agent_rag.llm.providers import providers
 
 FLASH, PRO = "deepseek-v4-flash", "deepseek-v4-pro"
 OFF_PEAK = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)  # a Tuesday

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 import pytest
 
 from meta_agent_rag.errors import LostConnectionError, ModelError, RefusedError, TransientError, UnreachableError
-from meta_agent_rag.llm.tries import Tries, pause
+from meta_agent_rag.llm.pacing import Tries, pause
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ def register(app: typer.Typer) -> None:
 @reporting
 def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Show the dated tariffs, and the prices of the configured models."""
+    from ..llm.pricing import million_token_prices, tariff_book
     from ..llm.providers import choose_provider
-    from ..llm.tariffs import million_token_prices, tariff_book
     from ..settings import Settings
 
     choice = choose_provider(Settings.load(set_ or ()))

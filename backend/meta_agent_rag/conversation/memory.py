@@ -5,8 +5,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..errors import BudgetError, ModelError
+from ..llm.client import ModelSession
+from ..llm.exchange import Message
+from ..prompts import phrase, prompt
 from .answers import said
-from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence
+from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence, fenced, transcript
 from .memories import Limits, Memory, Share
 
 Summarize: TypeAlias = Callable[[str, Sequence[Exchange]], Awaitable[str]]
@@ -61,3 +64,17 @@ def _sparing_the_coach(share: Share, latest: tuple[Exchange, ...]) -> Share:
         return share
     folded, dropped = (tuple(each for each in gone if each not in latest) for gone in (share.folded, share.dropped))
     return Share(kept=(*share.kept, *latest), folded=folded, dropped=dropped)
+
+
+async def summarize(model: ModelSession, summary: str, exchanges: Sequence[Exchange]) -> str:
+    """The summary with the exchanges taken in; an empty text where the model gave none.
+
+    The prompt shows the exchanges in about MEMORY_TOKENS, however many there are.
+    Raises a `ModelError` or a `BudgetError`.
+    """
+    settings = model.owner.settings
+    task = prompt("summarizer", settings.prompts_dir).text(
+        summary=fenced(summary) or phrase("nothing_yet"),
+        conversation=transcript(exchanges, settings.memory_tokens),
+    )
+    return " ".join((await model.ainvoke("summarize", [Message(role="user", content=task)])).split())

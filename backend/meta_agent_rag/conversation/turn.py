@@ -12,10 +12,9 @@ from .answers import answer_without_documents, said
 from .history import History
 from .intent import Reading, read_intent
 from .memories import Limits, Memory, memory_named
-from .memory import Settled, bounded, settled
+from .memory import Settled, bounded, settled, summarize
 from .rewriter import Rewritten, rewritten
 from .socratic.mode import PLAIN, Socratic
-from .summarizer import summarize
 
 METHOD = "conversation"
 """How ledger rows name the calls of rewriter and summarizer."""

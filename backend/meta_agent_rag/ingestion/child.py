@@ -16,10 +16,9 @@ from typing import Any
 
 from ..retrieval.passage import Passage
 from .chunkers import Chunking, ChunkingOptions, prepared
-from .document import Document
+from .document import Document, Refused
 from .parsers import File
 from .reading import read_document
-from .refusal import Refused
 
 READY = {"ready": True}
 _MEGABYTE = 1024 * 1024

@@ -1,6 +1,7 @@
-"""What a parser makes of a file."""
+"""What a parser makes of a file, or why it was not read."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 BETWEEN_BLOCKS = "\n\n"
 
@@ -43,3 +44,16 @@ class Document:
     def text(self) -> str:
         """All blocks, a blank line between them: the text that spans of passages refer to."""
         return BETWEEN_BLOCKS.join(block.text for block in self.blocks)
+
+
+RefusalKind: TypeAlias = Literal["empty", "unreadable", "encrypted", "no_text", "limit", "type"]
+REFUSAL_KINDS: tuple[RefusalKind, ...] = get_args(RefusalKind)
+
+
+class Refused(Exception):  # noqa: N818 # an outcome, which is caught and reported
+    """A file is not taken. `kind` sorts the reasons; `reason` is a clause for the user, without a full stop."""
+
+    def __init__(self, kind: RefusalKind, reason: str) -> None:
+        super().__init__(f"{kind}: {reason}")
+        self.kind: RefusalKind = kind
+        self.reason = reason

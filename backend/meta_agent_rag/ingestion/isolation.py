@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import SettingsError
 from ..retrieval.passage import Passage
 from .child import READY, Job, Request
-from .refusal import REFUSAL_KINDS, Refused
+from .document import REFUSAL_KINDS, Refused
 
 _START_SECONDS, _DEATH_SECONDS = 60.0, 0.5
 _MEGABYTE = 1024 * 1024

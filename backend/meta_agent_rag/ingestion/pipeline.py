@@ -17,10 +17,10 @@ from ..retrieval.corpus.sample import SAMPLE
 from ..settings import Settings
 from .child import Job
 from .chunkers import ChunkingOptions, prepared
+from .document import Refused
 from .isolation import IsolatedReader, Reading
 from .parsers import known_suffixes
 from .plan import Plan, Step, plan_for
-from .refusal import Refused
 from .report import FileOutcome, IngestProgress, IngestReport, Status
 from .sources import Found, FoundFile, file_hash, find_files
 from .token_counting import encoder_folder, encoder_limit, passage_prefix

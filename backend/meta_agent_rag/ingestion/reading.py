@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .cleaning import clean, one_line
-from .document import Block, Document, Row
-from .parsers import File, Parser, discover_parsers
-from .parsers.parser import LONGEST_TITLE
-from .refusal import Refused
+from .document import Block, Document, Refused, Row
+from .parsers import LONGEST_TITLE, File, Parser, discover_parsers
+from .text import clean, one_line
 
 
 def read_document(file: File, parsers: Iterable[Parser] | None = None) -> Document:

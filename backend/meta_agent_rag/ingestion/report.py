@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .refusal import RefusalKind
+from .document import RefusalKind
 
 Status: TypeAlias = Literal["added", "replaced", "moved", "unchanged", "skipped", "pruned", "gone"]
 """`moved`: the same content under a new path, whose old one is gone. `gone`: the file is, the document stays."""

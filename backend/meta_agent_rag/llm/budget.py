@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import CostLimitError, UnpricedModelError
 from ..journal import Journal, records
-from .turns import in_time
+from .pacing import in_time
 
 _RESERVED, _SETTLED = "reserved_usd", "settled_usd"
 

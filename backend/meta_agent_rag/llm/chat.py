@@ -22,8 +22,8 @@ from ..errors import (
     UnreachableError,
 )
 from .exchange import Reply, Request, Usage
+from .pacing import pause
 from .providers import Choice
-from .tries import pause
 
 if TYPE_CHECKING:
     import openai

@@ -22,14 +22,11 @@ from .budget import Budget
 from .cache import ResponseCache, request_key
 from .exchange import Message, Reply, Request, Sampling, Transport
 from .ledger import Ledger, LedgerRow, usage_fields
-from .pricing import most_it_costs, priced_model
-from .providers import EMBEDDED, Choice
+from .pacing import PASSED, Tries, Turn, alone, holding, in_time
+from .pricing import most_it_costs, price, priced_model
+from .providers import EMBEDDED, Choice, Stage, check_stage_tiers, stage
 from .spans import completed
 from .structured import MalformedReplyError, asked_again, parse_reply, without_thinking
-from .tariffs import price
-from .tiers import Stage, check_stage_tiers, stage
-from .tries import Tries
-from .turns import PASSED, Turn, alone, holding, in_time
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 _CUT = "length"

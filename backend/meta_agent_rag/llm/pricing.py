@@ -1,15 +1,181 @@
-"""Which model's prices count for a call, and the most that it can come to."""
+"""What a call costs: DeepSeek's dated, peak-aware tariffs from data, others' from genai-prices.
+
+An unknown price is `None`, never 0.
+"""
 
 import json
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import get_args
 
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
 from ..settings import Settings, Tier
-from .exchange import Request
+from .exchange import Request, Usage
 from .providers import EMBEDDED, Choice, providers
-from .tariffs import ANY_PROVIDER, highest_price, million_token_prices
+
+ANY_PROVIDER = "*"  # in place of a provider's name in genai-prices: whoever makes the model
+_MILLION = Decimal(1_000_000)
+_MINUTES = range(-10, 71, 10)
+"""When a call may be billed, from when it is sent: clocks differ, and it may wait for its turn."""
+
+
+class Peak(BaseModel):
+    """When prices are multiplied; windows are [start, end) in UTC."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    windows_utc: tuple[tuple[time, time], ...]
+    weekdays: frozenset[int]
+    except_holidays_of: str
+    factor: Decimal
+
+    def covers(self, at: datetime) -> bool:
+        """Is `at` within a peak window of a working day?"""
+        moment = at.astimezone(UTC)
+        in_window = any(start <= moment.time() < end for start, end in self.windows_utc)
+        return in_window and moment.weekday() in self.weekdays and moment.date() not in self._holidays(moment.year)
+
+    def _holidays(self, year: int) -> frozenset[date]:
+        return _holidays(self.except_holidays_of, year)
+
+
+class Tariff(BaseModel):
+    """Prices of some models over some days, in USD per million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    models: tuple[str, ...]
+    since: date | None = Field(None, alias="from")
+    until: date | None = None
+    cache_hit: Decimal
+    cache_miss: Decimal
+    completion: Decimal
+    peak: str | None = None
+
+    def in_force(self, model: str, day: date) -> bool:
+        """Does this row price `model` on that day?"""
+        return model in self.models and (self.since or date.min) <= day <= (self.until or date.max)
+
+
+class TariffBook(BaseModel):
+    """All of `tariffs.yaml`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    peaks: Mapping[str, Peak]
+    tariffs: tuple[Tariff, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """Cost of one call in USD, and whether peak prices applied."""
+
+    usd: Decimal
+    peak: bool = False
+
+
+@cache
+def tariff_book() -> TariffBook:
+    """The dated tariffs that ship with the package."""
+    return TariffBook.model_validate(
+        yaml.safe_load(files(__package__).joinpath("tariffs.yaml").read_text(encoding="utf-8"))
+    )
+
+
+@cache
+def _holidays(country: str, year: int) -> frozenset[date]:
+    import holidays
+
+    return frozenset(holidays.country_holidays(country, years=year))
+
+
+def price(
+    usage: Usage, *, model: str, prices: str | None, at: datetime, book: TariffBook | None = None
+) -> Price | None:
+    """Cost of a call that used `usage` tokens of `model` at the time `at`.
+
+    `prices` is the provider's name in genai-prices. Models of the embedded provider and unknown ones
+    return `None`.
+    """
+    book = book or tariff_book()
+    tariff = next((row for row in book.tariffs if row.in_force(model, at.astimezone(UTC).date())), None)
+    if tariff is not None:
+        peak = book.peaks[tariff.peak] if tariff.peak else None
+        at_peak = peak is not None and peak.covers(at)
+        factor = peak.factor if peak is not None and at_peak else Decimal(1)
+        tokens_usd = (
+            usage.cache_hit * tariff.cache_hit
+            + usage.cache_miss * tariff.cache_miss
+            + usage.completion * tariff.completion
+        )
+        return Price(usd=tokens_usd * factor / _MILLION, peak=at_peak)
+    if any(model in row.models for row in book.tariffs) or prices is None:
+        return None
+    return _listed_price(usage, model, prices, at)
+
+
+def _listed_price(usage: Usage, model: str, provider: str, at: datetime) -> Price | None:
+    import genai_prices
+
+    listed_usage = genai_prices.Usage(
+        input_tokens=usage.prompt, cache_read_tokens=usage.cache_hit, output_tokens=usage.completion
+    )
+    try:
+        listed = genai_prices.calc_price(
+            listed_usage,
+            model,
+            provider_id=None if provider == ANY_PROVIDER else provider,
+            genai_request_timestamp=at,
+        )
+    except LookupError:
+        return None
+    return Price(usd=listed.total_price)
+
+
+def highest_price(
+    prompt_tokens: int, max_tokens: int, *, model: str, prices: str | None, at: datetime
+) -> Decimal | None:
+    """The most that a call sent at `at` could cost: nothing cached, the whole reply used, and peak prices where
+    peak hours are near.
+
+    A reservation of this much keeps a cost limit, even where the call waits for its turn into peak hours.
+    """
+    usage = Usage(prompt=prompt_tokens, completion=max_tokens)
+    found = [price(usage, model=model, prices=prices, at=at)]
+    if found[0] is not None:
+        near = _near(model, at.replace(minute=at.minute // 10 * 10, second=0, microsecond=0))
+        found += [price(usage, model=model, prices=prices, at=moment) for moment in near]
+    return max((cost.usd for cost in found if cost is not None), default=None)
+
+
+@lru_cache(maxsize=64)
+def _near(model: str, at: datetime) -> tuple[datetime, ...]:
+    """One moment for each price that a call may have which is sent within ten minutes of `at`."""
+    moments: dict[tuple[Tariff, bool], datetime] = {}
+    for moment in (at + timedelta(minutes=minutes) for minutes in _MINUTES):
+        for row in tariff_book().tariffs:
+            if row.in_force(model, moment.astimezone(UTC).date()):
+                at_peak = row.peak is not None and tariff_book().peaks[row.peak].covers(moment)
+                moments.setdefault((row, at_peak), moment)
+    return tuple(moments.values())
+
+
+def million_token_prices(model: str, prices: str | None, at: datetime) -> dict[str, Decimal] | None:
+    """What a million cached, uncached and completion tokens cost at a time, in USD; `None` if unknown."""
+    kinds = {
+        "cache hit": Usage(prompt=1_000_000, cache_hit=1_000_000),
+        "cache miss": Usage(prompt=1_000_000),
+        "completion": Usage(completion=1_000_000),
+    }
+    found = {kind: price(usage, model=model, prices=prices, at=at) for kind, usage in kinds.items()}
+    return {kind: cost.usd for kind, cost in found.items() if cost is not None} or None
+
 
 _FRAME_TOKENS = 64
 

@@ -1,4 +1,4 @@
-"""Which provider serves this run: read from `providers.yaml`, chosen by settings, with the reason."""
+"""Which provider, model and tier serve a stage: read from `providers.yaml` and `stages.yaml`, chosen by settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -117,3 +117,33 @@ def _models(settings: Settings, provider: Provider) -> Mapping[Tier, str]:
     if flash is None or pro is None:
         raise SettingsError("FLASH_MODEL is not set; name the model that LLM_BASE_URL serves (PRO_MODEL follows it).")
     return {"flash": flash, "pro": pro}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A kind of call: who serves it and how long its reply may be, in tokens."""
+
+    name: str
+    tier: Tier
+    max_tokens: int
+
+
+@cache
+def _built_in() -> Mapping[str, Stage]:
+    rows = yaml.safe_load(files(__package__).joinpath("stages.yaml").read_text(encoding="utf-8"))
+    return {name: Stage(name=name, **row) for name, row in rows.items()}
+
+
+def stage(name: str, settings: Settings) -> Stage:
+    """The stage as settings have it; raises `UnknownNameError`."""
+    known = _built_in()
+    if name not in known:
+        raise UnknownNameError("stage", name, list(known))
+    return Stage(name=name, tier=settings.stage_tiers.get(name, known[name].tier), max_tokens=known[name].max_tokens)
+
+
+def check_stage_tiers(settings: Settings) -> None:
+    """Refuse a STAGE_TIERS that names no stage."""
+    for name in settings.stage_tiers:
+        if name not in _built_in():
+            raise SettingsError(f"STAGE_TIERS names {name!r}, which is no stage; stages are: {', '.join(_built_in())}.")

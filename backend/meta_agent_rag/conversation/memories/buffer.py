@@ -1,7 +1,7 @@
 """The latest exchanges verbatim and nothing of older ones; never calls a model."""
 
 from ..history import Exchange, exchange_tokens
-from .memory import Limits, Memory, Share
+from . import Limits, Memory, Share
 
 
 def share(exchanges: tuple[Exchange, ...], limits: Limits) -> Share:

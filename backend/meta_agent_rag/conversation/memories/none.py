@@ -1,7 +1,7 @@
 """No memory: every question stands alone."""
 
 from ..history import Exchange
-from .memory import Limits, Memory, Share
+from . import Limits, Memory, Share
 
 
 def share(exchanges: tuple[Exchange, ...], limits: Limits) -> Share:

@@ -1,7 +1,7 @@
 """The latest exchanges verbatim, older ones in a running summary; folded only when the buffer overflows."""
 
 from ..history import Exchange, exchange_tokens
-from .memory import Limits, Memory, Share
+from . import Limits, Memory, Share
 
 
 def share(exchanges: tuple[Exchange, ...], limits: Limits) -> Share:

@@ -11,7 +11,7 @@ from functools import partial
 from ...errors import SettingsError
 from ...retrieval.passage import Passage
 from ..document import Document
-from .chunker import Chunker, Chunking, ChunkingOptions
+from . import Chunker, Chunking, ChunkingOptions
 from .layout import Layout, runs
 
 _SHORTEST_SECTION = 20

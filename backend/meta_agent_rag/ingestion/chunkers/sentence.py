@@ -16,8 +16,8 @@ from ...retrieval.passage import Passage
 from ...text.segmenter import segmenter
 from ..document import Document
 from ..token_counting import Count, token_counter
+from . import Chunker, Chunking, ChunkingOptions
 from .characters import cut_point, spans
-from .chunker import Chunker, Chunking, ChunkingOptions
 from .layout import Layout, runs
 
 _OVERLAP = 0.2

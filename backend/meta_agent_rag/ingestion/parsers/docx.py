@@ -7,10 +7,9 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..cleaning import one_line
-from ..document import Block, Document
-from ..refusal import Refused
-from .parser import File, Parser
+from ..document import Block, Document, Refused
+from ..text import one_line
+from . import File, Parser
 from .tables import row_text, table_blocks
 
 if TYPE_CHECKING:

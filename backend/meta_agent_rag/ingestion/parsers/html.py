@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..decoding import decoded
-from ..document import Block, Document
-from ..refusal import Refused
-from .parser import File, Parser
+from ..document import Block, Document, Refused
+from ..text import decoded
+from . import File, Parser
 from .tables import row_text, table_blocks
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..cleaning import clean, one_line
 from ..document import Block, Document
+from ..text import clean, one_line
+from . import File, Parser
 from .html import markup_blocks
-from .parser import File, Parser
 from .tables import row_text, table_blocks
 
 if TYPE_CHECKING:

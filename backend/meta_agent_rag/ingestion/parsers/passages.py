@@ -7,10 +7,9 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from ..cleaning import clean
-from ..document import Document, Row
-from ..refusal import RefusalKind, Refused
-from .parser import File, Parser
+from ..document import Document, RefusalKind, Refused, Row
+from ..text import clean
+from . import File, Parser
 
 _GZIP = b"\x1f\x8b"
 _SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..cleaning import one_line
-from ..document import Block, Document
-from ..refusal import Refused
-from .parser import LONGEST_TITLE, File, Parser
+from ..document import Block, Document, Refused
+from ..text import one_line
+from . import LONGEST_TITLE, File, Parser
 
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader

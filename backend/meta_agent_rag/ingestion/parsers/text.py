@@ -2,9 +2,9 @@
 
 import re
 
-from ..cleaning import clean
 from ..document import Block, Document
-from .parser import File, Parser
+from ..text import clean
+from . import File, Parser
 
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 _LONGEST_HEADLINE = 100
