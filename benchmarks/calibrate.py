@@ -19,7 +19,7 @@ from meta_agent_rag.agent.monitoring.calibration import (
     read_calibration,
     refuse_fitted_questions,
 )
-from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.datasets.schema import first_fault
 from meta_agent_rag.errors import InputError
 
@@ -198,7 +198,7 @@ def _table(measured: Sequence[Quality]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from meta_agent_rag.cli.command import plain
+    from meta_agent_rag.cli.shared.command import plain
 
     table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False)
     for cell in ("monitor", "AUROC", "ECE", "fires", "on wrong", "on right"):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.datasets import load_questions
 from meta_agent_rag.errors import InputError
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from meta_agent_rag.cli.command import reporting
+from meta_agent_rag.cli.shared.command import reporting
 from meta_agent_rag.errors import InputError, UnknownNameError
 from meta_agent_rag.settings import Settings
 

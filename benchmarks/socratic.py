@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from meta_agent_rag.cli.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.conversation.socratic.hooks import discover_hooks
 from meta_agent_rag.conversation.socratic.topics import TopicScope
 from meta_agent_rag.llm.client import LanguageModel

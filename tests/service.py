@@ -20,11 +20,11 @@ from fastapi import FastAPI
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retriever
+from meta_agent_rag.service.access.keys import open_keys
 from meta_agent_rag.service.app import create_app
 from meta_agent_rag.service.audit.retention import Ages
-from meta_agent_rag.service.database import open_database
-from meta_agent_rag.service.keys import open_keys
-from meta_agent_rag.service.parts import Service, open_service
+from meta_agent_rag.service.opening import Service, open_service
+from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, BIRTH_SENTENCE, EVIDENCE, FILM, QUESTION, FakeRetriever, draft, settings_in

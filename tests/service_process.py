@@ -16,9 +16,9 @@ from typing import Any
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.service.audit.retention import Ages, archive
-from meta_agent_rag.service.database import open_database
-from meta_agent_rag.service.parts import open_service
-from meta_agent_rag.service.running import serve_opened
+from meta_agent_rag.service.opening import open_service
+from meta_agent_rag.service.server.running import serve_opened
+from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.service import SCRIPT, finding

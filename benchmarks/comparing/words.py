@@ -186,7 +186,7 @@ def show(found: Comparison, *, examples: int) -> None:
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    from meta_agent_rag.cli.command import plain
+    from meta_agent_rag.cli.shared.command import plain
 
     console = Console(highlight=False)
     console.print(f"[bold]{plain(sentence(found))}[/bold]\n")

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from meta_agent_rag.cli.command import print_json, reporting, say
+from meta_agent_rag.cli.shared.command import print_json, reporting, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.screening import overrides
 from meta_agent_rag.retrieval.screening.guardrails import ORDER, injections

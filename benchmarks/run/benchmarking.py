@@ -13,7 +13,7 @@ import typer
 
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.monitoring.calibration import calibration_in_force, refuse_fitted_questions
-from meta_agent_rag.cli.command import complain, run, say
+from meta_agent_rag.cli.shared.command import complain, run, say
 from meta_agent_rag.datasets import LoadedQuestions, Question, load_questions
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.llm.opening import described

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from meta_agent_rag.cli.command import say
+from meta_agent_rag.cli.shared.command import say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.ledger import LedgerRow, read_ledger, total
 from meta_agent_rag.llm.providers import choose_provider

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
-from meta_agent_rag.service.database import open_database
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
+from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.settings import Settings
 
 from .rigs.postgres import Postgres, postgres

@@ -16,10 +16,10 @@ from typing import Annotated, Any
 import httpx
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.ingestion.document import REFUSAL_KINDS
-from meta_agent_rag.service.database import open_database
-from meta_agent_rag.service.keys import open_keys
+from meta_agent_rag.service.access.keys import open_keys
+from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.settings import Settings
 
 from .rigs.serving import free_port, within

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.corpus.sample import sample_passages
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.testing.faults import Misbehaving, request_hash
 from meta_agent_rag.testing.scripted import universal_reply
 from meta_agent_rag.testing.server import Behaviour, ServerReply, loopback_server

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.testing.server import model_server
 
 from .rigs.bare import fresh_questions

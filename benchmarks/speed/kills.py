@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.journal import read_journal
 from meta_agent_rag.llm.exchange import Usage
 from meta_agent_rag.llm.pricing import price

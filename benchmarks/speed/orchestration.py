@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.testing.server import model_server
 

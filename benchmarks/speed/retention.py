@@ -19,12 +19,12 @@ import typer
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.service.audit.archive import archives, read_archive
 from meta_agent_rag.service.audit.months import make_months
 from meta_agent_rag.service.audit.retention import Ages, archive
-from meta_agent_rag.service.database import in_utc, open_database
-from meta_agent_rag.service.tables import AUDIT
+from meta_agent_rag.service.storage.database import in_utc, open_database
+from meta_agent_rag.service.storage.tables import AUDIT
 from meta_agent_rag.settings import Settings
 
 from .rigs.audit_rows import fill

@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import typer
 
-from meta_agent_rag.cli.command import Assignments, Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Assignments, Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.editing import ensure_corpus

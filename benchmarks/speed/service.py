@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.testing.server import model_server

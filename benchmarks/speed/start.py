@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.testing.server import helpful, loopback_server
 

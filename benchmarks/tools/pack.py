@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from meta_agent_rag.cli.command import reporting, say
+from meta_agent_rag.cli.shared.command import reporting, say
 from meta_agent_rag.errors import InputError
 
 from ..run.folder import CONFIG, SAMPLES, SUMMARY

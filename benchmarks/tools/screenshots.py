@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meta_agent_rag.cli.command import reporting, say
+from meta_agent_rag.cli.shared.command import reporting, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel

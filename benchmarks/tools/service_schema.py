@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from meta_agent_rag.cli.command import Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.ingestion.chunkers import prepared
 from meta_agent_rag.ingestion.pipeline import chunking_options
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -27,10 +27,10 @@ from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.service.access.keys import SCOPES
 from meta_agent_rag.service.app import create_app
-from meta_agent_rag.service.keys import SCOPES
-from meta_agent_rag.service.parts import Service, open_service
-from meta_agent_rag.service.running import server_config
+from meta_agent_rag.service.opening import Service, open_service
+from meta_agent_rag.service.server.running import server_config
 from meta_agent_rag.settings import Settings, child_environment
 from meta_agent_rag.testing import ScriptedModel
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from meta_agent_rag.demo import shelf
+from meta_agent_rag.demo.conversations import documents as shelf
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line, universal_reply

@@ -29,8 +29,8 @@ from meta_agent_rag.service.audit.reading import as_json, latest
 from meta_agent_rag.service.audit.retention import Ages, alone, archive, prunable_before, prune
 from meta_agent_rag.service.audit.rows import Row
 from meta_agent_rag.service.audit.spool import open_spool
-from meta_agent_rag.service.database import is_postgresql, open_database
-from meta_agent_rag.service.tables import AUDIT
+from meta_agent_rag.service.storage.database import is_postgresql, open_database
+from meta_agent_rag.service.storage.tables import AUDIT
 from meta_agent_rag.service.uploads.records import Upload, UploadFolder
 from tests.loop import settings_in
 from tests.service import Nursery

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.errors import AuthenticationError
-from meta_agent_rag.service.logs import JsonLines
+from meta_agent_rag.service.server.logs import JsonLines
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, FakeRetriever, draft
 from tests.service import ASKED, CONTEXT, SCRIPT, bearer, code_of, running

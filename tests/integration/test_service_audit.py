@@ -26,8 +26,8 @@ from meta_agent_rag.service.audit.log import AuditLog, open_audit
 from meta_agent_rag.service.audit.reading import as_json, latest
 from meta_agent_rag.service.audit.rows import Row
 from meta_agent_rag.service.audit.spool import Spool, open_spool
-from meta_agent_rag.service.database import migrate, open_database
-from meta_agent_rag.service.tables import METADATA
+from meta_agent_rag.service.storage.database import migrate, open_database
+from meta_agent_rag.service.storage.tables import METADATA
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.server import ServerReply, always

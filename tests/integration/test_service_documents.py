@@ -24,7 +24,7 @@ from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.service.metrics import Metrics
 from meta_agent_rag.service.uploads import intake
 from meta_agent_rag.service.uploads.intake import Intake, open_intake
-from meta_agent_rag.service.uploads.names import safe_name
+from meta_agent_rag.service.uploads.receiving import safe_name
 from meta_agent_rag.service.uploads.records import State, Upload, UploadFolder
 from tests.loop import BIRTH, FILM, settings_in
 from tests.service import Running, bearer, code_of, running

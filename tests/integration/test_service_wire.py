@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from meta_agent_rag.errors import RequestError
-from meta_agent_rag.service.guesses import Guesses, _bound, _place
-from meta_agent_rag.service.punctual import PunctualProtocol
-from meta_agent_rag.service.running import server_config
+from meta_agent_rag.service.access.wrong_keys import Guesses, _bound, _place
+from meta_agent_rag.service.server.header_timeout import PunctualProtocol
+from meta_agent_rag.service.server.running import server_config
 from tests.service import ASKED, Running, bearer, code_of, running
 
 

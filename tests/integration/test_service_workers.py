@@ -18,8 +18,8 @@ from limits import RateLimitItemPerSecond
 from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.service import steady_windows
-from meta_agent_rag.service.limits import RateLimits, open_limits
+from meta_agent_rag.service.access import monotonic_windows as steady_windows
+from meta_agent_rag.service.access.limits import RateLimits, open_limits
 from tests.loop import settings_in
 from tests.service import ASKED, Nursery, ServiceProcess, bearer, code_of, service_process
 

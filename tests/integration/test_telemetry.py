@@ -17,7 +17,7 @@ from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
-from meta_agent_rag.service.tracing import tracer_provider
+from meta_agent_rag.service.server.tracing import tracer_provider
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, WRONG, settings_in

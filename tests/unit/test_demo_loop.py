@@ -13,8 +13,7 @@ from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Plan, Reference, Round, Signals, StopReason
 from meta_agent_rag.demo.loop.drawing import Lit, drawing, repair_nodes
 from meta_agent_rag.demo.loop.gauge import monitoring
-from meta_agent_rag.demo.loop.outcome import outcome, timeline
-from meta_agent_rag.demo.loop.scoring import Score, score
+from meta_agent_rag.demo.loop.outcome import Score, outcome, score, timeline
 from meta_agent_rag.demo.loop.stages import round_cards, stages
 from meta_agent_rag.demo.loop.status import line
 from meta_agent_rag.demo.loop.walk import Sight, Walk

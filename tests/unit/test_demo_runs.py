@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.demo.replay import cards, link_to, settings_of, shown
-from meta_agent_rag.demo.run_files import RECORDED, Run, open_run, open_zip, run_names
-from meta_agent_rag.demo.run_filter import Filter, answer_to, choices, counted, deficits, listed, methods, outcome
-from meta_agent_rag.demo.run_html import about, plots, quality, table
+from meta_agent_rag.demo.runs.files import RECORDED, Run, open_run, open_zip, run_names
+from meta_agent_rag.demo.runs.filter import Filter, answer_to, choices, counted, deficits, listed, methods, outcome
+from meta_agent_rag.demo.runs.html import about, plots, quality, table
+from meta_agent_rag.demo.runs.replay import cards, link_to, settings_of, shown
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.corpus.sample import sample_passages
 from meta_agent_rag.retrieval.passage import Found
@@ -177,5 +177,6 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
     folder(tmp_path / "RESULTS" / "empty")
     with pytest.raises(InputError, match="no answer yet"):
         open_run("empty", tmp_path / "RESULTS")
-    with pytest.raises(InputError, match=r"'q' by 'm' are damaged \(at '0\.index' it is missing\); run it anew\.$"):
+    words = r"'q' by 'm' are damaged \(field '\[0\]\.index': it is missing\); run it again\.$"
+    with pytest.raises(InputError, match=words):
         cards({**scored(0.0, 1.0), "question": "?"}, {}, Settings.load())

@@ -12,13 +12,12 @@ from meta_agent_rag.conversation.history import History
 from meta_agent_rag.conversation.socratic.coach import CoachReply
 from meta_agent_rag.conversation.socratic.mode import Socratic
 from meta_agent_rag.conversation.turn import Conversation
-from meta_agent_rag.demo.coach_html import beside, celebration, measured, rules
-from meta_agent_rag.demo.desk import Desk, Stopped
-from meta_agent_rag.demo.shelf import MOST_FILES, Shelf
-from meta_agent_rag.demo.talk_html import reading, sources, taken
-from meta_agent_rag.demo.talking import Moment, heard, moments
-from meta_agent_rag.demo.trail import STOPPED, Trail, stopped
-from meta_agent_rag.demo.watching import Done, watched
+from meta_agent_rag.demo.conversations.coach_html import beside, celebration, measured, rules
+from meta_agent_rag.demo.conversations.documents import MOST_FILES, Shelf
+from meta_agent_rag.demo.conversations.html import reading, sources, taken
+from meta_agent_rag.demo.conversations.moments import Moment, heard, moments
+from meta_agent_rag.demo.conversations.trail import STOPPED, Trail, stopped
+from meta_agent_rag.demo.streams import Desk, Done, Stopped, watched
 from meta_agent_rag.errors import InputError, UnreachableError
 from meta_agent_rag.ingestion.report import IngestProgress
 from meta_agent_rag.retrieval.batching import AsyncEncoder

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.conversation.memories import Limits
-from meta_agent_rag.service.sessions import open_client_sessions, unused_sessions
+from meta_agent_rag.service.answering.sessions import open_client_sessions, unused_sessions
 from tests.forked import forked_call
 
 MANY = Limits(tokens=10_000, exchanges=50, fold_at=50)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..wording import counted
-from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
-from .rounds import place, show_round, small_model_hint, spending
+from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
+from .shared.rounds import place, show_round, small_model_hint, spending
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer

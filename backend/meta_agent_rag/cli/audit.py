@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..wording import counted, printable
-from .command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this option, only report what would be done.")]
 
@@ -148,7 +148,7 @@ def _say_how(yes: bool) -> None:
 
 async def _latest(settings: "Settings", n: int) -> list[dict[str, Any]]:
     from ..service.audit.reading import latest
-    from ..service.database import open_database
+    from ..service.storage.database import open_database
 
     async with open_database(settings) as database:
         return await latest(database, n)
@@ -156,7 +156,7 @@ async def _latest(settings: "Settings", n: int) -> list[dict[str, Any]]:
 
 async def _exported(settings: "Settings", path: Path, since: Any, client: str | None) -> int:
     from ..service.audit.reading import export as write
-    from ..service.database import open_database
+    from ..service.storage.database import open_database
 
     async with open_database(settings) as database:
         return await write(database, path, since=since, client_id=client)
@@ -165,10 +165,10 @@ async def _exported(settings: "Settings", path: Path, since: Any, client: str | 
 async def _pruned(settings: "Settings", yes: bool) -> dict[str, Any]:
     from datetime import UTC, datetime
 
+    from ..service.answering.sessions import unused_sessions
     from ..service.audit.retention import Ages, prunable
     from ..service.audit.retention import prune as work
-    from ..service.database import open_database
-    from ..service.sessions import unused_sessions
+    from ..service.storage.database import open_database
 
     ages = Ages.of(settings, datetime.now(UTC))
     async with open_database(settings) as database:
@@ -182,7 +182,7 @@ async def _archived(settings: "Settings", yes: bool) -> dict[str, Any]:
 
     from ..service.audit.retention import Ages, Done, archivable
     from ..service.audit.retention import archive as work
-    from ..service.database import open_database
+    from ..service.storage.database import open_database
 
     ages, folder = Ages.of(settings, datetime.now(UTC)), settings.marag_data_dir / "audit" / "archive"
     async with open_database(settings) as database:
@@ -193,7 +193,7 @@ async def _archived(settings: "Settings", yes: bool) -> dict[str, Any]:
 async def _forgotten(settings: "Settings", client: str, yes: bool) -> dict[str, Any]:
     from ..service.audit.forgetting import forget as work
     from ..service.audit.forgetting import traces
-    from ..service.database import open_database
+    from ..service.storage.database import open_database
 
     spool = settings.marag_data_dir / "audit"
     async with open_database(settings) as database:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from .command import Assignments, Debug, reporting, run
+from .shared.command import Assignments, Debug, reporting, run
 
 
 def register(app: typer.Typer) -> None:

@@ -2,7 +2,7 @@
 
 import typer
 
-from .command import Assignments, Debug, Json, console, plain, print_json, reporting
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting
 
 
 def register(app: typer.Typer) -> None:

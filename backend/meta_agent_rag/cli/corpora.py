@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..wording import counted
-from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
+from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
 
 if TYPE_CHECKING:
     from ..retrieval.corpus.catalogue import DocumentRecord

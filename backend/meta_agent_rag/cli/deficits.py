@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..wording import counted
-from .command import Assignments, Debug, Json, console, plain, print_json, reporting, say
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, say
 
 
 def register(app: typer.Typer) -> None:

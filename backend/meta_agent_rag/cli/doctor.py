@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .command import Assignments, Debug, Json, console, plain, print_json, reporting, run
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run
 
 if TYPE_CHECKING:
     from ..checkup import Finding

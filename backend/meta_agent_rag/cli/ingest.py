@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..wording import counted
-from .command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
+from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
 
 if TYPE_CHECKING:
     from ..ingestion.pipeline import OnProgress

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from .command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
 
 if TYPE_CHECKING:
-    from ..service.keys import KeyRecord, Keys
+    from ..service.access.keys import KeyRecord, Keys
     from ..settings import Settings
 
 T = TypeVar("T")
@@ -88,8 +88,8 @@ def revoke(
 
 
 async def _with_keys(settings: "Settings", work: "Callable[[Keys], Coroutine[Any, Any, T]]") -> T:
-    from ..service.database import open_database
-    from ..service.keys import open_keys
+    from ..service.access.keys import open_keys
+    from ..service.storage.database import open_database
 
     async with open_database(settings) as database:
         return await work(open_keys(database, settings))

@@ -1,8 +1,10 @@
 """The app: a heading and a tab for each way of watching the loop."""
 
+from html import escape
 from typing import TYPE_CHECKING
 
-from .heading import heading
+from ..errors import MetaRagError
+from ..llm.opening import described
 from .views import chat, coach, loop, runs
 from .workbench import Workbench
 
@@ -38,3 +40,20 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
 
         demo.load(chosen, outputs=tabs, show_progress="hidden", api_visibility="private")
     return demo
+
+
+def heading(workbench: Workbench) -> str:
+    """The heading as HTML."""
+    return (
+        '<header class="marag-heading"><h1>Meta-Agent-RAG</h1>'
+        "<p>Watch an answer being doubted, diagnosed and repaired.</p>"
+        f'<p class="marag-model">{escape(model_line(workbench))}</p></header>'
+    )
+
+
+def model_line(workbench: Workbench) -> str:
+    """Which model answers, or what keeps one from answering."""
+    try:
+        return f"Model: {described(workbench.choice, workbench.settings)}."
+    except MetaRagError as fault:
+        return f"No model: {fault}"

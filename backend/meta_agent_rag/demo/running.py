@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from fastapi import FastAPI
 
-from ..service.listening import bound
+from ..service.server.listening import bound
 from .app import create_demo
 from .appearance import style_sheet, theme
 from .workbench import Workbench

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from ..errors import MetaRagError
 from .gate import Gate, as_response
-from .parts import Service
+from .opening import Service
 from .routes import endpoint_of, router
 
 _LOG = logging.getLogger(__name__)

@@ -13,13 +13,13 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import RequestError, StorageError
+from .access.limits import require_admitted
 from .audit.rows import as_row
 from .failures import envelope, refusal, timed_out
 from .inquiry import Inquiry, new_id
-from .limits import require_admitted
-from .logs import REQUESTS, log_request
 from .openai.faults import as_openai, fault, retry_headers, speaks_openai
-from .parts import QUESTIONS, Service
+from .opening import QUESTIONS, Service
+from .server.logs import REQUESTS, log_request
 
 QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"})
 """Each response of these to a known client leaves an audit row."""

@@ -26,13 +26,13 @@ from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found
 from ..settings import Settings
 from .schemas import QUESTION_CHARACTERS, CitationOut, as_checked
-from .tracing import exporting
+from .server.tracing import exporting
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
     from ..agent.engine import Engine
-    from .keys import Keys
+    from .access.keys import Keys
 
 _METHOD = "mcp"
 _DRAIN_SECONDS = 7
@@ -180,9 +180,9 @@ async def serve_http(settings: Settings, *, host: str, port: int) -> None:
     """Serve clients over HTTP below `/mcp`, until SIGTERM or SIGINT; beyond this machine, those with a key alone."""
     from uvicorn import Config, Server
 
-    from .database import open_database
-    from .keys import open_keys
-    from .listening import bound
+    from .access.keys import open_keys
+    from .server.listening import bound
+    from .storage.database import open_database
 
     async with AsyncExitStack() as stack:
         stack.enter_context(exporting(settings))
@@ -207,7 +207,7 @@ class KeyHolders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        from .keys import require_scope
+        from .access.keys import require_scope
 
         if scope["type"] == "http":
             kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from meta_agent_rag.service.audit.rows import as_row
 from meta_agent_rag.service.inquiry import Client, Inquiry
-from meta_agent_rag.service.tables import AUDIT
+from meta_agent_rag.service.storage.tables import AUDIT
 
 _PAGE = 500
 _PROMPT = "The mill at Corran was designed by Edda Voss, as the report of 1871 has it. " * 20

@@ -12,7 +12,7 @@ import httpx
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from meta_agent_rag.service.tables import AUDIT
+from meta_agent_rag.service.storage.tables import AUDIT
 
 _COUNTED = "x-ratelimit-limit"
 _BETWEEN_TRIES = 0.02

@@ -11,8 +11,8 @@ from ...conversation.study import notice, topic_notice
 from ...conversation.transcript import as_markdown, coaching_lines, source_lines
 from ...errors import InputError
 from ...wording import counted
-from ..command import plain
-from ..rounds import round_line, show_round, spending
+from ..shared.command import plain
+from ..shared.rounds import round_line, show_round, spending
 from .state import Leave, Reopen, Shell, Wish
 
 TOPICS = 40

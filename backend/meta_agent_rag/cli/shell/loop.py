@@ -18,7 +18,7 @@ from ...grounding.confidence import Confidence
 from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
-from ..rounds import small_model_hint, spending
+from ..shared.rounds import small_model_hint, spending
 from .commands import COMMANDS, is_command, mode_called, models_of, run_command
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...wording import printable
-from ..command import complain, console, plain
+from ..shared.command import complain, console, plain
 
 if TYPE_CHECKING:
     from ...agent.engine import Step

@@ -1,14 +1,16 @@
 """The end of a walk, and what every round of it took, as HTML."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 from ...agent.engine import Answer
+from ...agent.monitoring.signals import overlap
 from ...llm.ledger import LedgerRow, Totals, total
+from ...text.normalise import normalised
 from ...wording import FREE, counted
 from ..marking import with_citations
 from ..words import stop_reason
-from .scoring import score
 from .walk import Sight
 
 
@@ -109,3 +111,24 @@ def _cost(sums: Totals) -> str:
     if sums.cost_usd is not None:
         return f"${sums.cost_usd:.5f}"
     return FREE if sums.on_this_machine else "price unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """Exact match and F1 of the normalised words, against the gold answer that fits best."""
+
+    em: bool
+    f1: float
+
+
+def score(short_answer: str, golds: Sequence[str]) -> Score | None:
+    """The score of an answer, `None` where no gold is known.
+
+    Normalised as everywhere in the loop; the benchmark's figures are those of the official script.
+
+    >>> score("the Marren", ["River Marren", "Marren"])
+    Score(em=True, f1=1.0)
+    """
+    said = normalised(short_answer)
+    scores = [Score(em=said == normalised(gold), f1=overlap(short_answer, gold)) for gold in golds]
+    return max(scores, key=lambda one: (one.em, one.f1), default=None)

@@ -1,11 +1,14 @@
 """The switches of one configuration, and the engine and retriever that they make."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ...agent.engine import Engine
+from ...agent.monitoring.monitor import POLICIES
 from ...retrieval.hybrid import HybridRetriever, Retriever
 from ...settings import Settings
+from ..workbench import Workbench
 
 POLICY_NAMES = {
     "agreement": "the two short answers agree",
@@ -83,3 +86,64 @@ _NAMES = {
 
 def _shown(value: object) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+
+def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
+    """Controls in the order of the fields of `WhatIf`; `name` begins their ids, which a page has once each."""
+    import gradio as gr
+
+    def id_(field: str) -> str:
+        return f"{name}-{field}"
+
+    policies = [known for known in POLICIES if known != "calibrated" or workbench.settings.monitor_calibration]
+    return [
+        gr.Dropdown(
+            [(f"{known}: {POLICY_NAMES.get(known, known)}", known) for known in sorted(policies)],
+            value=start.policy,
+            label="The monitor is satisfied where",
+            elem_id=id_("policy"),
+        ),
+        gr.Slider(
+            -1.0,
+            1.0,
+            value=start.threshold,
+            step=0.05,
+            label="Cosine threshold",
+            info="In force under the policy “paper”.",
+            elem_id=id_("threshold"),
+        ),
+        gr.Slider(
+            0,
+            10,
+            value=start.rounds,
+            step=1,
+            label="Repairs at most",
+            info="0: no second thoughts.",
+            elem_id=id_("rounds"),
+        ),
+        gr.Slider(
+            0.0,
+            1.0,
+            value=start.convergence,
+            step=0.05,
+            label="Converged at",
+            info="Likeness of two drafts at which repairing ends.",
+            elem_id=id_("convergence"),
+        ),
+        gr.Slider(1, 20, value=start.top_k, step=1, label="Passages a search brings", elem_id=id_("top-k")),
+        gr.Radio(
+            [("reciprocal ranks", "rrf"), ("weighted blend", "blend")],
+            value=start.fusion,
+            label="Fusion of the two searches",
+            info="Over a corpus.",
+            elem_id=id_("fusion"),
+        ),
+        gr.Checkbox(value=start.links, label="Follow links across hops", info="Over a corpus.", elem_id=id_("links")),
+        gr.Dropdown(workbench.provider_names(), value=start.provider, label="Model", elem_id=id_("provider")),
+    ]
+
+
+def what_if(values: Sequence[Any]) -> WhatIf:
+    """The configuration that the controls' values make."""
+    named = dict(zip((field.name for field in fields(WhatIf)), values, strict=True))
+    return WhatIf(**{**named, "rounds": int(named["rounds"]), "top_k": int(named["top_k"])})

@@ -14,16 +14,15 @@ from ...conversation.history import History
 from ...conversation.turn import Conversation
 from ...errors import MetaRagError
 from ...ingestion.parsers import known_suffixes
-from ..desk import Desk, Stopped
+from ..components import OwnDocuments, TalkParts, Updates, page
+from ..conversations.documents import CORPUS, Shelf, corpora
+from ..conversations.html import kept, reading, sources, taken
+from ..conversations.moments import heard
+from ..conversations.trail import Message
 from ..loop.status import problem
 from ..loop.walk import unexpected
-from ..parts import OwnDocuments, TalkParts, Updates, page
-from ..run_html import quiet
-from ..shelf import CORPUS, Shelf, corpora
-from ..talk_html import kept, reading, sources, taken
-from ..talking import heard
-from ..trail import Message
-from ..watching import Done, watched
+from ..runs.html import quiet
+from ..streams import Desk, Done, Stopped, watched
 from ..workbench import Workbench, visitor_of
 
 if TYPE_CHECKING:

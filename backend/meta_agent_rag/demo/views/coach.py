@@ -18,13 +18,13 @@ from ...conversation.study import open_scope
 from ...conversation.turn import Conversation
 from ...retrieval.hybrid import Retriever
 from ...shipped import shipped
-from ..coach_html import beside, celebration, rules
-from ..desk import Desk
-from ..parts import OwnDocuments, TalkParts, Updates, page
-from ..run_html import quiet
-from ..shelf import CORPUS, Shelf, corpora, topics_of
-from ..talking import heard
-from ..trail import Message
+from ..components import OwnDocuments, TalkParts, Updates, page
+from ..conversations.coach_html import beside, celebration, rules
+from ..conversations.documents import CORPUS, Shelf, corpora, topics_of
+from ..conversations.moments import heard
+from ..conversations.trail import Message
+from ..runs.html import quiet
+from ..streams import Desk
 from ..workbench import Workbench, visitor_of
 
 if TYPE_CHECKING:

@@ -9,16 +9,13 @@ from typing import Any
 from ...agent.deficits import discover_deficits
 from ...agent.graph import build_graph
 from ...errors import MetaRagError
-from ..loop.choosing import PARAGRAPHS, choices, setup
+from ..components import page
 from ..loop.drawing import Lit, drawing, repair_nodes
 from ..loop.outcome import outcome, timeline
 from ..loop.stages import stages
-from ..loop.status import fetching, introduction, problem, status
-from ..loop.switches import switches, what_if
-from ..loop.visit import Setup, Visit
-from ..loop.waiting import expected_wait, spending_cap
-from ..loop.what_if import WhatIf
-from ..parts import page
+from ..loop.status import expected_wait, fetching, introduction, problem, spending_cap, status
+from ..loop.visit import PARAGRAPHS, Setup, Visit, choices, setup
+from ..loop.what_if import WhatIf, switches, what_if
 from ..questions import QuestionSet
 from ..workbench import Workbench, visitor_of
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ...errors import MetaRagError
 from ...retrieval.passage import Found
 from ...settings import Settings
+from ..components import Parts, Updates
 from ..loop.status import problem
-from ..parts import Parts, Updates
-from ..replay import cards, link_to, settings_of, shown
-from ..run_files import RECORDED, Row, Run, open_run, open_zip, run_names
-from ..run_filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
-from ..run_html import about, plots, quality, quiet, table
+from ..runs.files import RECORDED, Row, Run, open_run, open_zip, run_names
+from ..runs.filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
+from ..runs.html import about, plots, quality, quiet, table
+from ..runs.replay import cards, link_to, settings_of, shown
 from ..workbench import Workbench
 
 if TYPE_CHECKING:

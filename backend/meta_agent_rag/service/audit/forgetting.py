@@ -13,10 +13,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from ...errors import InputError, StorageError
 from ...journal import Journal, read_journal
 from ...settings import Settings
-from ..database import in_utc, is_postgresql
-from ..keys import open_keys
-from ..sessions import forget_sessions
-from ..tables import AUDIT
+from ..access.keys import open_keys
+from ..answering.sessions import forget_sessions
+from ..storage.database import in_utc, is_postgresql
+from ..storage.tables import AUDIT
 from ..uploads.records import UploadFolder
 from .archive import archives, read_archive, rewrite
 from .log import REFUSED, open_audit

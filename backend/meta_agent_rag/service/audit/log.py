@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...errors import StorageError
 from ...journal import Journal, read_journal
-from ..database import is_postgresql
-from ..tables import AUDIT
+from ..storage.database import is_postgresql
+from ..storage.tables import AUDIT
 from .months import keep_making_months, make_months
 from .rows import Row, from_journal
 from .spool import Spool, open_spool

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from ..database import is_postgresql
+from ..storage.database import is_postgresql
 
 _LOG = logging.getLogger(__name__)
 _AHEAD = 2

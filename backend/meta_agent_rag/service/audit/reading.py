@@ -13,9 +13,9 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...errors import InputError
-from ..database import in_utc
 from ..inquiry import new_id
-from ..tables import AUDIT
+from ..storage.database import in_utc
+from ..storage.tables import AUDIT
 from .rows import Row
 
 

@@ -34,8 +34,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...errors import SettingsError, StorageError
 from ...settings import Settings
-from ..database import in_utc, is_postgresql
-from ..tables import AUDIT
+from ..storage.database import in_utc, is_postgresql
+from ..storage.tables import AUDIT
 from .archive import ROWS, TABLE, finish, read_archive, unfinished, write_archive
 from .months import Month, tables
 from .portions import Portions

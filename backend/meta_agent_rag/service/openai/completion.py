@@ -8,11 +8,11 @@ from typing import Any
 from ...conversation.history import History
 from ...errors import RequestError
 from ...llm.ledger import total
-from ..ask import ask
+from ..answering.ask import ask
+from ..answering.stream import sentences
 from ..gate import Visit
-from ..parts import Service
+from ..opening import Service
 from ..schemas import QUESTION_CHARACTERS, AskRequest, AskResponse
-from ..stream import sentences
 from .wire import (
     AnswerMessage,
     CachedTokens,

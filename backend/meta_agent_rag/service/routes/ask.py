@@ -3,9 +3,9 @@
 from fastapi import APIRouter, Response
 from starlette.responses import StreamingResponse
 
-from ..ask import ask
+from ..answering.ask import ask
+from ..answering.stream import EVENT_STREAM, EVENTS, events
 from ..schemas import AskRequest, AskResponse
-from ..stream import EVENT_STREAM, EVENTS, events
 from .visiting import ASKED, KEYED, Asking, refusals
 
 router = APIRouter(tags=["ask"], dependencies=KEYED)

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Path, Response
 from starlette.responses import StreamingResponse
 
 from ...errors import RequestError
+from ..answering.stream import EVENT_STREAM, EVENTS
 from ..openai.completion import chunks, complete, models
 from ..openai.wire import ChatCompletion, ChatRequest, FaultEnvelope, Model, Models
-from ..stream import EVENT_STREAM, EVENTS
 from .visiting import KEYED, Asking, Responses, Visiting
 
 _REFUSED: Responses = {"default": {"model": FaultEnvelope, "description": "Refused, in the form of OpenAI's API."}}

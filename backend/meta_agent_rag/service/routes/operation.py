@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ..keys import require_scope
+from ..access.keys import require_scope
 from ..schemas import Health, Readiness
 from .visiting import KEYED, READ, Visiting, refusals, the_client
 

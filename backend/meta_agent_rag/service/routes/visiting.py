@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
+from ..access.keys import require_scope
 from ..gate import Visit
 from ..inquiry import Client
-from ..keys import require_scope
 from ..schemas import ErrorEnvelope
 
 Responses = dict[int | str, dict[str, Any]]

@@ -17,9 +17,9 @@ from ...retrieval.corpus.live import edit_live
 from ...retrieval.corpus.sample import SAMPLE
 from ...retrieval.hybrid import HybridRetriever, Retriever
 from ...settings import Settings
+from ..access.limits import Places
 from ..failures import refusal
 from ..inquiry import Client
-from ..limits import Places
 from ..metrics import Metrics
 from .receiving import UploadLimits
 from .records import UNFINISHED, Upload, UploadFolder

@@ -1,0 +1,100 @@
+"""`marag serve`, `marag mcp`, `marag demo`: the loop behind HTTP, as a tool of an assistant, and in a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .shared.command import Assignments, Debug, complain, reporting, run
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("serve")(serve)
+    app.command("mcp")(mcp)
+    app.command("demo")(demo)
+
+
+@reporting
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 picks a free one, shown in the log.")] = 8000,
+    corpus: Annotated[
+        list[str] | None, typer.Option(help="A corpus to answer from; repeatable, default: `sample`.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes; more than one requires Qdrant, Elasticsearch and Redis.")
+    ] = 1,
+    set_: Assignments = None,
+    debug: Debug = False,
+) -> None:
+    """Serve answers over HTTP within a deadline, to clients with a key (`marag keys create`)."""
+    from ..retrieval.corpus.corpus import require_corpus
+    from ..settings import Settings
+
+    settings, corpora = Settings.load(set_ or ()), corpus or ["sample"]
+    for name in corpora:
+        require_corpus(settings.marag_data_dir, name)
+    from ..service.server.running import serve as serve_until_stopped
+
+    serve_until_stopped(settings, corpora, host=host, port=port, workers=workers)
+
+
+@reporting
+def mcp(
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP at /mcp instead of stdin and stdout.")] = (
+        False
+    ),
+    host: Annotated[
+        str, typer.Option(help="With --http, the address to listen on; clients on other machines need a key.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="With --http, the port.")] = 8001,
+    set_: Assignments = None,
+    debug: Debug = False,
+) -> None:
+    """Offer `ask` and `search` as tools to assistants (Model Context Protocol); needs the extra `mcp`."""
+    from ..service.mcp import serve_http, serve_stdio
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    if http:
+        complain(f"Serving MCP at http://{host}:{port}/mcp until stopped.")
+        run(serve_http(settings, host=host, port=port))
+    else:
+        run(serve_stdio(settings))
+
+
+@reporting
+def demo(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 picks a free one and prints it.")] = 7860,
+    corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
+    data_file: Annotated[
+        list[Path] | None,
+        typer.Option(help="An official file of HotpotQA, 2WikiMultiHopQA or MuSiQue to choose questions from."),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Offer a data set (hotpotqa, 2wikimultihopqa, musique) from the Hugging Face hub; fetched when picked."
+        ),
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to browse.")] = Path("RESULTS"),
+    set_: Assignments = None,
+    debug: Debug = False,
+) -> None:
+    """Watch the loop question and repair its answers, in a browser."""
+    from ..retrieval.corpus.corpus import require_corpus
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    require_corpus(settings.marag_data_dir, corpus)
+    from ..demo.running import launch
+    from ..demo.workbench import open_workbench
+
+    files, datasets = data_file or (), dataset or ()
+    launch(
+        lambda: open_workbench(settings, corpus=corpus, data_files=files, datasets=datasets, runs_dir=runs),
+        host=host,
+        port=port,
+    )

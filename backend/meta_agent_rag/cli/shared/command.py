@@ -1,0 +1,94 @@
+"""What all commands share: options, one sentence for an error, and two faces, Rich and JSON."""
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, ParamSpec, TypeVar
+
+import typer
+
+from ...errors import MetaRagError
+from ...wording import printable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting; `marag config show` lists them."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def reporting(function: Callable[P, T]) -> Callable[P, T]:
+    """Turn an error of ours into one sentence on stderr and its exit code; `debug` shows it whole."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except MetaRagError as error:
+            if kwargs.get("debug"):
+                raise
+            complain(str(error))
+            raise typer.Exit(error.exit_code) from None
+        except OSError as error:
+            if kwargs.get("debug"):
+                raise
+            where = f" {error.filename!r}" if error.filename else ""
+            absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+            mend = "check the path" if absent else "free space or mend permissions there"
+            remedy = f"{mend}, then run the same command again"
+            complain(f"The system refuses{where}: {error.strerror or error}; {remedy}.")
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            complain("Stopped.")
+            raise typer.Exit(130) from None
+
+    return wrapped
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's asynchronous part, with the package's notes on stderr, a line each."""
+    import asyncio
+    import logging
+
+    log = logging.getLogger("meta_agent_rag")
+    notes = logging.StreamHandler()
+    log.addHandler(notes)
+    log.setLevel(logging.INFO)
+    try:
+        return asyncio.run(work)
+    finally:
+        log.removeHandler(notes)
+
+
+def complain(sentence: str) -> None:
+    """One sentence on stderr."""
+    sys.stderr.write(f"{sentence}\n")
+
+
+def say(text: str = "") -> None:
+    """A line on stdout, as it is."""
+    sys.stdout.write(f"{text}\n")
+
+
+def print_json(value: object) -> None:
+    """One JSON object on stdout; what JSON does not know (money, paths, times) becomes text."""
+    say(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def console(**options: Any) -> Any:
+    """Rich's console on stdout, imported when something is to be drawn; `options` are Rich's own."""
+    from rich.console import Console
+
+    return Console(soft_wrap=True, highlight=False, emoji=False, **options)
+
+
+def plain(text: object) -> str:
+    """Text of unknown origin, so that Rich prints it as it is: no markup, no control characters."""
+    from rich.markup import escape
+
+    return escape(printable(text))

@@ -1,0 +1,83 @@
+"""How commands show what an answer went through: its rounds, where its passages stand, and what it cost."""
+
+from typing import TYPE_CHECKING, Any
+
+from ...wording import FREE, counted
+from .command import plain
+
+if TYPE_CHECKING:
+    from ...agent.state import Round, Signals
+    from ...llm.ledger import Totals
+    from ...llm.providers import Choice
+    from ...retrieval.passage import Passage
+    from ...settings import Settings
+
+
+def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
+    """One round in full on a Rich console: draft, quotes, reference, signals, diagnosis and repair."""
+    screen.print(f"[bold]Round {round_.index}[/]{' [green](chosen)[/]' if chosen else ''}")
+    if round_.plan is not None:
+        screen.print(f"  repair of [yellow]{plain(round_.plan.deficit)}[/]: {plain(round_.plan.directive)}")
+        for query in round_.plan.queries:
+            screen.print(f"  looked up: {plain(query)}")
+    screen.print(f"  draft: {plain(round_.draft.answer)}  ->  {plain(round_.draft.short_answer)}")
+    for quote in round_.draft.quotes:
+        screen.print(f"  quote: {plain(quote)}")
+    if round_.reference is not None:
+        screen.print(f"  reference: {plain(round_.reference.short_answer or round_.reference.error)}")
+    if round_.signals is not None:
+        screen.print(f"  monitor: {_judged(round_)} ({_signals(round_.signals, round_.chance)})")
+    if round_.diagnosis is not None:
+        diagnosis = round_.diagnosis
+        screen.print(f"  {diagnosis.source}: [yellow]{plain(diagnosis.deficit)}[/], {plain(diagnosis.rationale)}")
+
+
+def round_line(round_: "Round", *, chosen: bool) -> str:
+    """One round in one line, as markup."""
+    repair = [] if round_.plan is None else [f"repair of [yellow]{plain(round_.plan.deficit)}[/]"]
+    judged = [] if round_.signals is None else [f"monitor {_judged(round_)}"]
+    found = [] if round_.diagnosis is None else [f"{round_.diagnosis.source}: {plain(round_.diagnosis.deficit)}"]
+    draft = f"draft: {plain(' '.join(round_.draft.short_answer.split()))}"
+    mark = " [green](chosen)[/]" if chosen else ""
+    return f"[bold]Round {round_.index}[/]{mark}: {'; '.join([*repair, draft, *judged, *found])}"
+
+
+def place(passage: "Passage") -> str:
+    """Where a passage stands: title, section, pages."""
+    pages = None
+    if passage.start_page is not None:
+        many = passage.end_page not in {None, passage.start_page}
+        pages = f"pp. {passage.start_page}-{passage.end_page}" if many else f"p. {passage.start_page}"
+    section = passage.section if passage.section != passage.title else None
+    return ", ".join(part for part in (passage.title or passage.id, section, pages) if part)
+
+
+def spending(totals: "Totals") -> str:
+    """Calls, tokens and dollars; a price that is not known is called so, and a model on this machine free."""
+    unpriced = FREE if totals.on_this_machine else "cost unknown"
+    cost = unpriced if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
+    return f"{counted(totals.calls, 'call')}, {totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}"
+
+
+def small_model_hint(choice: "Choice", settings: "Settings") -> str | None:
+    """What to tell a user whose question got no answer, where the packaged model is why; `None` elsewhere."""
+    from ...llm.providers import EMBEDDED
+
+    if choice.provider.name != EMBEDDED or settings.embedded_model_path is not None:
+        return None
+    return (
+        f"The packaged {choice.models['flash']} is very small, and most of its answers are refused; for another model "
+        "set DEEPSEEK_API_KEY (or another provider's key), or EMBEDDED_MODEL_PATH to a larger GGUF file."
+    )
+
+
+def _judged(round_: "Round") -> str:
+    return "satisfied" if round_.satisfied else "not satisfied"
+
+
+def _signals(signals: "Signals", chance: float | None) -> str:
+    cosine = "-" if signals.similarity is None else f"{signals.similarity:.2f}"
+    verbatim = "-" if signals.verbatim is None else f"{signals.verbatim:.0%}"
+    agreement = {True: "yes", False: "no", None: "-"}[signals.agreement]
+    right = "" if chance is None else f", chance of being right {chance:.2f}"
+    return f"cosine {cosine}, same short answer {agreement}, quotes verbatim {verbatim}{right}"

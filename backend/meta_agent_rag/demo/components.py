@@ -1,0 +1,77 @@
+"""The components of a tab, and what both conversations do with theirs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..conversation.history import History
+from .conversations.moments import Moment
+from .conversations.trail import Message
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+Updates: TypeAlias = dict[Any, Any]
+"""Components with their new values."""
+
+
+def page() -> "gr.Blocks":
+    """The page that is being laid out; its events are those of the visitor who opens and closes it."""
+    from gradio.context import get_blocks_context
+
+    context = get_blocks_context()
+    assert context is not None
+    return context.root_block
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The components of a tab."""
+
+    @property
+    def all(self) -> list[Any]:
+        """Every component."""
+        return [getattr(self, part.name) for part in fields(self)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnDocuments:
+    """A visitor's documents, which every conversation may be about: the `Shelf`, and the names of its files."""
+
+    shelf: "gr.State"
+    files: "gr.State"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TalkParts(Parts):
+    """What a conversation is held with; `corpus` is what it is about."""
+
+    history: "gr.State"
+    corpus: "gr.Dropdown"
+    talk: "gr.Chatbot"
+    message: "gr.Textbox"
+    send: "gr.Button"
+    stop: "gr.Button"
+    reset: "gr.Button"
+
+    def busy(self, busy: bool) -> Updates:
+        """While one message is answered there is nothing to send, and something to stop."""
+        import gradio as gr
+
+        return {
+            self.send: gr.update(interactive=not busy),
+            self.stop: gr.update(interactive=busy),
+            self.message: gr.update(interactive=not busy),
+        }
+
+    def emptied(self) -> Updates:
+        """A conversation that has not begun."""
+        return {**self.busy(False), self.talk: [], self.history: History()}
+
+    def at(self, moment: Moment, shown: Sequence[Message]) -> Updates:
+        """The conversation at a moment, below what was `shown` before the message."""
+        return {
+            self.talk: [*shown, *moment.messages],
+            **({} if moment.history is None else {self.history: moment.history}),
+            **self.busy(not moment.is_last),
+        }

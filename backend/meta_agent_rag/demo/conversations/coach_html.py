@@ -1,0 +1,92 @@
+"""What stands beside a talk with the coach: its level's rules, the length of its reply, how the reply came about."""
+
+from collections.abc import Mapping
+from html import escape
+from uuid import uuid4
+
+from ...conversation.answers import said
+from ...conversation.history import HINT
+from ...conversation.socratic.coach import CoachReply, Outcome
+from ...conversation.socratic.levels import levels
+from ...conversation.socratic.mode import Socratic
+from ...conversation.socratic.wording import length
+from ...conversation.turn import Turn
+from ..runs.html import quiet
+from .html import meter, sources
+
+_PIECES = 36
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+
+OUTCOMES: Mapping[Outcome, str] = {
+    "accepted": "The first draft kept the rules and was shown.",
+    "regenerated": "The first draft broke a rule; the second one keeps them and was shown.",
+    "shortened": "Neither draft kept the rules; the last question of one was shown.",
+    "template": "Neither draft could be used; a question of the level's list was shown.",
+    "cut": "The hint was too long and was cut.",
+    "out_of_scope": "The message is not about the course; no model was asked.",
+}
+
+
+def rules(socratic: Socratic) -> str:
+    """What holds in a mode, at a level."""
+    if socratic.mode != "coach":
+        return quiet("The teacher explains in simple terms; every check of the chat holds.")
+    level = levels()[socratic.level]
+    return (
+        f"<p><strong>Level {level.number}, {escape(level.name)}:</strong> at most {level.limit} characters, "
+        f"and the last one is a question mark.</p>"
+    )
+
+
+def beside(turn: Turn | None, level: int) -> str:
+    """The meter and the details of a reply; of a teacher's, its sources."""
+    if turn is None:
+        return quiet("The length of the coach's reply is measured here.")
+    reply = turn.reply
+    if not isinstance(reply, CoachReply):
+        return sources(turn, turn.notes)
+    allowed = levels()[level].hint_limit if reply.kind == HINT else levels()[level].limit
+    if reply.trace.outcome == "out_of_scope":
+        return _details(reply)
+    return f"{measured(reply.text, allowed)}{_details(reply)}"
+
+
+def measured(text: str, limit: int) -> str:
+    """A text's length as a reader counts it, against what is allowed."""
+    characters = length(text)
+    kind = "" if characters <= limit else "m-over"
+    return meter(f"{characters} of {limit} characters", characters / limit, kind)
+
+
+def celebration(turn: Turn | None) -> str:
+    """Confetti and a word where the coach has said that the learner is right; nothing elsewhere."""
+    if turn is None or not isinstance(turn.reply, CoachReply) or not turn.reply.acknowledged:
+        return ""
+    pieces = "".join(
+        f'<i style="left:{(37 * piece) % 100}%;background:{_COLOURS[piece % len(_COLOURS)]};'
+        f'animation-delay:{(piece * 53) % 700}ms"></i>'
+        for piece in range(_PIECES)
+    )
+    # a new id, so that the same confetti falls again
+    confetti = f'<div class="m-confetti" id="confetti-{uuid4().hex}" aria-hidden="true">{pieces}</div>'
+    return f'<p class="m-found" role="status">{escape(said("right_answer"))}</p>{confetti}'
+
+
+def _details(reply: CoachReply) -> str:
+    trace = reply.trace
+    drafts = "".join(
+        f"<dt>Draft {number} ({length(attempt.text)} characters)</dt><dd>{escape(attempt.text) or 'none'}</dd>"
+        f"<dt>Reason</dt><dd>{escape(attempt.finding.violation) or 'It keeps the rules.'}</dd>"
+        for number, attempt in enumerate(trace.attempts, start=1)
+    )
+    rulings = "".join(
+        f"<dt>{escape(name.replace('_', ' '))}</dt><dd>"
+        f"{escape(ruling.refusal or ruling.emergency or ruling.detail or 'lets it pass')}</dd>"
+        for name, ruling in trace.rulings
+    )
+    fault = f"<dt>Second call</dt><dd>{escape(trace.fault)}</dd>" if trace.fault else ""
+    shown = f"<dt>Shown</dt><dd>{escape(reply.text)}</dd>"
+    return (
+        f'<details class="m-trace"><summary>Draft, reason and corrected reply</summary>'
+        f"<p>{OUTCOMES[trace.outcome]}</p><dl>{drafts}{fault}{shown}{rulings}</dl></details>"
+    )

@@ -1,0 +1,125 @@
+"""Documents in a folder of their own: what one visitor brings along, or the sample course."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from uuid import uuid4
+
+from ...conversation.socratic.topics import Topic, corpus_topics
+from ...errors import CorpusError, InputError
+from ...ingestion.pipeline import OnProgress, ingest
+from ...ingestion.report import IngestReport
+from ...retrieval.batching import AsyncEncoder
+from ...retrieval.corpus.sample import SAMPLE
+from ...retrieval.hybrid import HybridRetriever, Retrieval, Retriever
+from ...retrieval.opening import open_retriever
+from ...settings import Settings
+from ..workbench import Workbench
+
+CORPUS = "shelf"
+_YOURS = ("Your documents", CORPUS)
+MOST_FILES = 50
+"""Files that one visitor may bring along."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shelf:
+    """A corpus below `settings.marag_data_dir`, and a `Retriever` over it. It is opened anew for every retrieval, by
+    one task after the other, so that no handle outlives its use and a visit can end at any time.
+    """
+
+    settings: Settings
+    encoder: AsyncEncoder
+    _in_use: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    @classmethod
+    def below(cls, folder: Path, settings: Settings, encoder: AsyncEncoder) -> "Shelf":
+        """A new shelf, in embedded stores whatever servers the settings name."""
+        own = {"marag_data_dir": folder / uuid4().hex, "qdrant_url": None, "elasticsearch_url": None}
+        return cls(settings=settings.model_copy(update=own), encoder=encoder)
+
+    @property
+    def folder(self) -> Path:
+        """Where everything of it lies."""
+        return self.settings.marag_data_dir
+
+    async def add(
+        self, paths: Sequence[Path], on_progress: OnProgress | None = None, *, take: bool = False
+    ) -> IngestReport:
+        """Read files into the corpus; with `take` they are copied here first, a file of a known name in place of the
+        earlier one. Raises as `ingest` does.
+
+        Sources are told by the names of the files alone.
+        """
+        async with self._in_use:
+            known = await self._files()
+            replaced = {path.name for path in paths}.intersection(known) if take else ()
+            files = len(known) + len(paths) - len(replaced)
+            if files > MOST_FILES:
+                raise InputError(f"{files} files are too many; at most {MOST_FILES} can be read.")
+            kept = await asyncio.to_thread(self._taken, paths) if take else list(paths)
+            return await ingest(self.settings, kept, CORPUS, encoder=self.encoder, on_progress=on_progress)
+
+    async def files(self) -> list[str]:
+        """The names of the files that are searched, also where reading them was cut short."""
+        async with self._in_use:
+            return await self._files()
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        """See `Retriever`."""
+        async with self._in_use, open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
+            return await retriever.retrieve(queries, k=k, exclude=exclude)
+
+    async def topics(self) -> tuple[Topic, ...]:
+        """What the documents are about, for the coach."""
+        async with self._in_use, open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
+            return await topics_of(retriever)
+
+    def remove(self) -> None:
+        """Delete everything of it."""
+        for folder in (self.folder, self._files_folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def _files_folder(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}-files")  # a data folder's own files are never ingested
+
+    async def _files(self) -> list[str]:
+        try:
+            async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
+                documents = await asyncio.to_thread(retriever.corpus.catalogue.documents)
+        except CorpusError:  # nothing was taken yet
+            return []
+        return [Path(document.source).name for document in documents]
+
+    def _taken(self, paths: Sequence[Path]) -> list[Path]:
+        homes: dict[Path, Path] = {}
+        for path in paths:
+            home = self._files_folder / sha256(os.fsencode(path.name)).hexdigest()
+            if home in homes:  # two files of one name, brought together
+                home = self._files_folder / uuid4().hex
+            homes[home] = path
+        for home, path in homes.items():
+            home.mkdir(parents=True, exist_ok=True)
+            # a copy: equal files of two visitors are one file where Gradio keeps them
+            shutil.copy2(path, home / path.name)
+        return [home / path.name for home, path in homes.items()]
+
+
+async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:
+    """What a retriever's documents are about; nothing where it does not know them."""
+    if isinstance(retriever, Shelf):
+        return await retriever.topics()
+    if isinstance(retriever, HybridRetriever):
+        return await asyncio.to_thread(corpus_topics, retriever.corpus.catalogue)
+    return ()
+
+
+def corpora(workbench: Workbench, own: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The corpora to choose from, as (label, name); the visitor's first where there are files of their `own`."""
+    known = [(f"{name} documents" if name == SAMPLE else name, name) for name in workbench.corpora()]
+    return [*([_YOURS] if own else []), *known]

@@ -1,0 +1,128 @@
+"""What a chat shows of an answer on its way: nested messages of Gradio's Chatbot, one for each step of the loop.
+
+Of a draft nothing is shown: only what has passed the checks is said to a visitor.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from time import monotonic
+from typing import Any, TypeAlias
+
+from ...agent.engine import Step
+from ...agent.state import Round
+from ...conversation.companion import GroundedReply
+from ...conversation.socratic.coach import CoachReply
+from ...conversation.turn import Turn
+from ...wording import counted
+
+Message: TypeAlias = dict[str, Any]
+
+STOPPED = "Stopped; nothing of this question is remembered."
+
+
+@dataclass(kw_only=True)
+class Trail:
+    """The messages of one question: a parent, under it a step each, the open one pending."""
+
+    id: str
+    parent: Message = field(init=False)
+    steps: list[Message] = field(default_factory=list)
+    began: float = field(default_factory=monotonic)
+    _since: float = field(default_factory=monotonic)
+    _rounds: int = 0
+
+    def __post_init__(self) -> None:
+        self.parent = _thought("Reading the question", id_=self.id)
+
+    @property
+    def messages(self) -> list[Message]:
+        """All of them, in order."""
+        return [self.parent, *self.steps]
+
+    def begin(self, step: Step) -> None:
+        """A node of the graph begins, and the one before is done."""
+        self._end_step(step.rounds)
+        self.parent["metadata"]["title"] = "Looking in the documents"
+        title = step.words
+        self.steps.append(_thought(title, id_=f"{self.id}.{len(self.steps)}", parent=self.id))
+
+    def end(self, title: str, rounds: Sequence[Round] = ()) -> None:
+        """Everything is done; the parent closes under this title."""
+        self._end_step(rounds)
+        self.parent["metadata"].update(title=title, status="done", duration=round(monotonic() - self.began, 1))
+
+    def _end_step(self, rounds: Sequence[Round]) -> None:
+        new = rounds[self._rounds :]
+        self._rounds = len(rounds)
+        if self.steps:
+            last = self.steps[-1]
+            last["metadata"].update(status="done", duration=round(monotonic() - self._since, 1))
+            last["content"] = said(" ".join(map(judged, new)))["content"]
+        self._since = monotonic()
+
+
+def judged(round_: Round) -> str:
+    """What monitor and critic made of a draft, without a word of it."""
+    passages = f"{counted(len(round_.packing.packed_ids), 'passage')} read."
+    signals = round_.signals
+    cosine = "" if signals is None or signals.similarity is None else f" (cosine {signals.similarity:.2f})"
+    verdict = f"The monitor was {'satisfied' if round_.satisfied else 'not satisfied'}{cosine}."
+    diagnosis = round_.diagnosis
+    found = "" if diagnosis is None else f" Diagnosis: {diagnosis.deficit.replace('_', ' ')}."
+    return f"{passages} {verdict}{found}"
+
+
+def rounds_of(turn: Turn) -> Sequence[Round]:
+    """The rounds behind an answer; none where no document was asked."""
+    return turn.reply.grounded.answer.rounds if isinstance(turn.reply, GroundedReply) else ()
+
+
+def summary(turn: Turn) -> str:
+    """How an answer came about, in a line."""
+    if isinstance(turn.reply, CoachReply):
+        return "Turned away" if turn.reply.trace.outcome == "out_of_scope" else "Asked back"
+    if not isinstance(turn.reply, GroundedReply):
+        return "Answered without looking in the documents"
+    answer = turn.reply.grounded
+    rounds = counted(len(answer.answer.rounds), "round")
+    if answer.refused is not None or answer.confidence is None:
+        return f"Not answered, {rounds}"
+    return f"Checked: confidence {answer.confidence.level} ({answer.confidence.score:.2f}), {rounds}"
+
+
+def stopped(shown: Sequence[Mapping[str, Any]], words: str = STOPPED) -> list[Message]:
+    """The messages of a chat whose last question was stopped: nothing is pending, and it is said."""
+    ended = [_ended(message) for message in shown]
+    return [*ended, said(words)]
+
+
+def said(text: str) -> Message:
+    """A message of the assistant. The Chatbot takes its texts for HTML, so all are escaped here."""
+    return {"role": "assistant", "content": escape(text, quote=False)}
+
+
+def asked(text: str) -> Message:
+    """A message of the visitor."""
+    return {"role": "user", "content": escape(text, quote=False)}
+
+
+def failed(fault: object) -> Message:
+    """Why there is no answer."""
+    return {**said(str(fault)), "metadata": {"title": "This could not be answered"}}
+
+
+def _ended(message: Mapping[str, Any]) -> Message:
+    metadata = message.get("metadata") or {}
+    if metadata.get("status") != "pending":
+        return dict(message)
+    return {**message, "metadata": {**metadata, "status": "done"}}
+
+
+def _thought(title: str, *, id_: str, parent: str | None = None) -> Message:
+    metadata = {"title": title, "id": id_, "status": "pending"}
+    return {
+        "role": "assistant",
+        "content": "",
+        "metadata": metadata if parent is None else {**metadata, "parent_id": parent},
+    }

@@ -1,0 +1,1 @@
+"""Benchmark runs as a viewer looks at them: files, filter, replay, HTML."""

@@ -1,0 +1,164 @@
+"""Reads a benchmark run's files as data: a run folder, the same folder as a zip, or the recorded run that ships.
+
+The benchmark writes them (docs/benchmarks.md says what is in them); nothing of it is imported here.
+"""
+
+import csv
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
+
+from ...agent.state import Round
+from ...errors import InputError
+from ...shipped import shipped
+from ...wording import first_fault
+
+RECORDED = "recorded sample run"
+"""How the run that ships is called, in the list and in links."""
+
+_RECORDED_FILE = "run.zip"
+_MOST_BYTES = 64 * 1024 * 1024
+_LONGEST_ROW = 1_000_000
+_PLOTS = 12
+_FOLDERS = 200
+
+Row: TypeAlias = Mapping[str, Any]
+Place: TypeAlias = Path | zipfile.Path
+"""A folder, or one within a zip."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """A run: `rows` has an entry for each answer, in the order in which they were given.
+
+    `summary` and `config` are empty where the run was stopped before they were written; `tables` are those of the
+    report by name, head first; `plots` are PNG files by name. Not `linked` is a run that no address leads to.
+    """
+
+    name: str
+    rows: tuple[Row, ...]
+    linked: bool = True
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    plots: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def provider(self) -> str:
+        """The name of the provider that answered; empty where it is not told."""
+        return str(_mapping(self.config.get("provider")).get("name") or "")
+
+    def setting(self, name: str) -> Any:
+        """A setting that it was run with; `None` where it is not told."""
+        return _mapping(self.config.get("settings")).get(name)
+
+
+def run_names(results: Path) -> tuple[str, ...]:
+    """The runs below `results`, the newest first, after the one that ships."""
+    try:
+        folders = sorted((file.parent.name for file in results.glob("*/samples.jsonl")), reverse=True)
+    except OSError:
+        folders = []
+    return (RECORDED, *folders[:_FOLDERS])
+
+
+def open_run(name: str, results: Path) -> Run:
+    """A run by one of the `run_names`. Raises `InputError` where there is none, or it cannot be read."""
+    if name == RECORDED:
+        return _recorded(shipped(_RECORDED_FILE))
+    if name not in run_names(results):
+        raise InputError(f"There is no run {name!r} in {str(results)!r}; choose one of the list.")
+    samples = results / name / "samples.jsonl"
+    return _kept(results / name, samples.stat().st_mtime_ns)
+
+
+def open_zip(file: Path) -> Run:
+    """A run folder that was zipped, whatever the folder in it is called. Raises `InputError`."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
+                raise InputError(f"{file.name!r} unpacks to more than {_MOST_BYTES >> 20} MB; zip one run alone.")
+            samples = next((name for name in archive.namelist() if name.split("/")[-1] == "samples.jsonl"), None)
+            if samples is None:
+                raise InputError(f"{file.name!r} holds no samples.jsonl; zip the folder of a benchmark run.")
+            return _read(zipfile.Path(archive, samples.removesuffix("samples.jsonl")), file.stem, linked=False)
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{file.name!r} cannot be opened ({error}); zip the folder of a benchmark run.") from None
+
+
+def rounds_of(row: Row) -> tuple[Round, ...]:
+    """The rounds of an answer. Raises `InputError` where the row holds something else."""
+    try:
+        return _ROUNDS.validate_python(row.get("rounds") or [])
+    except ValidationError as error:
+        raise InputError(
+            f"The rounds of {row['id']!r} by {row['method']!r} are damaged ({first_fault(error)}); run it again."
+        ) from None
+
+
+_ROUNDS = TypeAdapter(tuple[Round, ...])
+
+
+@lru_cache(maxsize=1)
+def _recorded(file: Path) -> Run:
+    return replace(open_zip(file), name=RECORDED, linked=True)
+
+
+@lru_cache(maxsize=4)
+def _kept(folder: Path, _changed: int) -> Run:
+    return _read(folder, folder.name)
+
+
+def _read(place: Place, name: str, *, linked: bool = True) -> Run:
+    rows = tuple(_rows((place / "samples.jsonl").read_bytes()))
+    if not rows:
+        raise InputError(f"The run {name!r} has no answer yet; choose another one, or wait for its first.")
+    tables, plots = _files(place / "tables", ".csv"), _files(place / "plots", ".png")
+    return Run(
+        name=name,
+        rows=rows,
+        linked=linked,
+        summary=_json(place / "summary.json"),
+        config=_json(place / "config.json"),
+        tables={stem: tuple(csv.reader(io.StringIO(raw.decode("utf-8", "replace")))) for stem, raw in tables.items()},
+        plots=dict(list(plots.items())[:_PLOTS]),
+    )
+
+
+def _rows(raw: bytes) -> list[Row]:
+    """The whole rows, the latest of each question and method; a torn line is passed over, as in a resumed run."""
+    found: dict[tuple[str, str], Row] = {}
+    for line in raw.split(b"\n"):
+        try:
+            row = json.loads(line) if line.strip() and len(line) <= _LONGEST_ROW else None
+        except ValueError:
+            continue
+        if isinstance(row, dict) and isinstance(row.get("id"), str) and isinstance(row.get("method"), str):
+            found[row["id"], row["method"]] = row
+    return list(found.values())
+
+
+def _json(file: Place) -> Mapping[str, Any]:
+    try:
+        return _mapping(json.loads(file.read_bytes()))
+    except (OSError, KeyError, ValueError):
+        return {}
+
+
+def _files(folder: Place, suffix: str) -> dict[str, bytes]:
+    if not folder.is_dir():
+        return {}
+    found = {file.name.removesuffix(suffix): file for file in folder.iterdir() if file.name.endswith(suffix)}
+    return {stem: found[stem].read_bytes() for stem in sorted(found)}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,110 @@
+"""Which answers of a run a viewer looks at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .files import Row, Run
+
+OUTCOMES = ("fixed", "broken", "unchanged", "error")
+"""What became of an answer between its first draft and the end; an answer that was never repaired is `unchanged`."""
+
+ANY = ""
+SHOWN = 200
+"""Answers that are listed at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """What an answer must be; an empty part takes all."""
+
+    method: str = ANY
+    outcome: str = ANY
+    deficit: str = ANY
+    hops: str = ANY
+
+    def takes(self, row: Row) -> bool:
+        """Is the answer one of those?"""
+        return (
+            self.method in {ANY, row["method"]}
+            and self.outcome in {ANY, outcome(row)}
+            and (self.deficit == ANY or self.deficit in deficits(row))
+            and self.hops in {ANY, str(row.get("hops"))}
+        )
+
+
+def outcome(row: Row) -> str:
+    """What became of an answer, one of `OUTCOMES`: `fixed` where the first draft was wrong and the answer is right."""
+    if row.get("error"):
+        return "error"
+    rounds = row.get("rounds") or []
+    first, last = _right(rounds[0]) if rounds else False, _right(row)
+    if len(rounds) < 2 or first == last:
+        return "unchanged"
+    return "fixed" if last else "broken"
+
+
+def deficits(row: Row) -> tuple[str, ...]:
+    """The deficits that were repaired or found on the way, each once."""
+    found = (
+        (round_.get(part) or {}).get("deficit")
+        for round_ in row.get("rounds") or []
+        for part in ("plan", "diagnosis")
+    )  # fmt: skip
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def methods(run: Run) -> tuple[str, ...]:
+    """The methods of a run; those that repaired something come first."""
+    named = tuple(dict.fromkeys(row["method"] for row in run.rows))
+    repairing = {row["method"] for row in run.rows if row.get("fired")}
+    return tuple(sorted(named, key=lambda name: (name not in repairing, named.index(name))))
+
+
+def answer_to(run: Run, question_id: str, method: str) -> Row | None:
+    """The answer to a question by a method, or where none is named by the first of `methods` that has one."""
+    by_method = {row["method"]: row for row in run.rows if row["id"] == question_id}
+    wanted = (method,) if method else methods(run)
+    return next((by_method[name] for name in wanted if name in by_method), None)
+
+
+def choices(run: Run) -> Mapping[str, Sequence[tuple[str, str]]]:
+    """What each part of a filter can be, as (label, value); the first takes all."""
+    rows = run.rows
+    counted = [(f"{name} ({sum(outcome(row) == name for row in rows)})", name) for name in OUTCOMES]
+    hops = sorted({row["hops"] for row in rows if isinstance(row.get("hops"), int)})
+    found = sorted({name for row in rows for name in deficits(row)})
+    return {
+        "outcome": [("any", ANY), *counted],
+        "deficit": [("any", ANY), *((name.replace("_", " "), name) for name in found)],
+        "hops": [("any", ANY), *((str(count), str(count)) for count in hops)],
+        "method": [("all methods", ANY), *((name, name) for name in methods(run))],
+    }
+
+
+def listed(run: Run, wanted: Filter) -> list[tuple[str, str]]:
+    """The answers that a filter takes as (label, place in the run), the most repaired first; `SHOWN` at most."""
+    found = [(place, row) for place, row in enumerate(run.rows) if wanted.takes(row)]
+    found.sort(key=lambda pair: -len(pair[1].get("rounds") or []))
+    return [(_label(row, wanted), str(place)) for place, row in found[:SHOWN]]
+
+
+def counted(run: Run, wanted: Filter) -> int:
+    """How many answers a filter takes."""
+    return sum(wanted.takes(row) for row in run.rows)
+
+
+def _label(row: Row, wanted: Filter) -> str:
+    rounds = len(row.get("rounds") or [])
+    parts = [
+        str(row["id"]),
+        *([] if wanted.method else [row["method"]]),
+        outcome(row) if rounds > 1 or row.get("error") else "no repair",
+        f"{rounds} round{'' if rounds == 1 else 's'}",
+        "" if row.get("f1") is None else f"F1 {100 * row['f1']:.0f}",
+    ]
+    return f"{' · '.join(part for part in parts if part)} — {row.get('question', '')}"
+
+
+def _right(scored: Mapping[str, Any]) -> bool:
+    return (scored.get("em") or 0.0) >= 1.0

@@ -1,0 +1,111 @@
+"""A run at a glance: what it was, its scores with intervals, its tables and plots, as HTML with everything escaped."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ...wording import counted
+from .files import Run
+
+
+def about(run: Run) -> str:
+    """What was run, in a sentence; nothing of a run without answers."""
+    if not run.rows:
+        return ""
+    experiment = _part(run.config, "experiment")
+    told = {name: run.summary.get(name, experiment.get(name)) for name in ("dataset", "mode", "n", "seed")}
+    questions = told["n"] or len({row["id"] for row in run.rows})
+    provider = _part(run.config, "provider")
+    models = provider.get("embedded_model") or ", ".join(dict.fromkeys(_part(provider, "models").values()))
+    parts = [
+        f"Data set {told['dataset']}" if told["dataset"] else "",
+        _words(str(told["mode"] or "")),
+        counted(questions, "question"),
+        f"seed {told['seed']}" if told["seed"] is not None else "",
+        f"model {models}" if models else "",
+    ]
+    small = provider.get("name") == "embedded"
+    note = (
+        "The embedded model is a very small one: read this run for how the loop works, not for how well it can answer."
+    )
+    return f"<p>{escape(', '.join(part for part in parts if part))}.</p>{quiet(note) if small else ''}"
+
+
+def quality(run: Run) -> str:
+    """EM and F1 of each method as bars with 95 % intervals, the best F1 first; the figures stand beside the bars."""
+    scored = {
+        name: figures
+        for name, figures in (run.summary.get("methods") or {}).items()
+        if isinstance(figures, dict) and {"em", "f1", "em_ci95", "f1_ci95"} <= set(figures)
+    }
+    if not scored:
+        return quiet("This run has no summary yet: it was stopped, or is still under way.")
+    ordered = sorted(scored.items(), key=lambda item: -float(item[1]["f1"]))
+    lines = "".join(_scores(name, figures) for name, figures in ordered)
+    names = "".join(f'<th scope="col">{name}</th>' for name in ("method", "F1", "EM", "repaired", "fixed", "broken"))
+    return _scrolling(f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>", "Scores in percent with 95 % intervals")
+
+
+def table(rows: Sequence[Sequence[str]], caption: str) -> str:
+    """A table of the report; the first row is its head."""
+    if not rows:
+        return quiet("There is no such table.")
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1:])
+    return _scrolling(f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>", caption)
+
+
+def plots(run: Run) -> str:
+    """The plots of the report as images within the page."""
+    if not run.plots:
+        return quiet("This run has no plots; a run draws them at its end.")
+    images = "".join(
+        f'<figure><img alt="Plot: {escape(_words(name))}" src="data:image/png;base64,{b64encode(raw).decode()}">'
+        f"<figcaption>{escape(_words(name))}</figcaption></figure>"
+        for name, raw in run.plots.items()
+    )
+    return f'<div class="m-plots">{images}</div>'
+
+
+def _scrolling(cells: str, caption: str) -> str:
+    """A table that scrolls within the page where it is wider."""
+    named = escape(caption)
+    return (
+        f'<div class="m-scroll" tabindex="0" role="region" aria-label="{named}"><table><caption>{named}</caption>'
+        f"{cells}</table></div>"
+    )
+
+
+def _scores(name: str, figures: Mapping[str, Any]) -> str:
+    fired = figures.get("trigger_rate")
+    cells = [
+        f'<th scope="row">{escape(name)}</th>',
+        *(f"<td>{_bar(float(figures[score]), figures[f'{score}_ci95'])}</td>" for score in ("f1", "em")),
+        f"<td>{'-' if fired is None else f'{fired:.0%}'}</td>",
+        *(f"<td>{escape(str(figures.get(count, '-')))}</td>" for count in ("fixed", "broken")),
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _bar(value: float, interval: Sequence[float]) -> str:
+    low, high = (min(100.0, max(0.0, float(end))) for end in interval)
+    return (
+        f'<span class="m-score"><span class="m-bar" style="width:{min(100.0, max(0.0, value)):.1f}%"></span>'
+        f'<span class="m-interval" style="left:{low:.1f}%;width:{high - low:.1f}%"></span></span>'
+        f"<span>{value:.1f} <small>[{low:.0f}, {high:.0f}]</small></span>"
+    )
+
+
+def quiet(text: str) -> str:
+    """A line of less weight: a hint, or that there is nothing yet."""
+    return f'<p class="m-note">{escape(text)}</p>'
+
+
+def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = config.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").replace("-", " ")

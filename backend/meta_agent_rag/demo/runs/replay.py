@@ -1,0 +1,118 @@
+"""An answer of a run, card by card as the loop went: HTML in which everything from models and files is escaped."""
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+from ...agent.state import Round
+from ...llm.providers import EMBEDDED
+from ...retrieval.passage import Found
+from ...settings import Settings
+from ...wording import FREE, counted
+from ..loop.stages import card, retrieval, round_cards
+from ..words import stop_reason
+from .files import Row, Run, rounds_of
+
+_ID_DIGEST = re.compile(r"-[0-9a-f]{12}$")
+_OF_THE_MONITOR = {"monitor_policy": str, "monitor_similarity_threshold": float}
+
+
+def cards(row: Row, texts: Mapping[str, Found], settings: Settings) -> tuple[str, ...]:
+    """All steps of an answer, the last one its outcome.
+
+    A run names its passages without their texts: `texts` are those that are known here, by id. `settings` are those
+    of the run. Raises `InputError` for a damaged row.
+    """
+    found: list[str] = []
+    before: Round | None = None
+    known: tuple[str, ...] = ()
+    for round_ in rounds_of(row):
+        here = {id_: texts[id_] for id_ in dict.fromkeys((*known, *round_.evidence_ids)) if id_ in texts}
+        if before is None and round_.evidence_ids:
+            found.append(_evidence(round_.evidence_ids, here))
+        found += round_cards(round_, before, here, settings, known=known)
+        before, known = round_, round_.evidence_ids
+    return (*found, _outcome(row, free=settings.llm_provider == EMBEDDED))
+
+
+def settings_of(run: Run, settings: Settings) -> Settings:
+    """These settings with the run's own monitor and provider, where it tells of them."""
+    told = {name: run.setting(name) for name in _OF_THE_MONITOR}
+    own = {name: value for name, value in told.items() if isinstance(value, _OF_THE_MONITOR[name])}
+    return settings.model_copy(update={**own, "llm_provider": run.provider})
+
+
+def link_to(run: str, row: Row) -> str:
+    """The address of an answer, within the app."""
+    return f"?{urlencode({'run': run, 'question': row['id'], 'method': row['method']})}"
+
+
+def shown(row: Row, taken: Sequence[str], of: int, link: str) -> str:
+    """The question and the steps taken so far; `of` is how many there are."""
+    about = f"{row['id']} by {row['method']}, step {len(taken)} of {of}."
+    linked = f'<a href="{escape(link)}">Link to this answer</a>' if link else ""
+    return (
+        f'<section aria-label="Replay"><h3 class="m-side-head">{escape(str(row.get("question", "")))}</h3>'
+        f'<p class="m-note">{escape(about)} {linked}</p>'
+        f'<div class="m-stages">{"".join(taken)}</div></section>'
+    )
+
+
+def _evidence(ids: Sequence[str], known: Mapping[str, Found]) -> str:
+    if all(id_ in known for id_ in ids):
+        return retrieval([known[id_] for id_ in ids])
+    names = "".join(f"<li>{escape(_title(id_))}</li>" for id_ in ids)
+    body = f'<ul class="m-queries">{names}</ul><p class="m-note">The run keeps their names, not their texts.</p>'
+    return card("retrieval", "Retrieval", f"{counted(len(ids), 'passage')} to start from", body)
+
+
+def _title(passage_id: str) -> str:
+    """A readable name from the id of a passage whose title nobody knows."""
+    return _ID_DIGEST.sub("", passage_id).replace("-", " ")
+
+
+def _outcome(row: Row, *, free: bool) -> str:
+    if row.get("error"):
+        return card("doubted", "Answer", "There is none", f"<p>{escape(str(row['error']))}</p>")
+    rounds: Sequence[Mapping[str, Any]] = row.get("rounds") or []
+    repaired = len(rounds) > 1
+    parts = []
+    if repaired:
+        first = rounds[0].get("draft") or {}
+        parts.append(_scored("Without metacognition", str(first.get("short_answer", "")), rounds[0]))
+    parts.append(_scored("Answer" if not repaired else "With metacognition", str(row.get("prediction") or ""), row))
+    reason = row.get("stop_reason")
+    notes = [
+        f"Gold answer: {row.get('gold')}.",
+        stop_reason(reason) if isinstance(reason, str) else "",
+        _spent(row, free=free),
+    ]
+    doubted = any(round_.get("signals") for round_ in rounds)
+    title = "The first draft stood" if doubted else "As it was first written"
+    if repaired:
+        title = f"The draft of round {row.get('chosen')} was returned"
+    told = "".join(f'<p class="m-note">{escape(note)}</p>' for note in notes if note)
+    return card("outcome", "Answer", title, f'<div class="m-gain">{"".join(parts)}</div>{told}')
+
+
+def _scored(name: str, answer: str, scored: Mapping[str, Any]) -> str:
+    figures = [f"{label} {100 * scored[key]:.0f}" for label, key in (("EM", "em"), ("F1", "f1")) if key in scored]
+    kind = "m-right" if scored.get("em") else "m-wrong"
+    return (
+        f'<div class="{kind}"><span>{name}</span><strong>{escape(answer)}</strong>'
+        f"<small>{escape(' · '.join(figures))}</small></div>"
+    )
+
+
+def _spent(row: Row, *, free: bool) -> str:
+    tokens = row.get("tokens") or {}
+    cost = row.get("cost_usd")
+    parts = [
+        counted(row["llm_calls"], "call") if "llm_calls" in row else "",
+        f"{tokens['prompt']:,} + {tokens['completion']:,} tokens" if {"prompt", "completion"} <= set(tokens) else "",
+        f"{row['latency_s']:.1f} s" if "latency_s" in row else "",
+        f"${float(cost):.5f}" if cost is not None else FREE if free else "price unknown",
+    ]
+    return " · ".join(part for part in parts if part)

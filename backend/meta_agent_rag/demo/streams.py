@@ -1,0 +1,125 @@
+"""What each visitor has under way in a tab: one thing at a time, which they can stop, drop or leave."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The last item of a stream that its visitor has stopped."""
+
+
+@dataclass(kw_only=True, eq=False)
+class _Errand:
+    """A stream at work; `dropped` is one that nobody wants to hear of any more."""
+
+    work: "asyncio.Task[None]"
+    stopped: bool = False
+    dropped: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Desk:
+    """The streams of all visitors of a tab; a new one drops the one before."""
+
+    def __init__(self) -> None:
+        self._errands: dict[str, _Errand] = {}
+        self._next: dict[str, object] = {}
+
+    async def run(self, visitor: str, stream: AsyncGenerator[Item, None]) -> AsyncGenerator[Item | Stopped, None]:
+        """The items of `stream`, which works on while nobody asks for the next; raises what it raises."""
+        mine = self._next[visitor] = object()
+        await self._ended(visitor)
+        if self._next.get(visitor) is not mine:  # meanwhile a newer one came, or the page was closed
+            await stream.aclose()
+            return
+        del self._next[visitor]
+        news: asyncio.Queue[Item | None] = asyncio.Queue()
+        errand = _Errand(work=asyncio.create_task(_told(stream, news.put_nowait)))
+        errand.work.add_done_callback(lambda _: news.put_nowait(None))
+        self._errands[visitor] = errand
+        try:
+            while (item := await news.get()) is not None and not errand.dropped:
+                yield item
+            if errand.stopped and not errand.dropped:
+                yield Stopped()
+            elif not errand.dropped:
+                errand.work.result()
+        finally:
+            errand.work.cancel()
+            await asyncio.gather(errand.work, return_exceptions=True)
+            errand.over.set()
+            if self._errands.get(visitor) is errand:
+                del self._errands[visitor]
+
+    def busy(self, visitor: str) -> bool:
+        """Is anything under way? What was stopped is not, even before its stream has closed."""
+        errand = self._errands.get(visitor)
+        return errand is not None and not (errand.stopped or errand.dropped or errand.work.done())
+
+    def stop(self, visitor: str) -> None:
+        """End what is under way at once, a model's call included; its stream closes with `Stopped`."""
+        errand = self._errands.get(visitor)
+        if errand is not None and not errand.work.done():
+            errand.stopped = True
+            errand.work.cancel()
+
+    async def drop(self, visitor: str) -> None:
+        """End what is under way and wait for it; its stream says no more, so that what is shown next stays."""
+        self._next.pop(visitor, None)
+        await self._ended(visitor)
+
+    async def _ended(self, visitor: str) -> None:
+        while (errand := self._errands.get(visitor)) is not None:
+            errand.dropped = True
+            errand.work.cancel()
+            await errand.over.wait()
+
+    def leave(self, visitor: str) -> None:
+        """The page is closed: end what is under way, and wait for nobody who would hear of it."""
+        self._next.pop(visitor, None)
+        errand = self._errands.pop(visitor, None)
+        if errand is not None:
+            errand.dropped = True
+            errand.work.cancel()
+
+
+async def _told(stream: AsyncGenerator[Any, None], tell: Callable[[Any], None]) -> None:
+    async with aclosing(stream):
+        async for item in stream:
+            tell(item)
+
+
+Told = TypeVar("Told")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done(Generic[Result]):
+    """The end of the work, with its result."""
+
+    result: Result
+
+
+async def watched(
+    start: Callable[[Callable[[Told], None]], Coroutine[Any, Any, Result]],
+) -> AsyncGenerator[Told | Done[Result], None]:
+    """All that the work tells, at once, and at last its result; raises what the work raises.
+
+    `start` is given the function by which the work tells. Closing or cancelling the stream cancels the work.
+    """
+    told: asyncio.Queue[Told | None] = asyncio.Queue()
+    work = asyncio.create_task(start(told.put_nowait))
+    work.add_done_callback(lambda _: told.put_nowait(None))
+    try:
+        while (item := await told.get()) is not None:
+            yield item
+        yield Done(result=work.result())
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)

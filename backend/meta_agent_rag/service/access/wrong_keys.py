@@ -1,0 +1,79 @@
+"""Wrong keys are counted by the address that they come from: keys cannot be guessed fast."""
+
+import hashlib
+import ipaddress
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ...errors import RequestError
+from ..inquiry import Client
+from .keys import Keys
+
+_MOST_KNOWN = 10_000
+_NETWORK_BITS = 64
+"""Of an IPv6 address: who has one has all that begin alike."""
+
+
+@dataclass(kw_only=True)
+class Guesses:
+    """How many wrong keys came from where lately; of each address a number that falls by `a_minute` every minute.
+
+    A token that proved right goes on being served, whatever else comes from its address. In memory, for one process.
+    """
+
+    a_minute: int
+    clock: Callable[[], float] = time.monotonic
+    _wrong: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
+    _right: OrderedDict[bytes, None] = field(default_factory=OrderedDict, repr=False)
+
+    async def client(self, keys: Keys, token: str, peer: str) -> Client:
+        """Whose token this is. Raises what `Keys.client` does, and `RequestError` with 429 after many wrong ones."""
+        proof, place = hashlib.sha256(token.encode("utf-8", "replace")).digest(), _place(peer)
+        if proof not in self._right:
+            self._require_patience(place)
+        try:
+            client = await keys.client(token)
+        except RequestError as error:
+            if error.status == 401:
+                self._right.pop(proof, None)
+                _bound(self._wrong, self._noted(place))
+            raise
+        self._right[proof] = None
+        _bound(self._right, proof)
+        return client
+
+    def _require_patience(self, place: str) -> None:
+        surplus = self._level(place) + 1 - self.a_minute
+        if surplus > 0:
+            wait = math.ceil(60 * surplus / self.a_minute)
+            words = f"Too many wrong keys came from this address; wait {wait} s."
+            raise RequestError(429, "too_many_wrong_keys", words, retry_after=wait)
+
+    def _noted(self, place: str) -> str:
+        self._wrong[place] = (self._level(place) + 1, self.clock())
+        return place
+
+    def _level(self, place: str) -> float:
+        level, at = self._wrong.get(place, (0.0, 0.0))
+        return max(0.0, level - (self.clock() - at) * self.a_minute / 60)
+
+
+def _bound(kept: "OrderedDict[str, tuple[float, float]] | OrderedDict[bytes, None]", latest: str | bytes) -> None:
+    kept.move_to_end(latest)  # type: ignore[arg-type]  # the key that was just set
+    if len(kept) > _MOST_KNOWN:
+        kept.popitem(last=False)
+
+
+def _place(peer: str) -> str:
+    try:
+        address = ipaddress.ip_address(peer)
+    except ValueError:
+        return peer
+    if address.version == 4:
+        return peer
+    if address.ipv4_mapped is not None:  # a socket for both kinds shows every IPv4 address so
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))

@@ -1,0 +1,76 @@
+"""One hard deadline for a whole request, and how much of it each stage may use."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ...agent.engine import Answer
+from ...errors import DeadlineError
+from ...llm.providers import EMBEDDED, choose_provider
+from ...settings import Settings
+from ..failures import timed_out
+
+Result = TypeVar("Result")
+DEFAULT_SECONDS = 5.0
+EMBEDDED_SECONDS = 120.0
+_RETRIEVAL_SHARE = 0.4
+_FINISH_SHARE = 0.1
+_DATABASE_SECONDS = 2.0
+_GRACE_SECONDS = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budgets:
+    """Seconds: of the whole request, of a search in one index, and kept back for the checks and the record.
+
+    Of 5.0 s a search has 2.0 and the end 0.5; generation has the remaining 2.5, and what retrieval left.
+    """
+
+    total: float
+    retrieval: float
+    finish: float
+
+    @property
+    def database(self) -> float:
+        """Seconds for one look into the database: a key's and that of its day's cost fit into a request."""
+        return min(_DATABASE_SECONDS, self.retrieval)
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Budgets":
+        """The budgets that the settings name, or those that fit the model."""
+        embedded = choose_provider(settings).provider.name == EMBEDDED
+        total = settings.service_deadline_seconds or (EMBEDDED_SECONDS if embedded else DEFAULT_SECONDS)
+        return cls(total=total, retrieval=total * _RETRIEVAL_SHARE, finish=total * _FINISH_SHARE)
+
+
+async def within(work: Coroutine[Any, Any, Result], deadline: float) -> Result:
+    """Do the work until a `time.monotonic` moment; past it, it is cancelled and its calls with it.
+
+    Raises `RequestError` with 504. What does not heed its cancellation is not waited for.
+    """
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task}, timeout=max(0.0, deadline - time.monotonic()))
+        if not task.done():
+            raise timed_out()
+        return task.result()
+    finally:
+        if not task.done():  # late, or nobody waits for it any more; a moment, so that its calls are accounted for
+            task.cancel()
+            await asyncio.wait({task}, timeout=_GRACE_SECONDS)
+        task.add_done_callback(_retrieved)
+
+
+def _retrieved(task: "asyncio.Task[Any]") -> None:
+    """Look at what a task came to that nobody waits for any more: asyncio complains otherwise."""
+    if not task.cancelled():
+        task.exception()
+
+
+def require_verified(answer: Answer) -> None:
+    """Raises `DeadlineError` where time ran out before the chosen draft was judged: nothing half-verified is shown."""
+    chosen = answer.rounds[answer.chosen]
+    if answer.stop_reason == DeadlineError.stop_reason and chosen.signals is None:
+        raise DeadlineError("The time was up before the draft was judged; ask a simpler question.")

@@ -1,0 +1,81 @@
+"""Follow-up questions: what a client asked before in a session, so that "and when did she die?" is understood."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from ...conversation.history import History
+from ...conversation.memories import Limits
+from ...conversation.memory import bounded
+from ...conversation.rewriter import rewritten
+from ...conversation.sessions import Sessions, Stored, open_sessions
+from ...llm.client import ModelSession
+
+_FOLDER = "service"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientSessions:
+    """Sessions on disk; a client sees only its own. Exchanges beyond MEMORY_FOLD_AT are forgotten."""
+
+    sessions: Sessions
+    limits: Limits
+
+    async def before(self, client_id: str, session: str, corpus: str) -> History:
+        """What was asked before about the same corpus; empty if the session was about another one."""
+        return _about(await self.sessions.load(_name(client_id, session)), corpus)
+
+    async def remember(self, client_id: str, session: str, corpus: str, **exchange: str) -> None:
+        """Add an exchange, with the fields of `History.with_exchange`. Raises `StorageError`."""
+
+        def longer(stored: Stored | None) -> Stored:
+            history = _about(stored, corpus).with_exchange(**exchange)
+            return Stored(corpus=corpus, history=bounded(history, self.limits).history)
+
+        await self.sessions.change(_name(client_id, session), longer)
+
+
+def _about(stored: Stored | None, corpus: str) -> History:
+    return stored.history if stored is not None and stored.corpus == corpus else History()
+
+
+async def standalone(question: str, history: History, model: ModelSession) -> str:
+    """The question as it can be searched for without what was asked before; without a call where there is nothing."""
+    return (await rewritten(question, history, model)).query
+
+
+@asynccontextmanager
+async def open_client_sessions(data_dir: Path, limits: Limits) -> AsyncIterator[ClientSessions]:
+    """The sessions below a data folder. Raises `StorageError` where they cannot be read."""
+    async with open_sessions(data_dir / _FOLDER) as sessions:
+        yield ClientSessions(sessions=sessions, limits=limits)
+
+
+async def forget_sessions(data_dir: Path, client_id: str) -> None:
+    """Delete a client's sessions. Raises `StorageError`."""
+    folder = data_dir / _FOLDER
+    if not await asyncio.to_thread(folder.is_dir):
+        return
+    async with open_sessions(folder) as sessions:
+        for name in await sessions.names():
+            if name.startswith(_name(client_id, "")):
+                await sessions.drop(name)
+
+
+async def unused_sessions(data_dir: Path, since: datetime, *, drop: bool) -> int:
+    """How many sessions nobody has gone on with since a moment; with `drop` they are deleted. Raises `StorageError`."""
+    folder = data_dir / _FOLDER
+    if not await asyncio.to_thread(folder.is_dir):
+        return 0
+    async with open_sessions(folder) as sessions:
+        unused = await sessions.unused_since(since)
+        for name in unused if drop else ():
+            await sessions.drop(name)
+        return len(unused)
+
+
+def _name(client_id: str, session: str) -> str:
+    return f"{client_id}.{session}"

@@ -1,0 +1,80 @@
+"""An answer as server-sent events: what the loop is at, then the verified text, then the whole answer."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from ...agent.engine import Step
+from ..failures import envelope
+from ..gate import Visit, noted
+from ..schemas import AskRequest
+from .ask import ask
+
+EVENT_STREAM = "text/event-stream"
+EVENTS: Mapping[str, Any] = {
+    "itemSchema": {
+        "type": "object",
+        "required": ["data"],
+        "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+    }
+}
+"""How the OpenAPI document describes a stream of them."""
+_SENTENCES = re.compile(r"\S.*?(?:[.!?](?=\s)\s*|\Z)", re.DOTALL)
+_QUIET_SECONDS = 10.0
+
+
+async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
+    """The events of one question, until `done`. A failure after the headers is an `error` event.
+
+    Where the client goes away, the work is cancelled and its calls with it.
+    """
+    inquiry = visit.inquiry
+    told: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def step(begun: Step) -> None:
+        told.put_nowait(event("stage", {"stage": begun.node, "round": len(begun.rounds)}))
+
+    work = asyncio.create_task(ask(visit.service, asked, inquiry, step))
+    work.add_done_callback(lambda _: told.put_nowait(None))
+    try:
+        yield event("start", {"query_id": inquiry.query_id, "request_id": inquiry.request_id})
+        while (line := await _next(told)) is not None:
+            yield line
+        try:
+            response = work.result()
+            visit.file(200)
+        except Exception as error:  # noqa: BLE001  # the headers are out: the client is told by an event
+            refused = noted(inquiry, error)
+            visit.file(refused.status)
+            yield event("error", envelope(refused, inquiry.request_id))
+        else:
+            for sentence in sentences(response.answer):
+                yield event("text", {"text": sentence})
+            yield event("answer", response.model_dump(mode="json"))
+        yield event("done", {})
+    finally:
+        if not work.done():
+            inquiry.error, inquiry.message = "client_went", "The client went away before the end."
+            work.cancel()
+            await asyncio.wait({work})
+
+
+def sentences(text: str) -> list[str]:
+    """A text in the pieces in which it is sent; together they are the text."""
+    return _SENTENCES.findall(text)
+
+
+async def _next(told: "asyncio.Queue[str | None]") -> str | None:
+    """The next event, or a comment that keeps the connection alive where none comes."""
+    try:
+        async with asyncio.timeout(_QUIET_SECONDS):
+            return await told.get()
+    except TimeoutError:
+        return ": waiting\n\n"
+
+
+def event(name: str, data: Mapping[str, Any]) -> str:
+    """One event; its data is one line of JSON."""
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"

@@ -1,0 +1,188 @@
+"""Everything that the service holds open: engine, corpora, keys, limits and audit log, put together once."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..agent.engine import Engine, open_engine
+from ..agent.grounded import Checks
+from ..conversation.memories import Limits
+from ..errors import RequestError
+from ..grounding.claims import claims
+from ..llm.exchange import Reply, Request, Transport
+from ..llm.ledger import LedgerRow
+from ..llm.opening import open_language_model
+from ..llm.pricing import unpriced_models
+from ..retrieval.batching import AsyncEncoder
+from ..retrieval.hybrid import Retriever
+from ..retrieval.opening import open_encoder, open_retriever
+from ..settings import Settings
+from .access.keys import Keys, open_keys
+from .access.limits import Places, RateLimits, open_limits
+from .access.wrong_keys import Guesses
+from .answering.coaching import Coaches
+from .answering.deadline import Budgets
+from .answering.sessions import ClientSessions, open_client_sessions
+from .audit.log import AuditLog, open_audit
+from .inquiry import Client, Inquiry, ModelCall
+from .metrics import Metrics
+from .storage.database import open_database
+from .uploads.intake import Intake, open_intake
+
+CONTEXT = "context"
+"""How the checks of text that came along are named: no corpus is."""
+QUESTIONS = "ask"
+"""The window in which questions are counted; reads are counted in another one."""
+_MEMORY_OF_FAULTS_SECONDS = 60.0
+_BEFORE_COUNTED = timedelta(seconds=3)
+"""A request is counted when its key was looked up, which can be so much later than it came."""
+
+
+@dataclass(kw_only=True)
+class CallLog:
+    """Hands every model call to the inquiry that it was made for; plays nothing back."""
+
+    inquiries: dict[str, Inquiry] = field(default_factory=dict)
+
+    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
+        """See `Tape`."""
+        return None
+
+    def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
+        """See `Tape`."""
+        inquiry = self.inquiries.get(row.question_id)
+        if inquiry is not None:
+            inquiry.calls.append(ModelCall(row=row, request=request, outcome=outcome))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """What serves requests. `faults` are the moments (`time.monotonic`) at which an index last failed."""
+
+    settings: Settings
+    engine: Engine
+    retrievers: Mapping[str, Retriever]
+    checks: Mapping[str, Checks]
+    budgets: Budgets
+    keys: Keys
+    limits: RateLimits
+    places: Places
+    audit: AuditLog
+    sessions: ClientSessions
+    calls: CallLog
+    coaches: Coaches
+    guesses: Guesses
+    intake: Intake
+    metrics: Metrics
+    unpriced: tuple[str, ...] = ()
+    faults: dict[str, float] = field(default_factory=dict)
+
+    def degraded(self) -> list[str]:
+        """What is not as it should be: indexes that failed in the last minute, and the audit database."""
+        now = time.monotonic()
+        sides = [side for side, at in self.faults.items() if now - at < _MEMORY_OF_FAULTS_SECONDS]
+        return sorted(sides) + (["audit"] if self.audit.fault is not None else [])
+
+    async def require_affordable(self, client: Client) -> None:
+        """Raises `RequestError` where a key's day has cost what it may, or that cannot be known.
+
+        What is under way is not counted yet: the last questions of a day may pass the cap by their own cost.
+        """
+        if client.daily_usd is None:
+            return
+        if self.unpriced:
+            raise RequestError(
+                503, "unpriced_model", "The model has no known price, so that the key's daily cap cannot be kept."
+            )
+        now = datetime.now(UTC)
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        try:
+            async with asyncio.timeout(self.budgets.database):
+                spent = await self.audit.spent(client.id, midnight)
+        except (SQLAlchemyError, OSError, TimeoutError):
+            raise RequestError(503, "unavailable", "The key's daily cap cannot be checked; try again later.") from None
+        if spent >= client.daily_usd:
+            left = int((midnight + timedelta(days=1) - now).total_seconds()) + 1
+            raise RequestError(
+                429,
+                "daily_cost_cap",
+                f"The key has spent its {client.daily_usd:g} USD of this UTC day; ask again tomorrow.",
+                retry_after=left,
+            )
+
+
+@asynccontextmanager
+async def open_service(
+    settings: Settings,
+    corpora: Sequence[str],
+    *,
+    transport: Transport | None = None,
+    monitor_encoder: AsyncEncoder | None = None,
+    retrievers: Mapping[str, Retriever] | None = None,
+) -> AsyncIterator[Service]:
+    """The service as settings describe it, closed at the end; what is passed in is used instead.
+
+    Raises a `MetaRagError` that says what keeps it from serving.
+    """
+    names = tuple(dict.fromkeys(corpora if retrievers is None else retrievers))
+    checks = {name: Checks.of(settings, name) for name in (*names, CONTEXT)}
+    calls = CallLog()
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings))
+        audit = await stack.enter_async_context(open_audit(database, settings.marag_data_dir / "audit"))
+        limits = await stack.enter_async_context(open_limits(settings))
+        await _recall(audit, limits)
+        model = await stack.enter_async_context(open_language_model(settings, transport=transport))
+        model.budget.counting = True  # a key's daily cap counts what was cut off before it was billed
+        engine = await stack.enter_async_context(
+            open_engine(settings, model=replace(model, tape=calls), monitor_encoder=monitor_encoder)
+        )
+        if retrievers is None:
+            encoder = await asyncio.to_thread(open_encoder, settings)
+            retrievers = {
+                name: await stack.enter_async_context(open_retriever(settings, name, encoder=encoder)) for name in names
+            }
+        remembered = Limits.of(settings)
+        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, remembered))
+        await _warmed(engine)
+        metrics, budgets = Metrics(), Budgets.of(settings)
+        intake = await stack.enter_async_context(open_intake(settings, retrievers, metrics))
+        yield Service(
+            settings=settings,
+            engine=engine,
+            retrievers=retrievers,
+            checks=checks,
+            budgets=budgets,
+            keys=open_keys(database, settings, look_up_seconds=budgets.database),
+            limits=limits,
+            places=Places(limit=settings.service_concurrency),
+            audit=audit,
+            sessions=sessions,
+            calls=calls,
+            coaches=Coaches(engine=engine, retrievers=retrievers),
+            guesses=Guesses(a_minute=settings.service_wrong_keys_a_minute),
+            intake=intake,
+            metrics=metrics,
+            unpriced=unpriced_models(model.settings, model.choice, at=model.clock()),
+        )
+
+
+async def _warmed(engine: Engine) -> None:
+    """Load what a first question would wait for: its time is as short as that of the others. Asks no model."""
+    await asyncio.to_thread(import_module, "openai")
+    await engine.monitor_encoder.queries(["Is everything there?"])
+    await engine.answer("Is everything there?", evidence=[], grounded=True, method="service")
+    claims("Everything is there. Nothing is missing.", [])
+
+
+async def _recall(audit: AuditLog, limits: RateLimits) -> None:
+    """Let the sliding minute go on where an earlier process ended."""
+    since = datetime.now(UTC) - timedelta(minutes=1) - _BEFORE_COUNTED
+    for client_id, count in (await audit.admitted(since)).items():
+        await limits.recall(client_id, QUESTIONS, count)

@@ -1,0 +1,1 @@
+"""The processes behind the address: uvicorn, workers, logs and traces."""

@@ -1,0 +1,80 @@
+"""One JSON line for each request: who, what, how long, how it ended; no secret, and no question unless asked for."""
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..inquiry import Inquiry
+
+REQUESTS = logging.getLogger("meta_agent_rag.service.requests")
+_QUESTION_CHARACTERS = 1000
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON; what was passed as `extra={"fields": ...}` are its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line. Line breaks in a text are escaped, so that nobody can forge a line."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        line = {"at": at, "level": record.levelname.lower(), "message": record.getMessage(), **fields}
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error_type"] = record.exc_info[0].__name__
+            line["error_at"] = _place(record.exc_info[2])
+        return json.dumps(line, default=str)
+
+
+def _place(trace: Any) -> str | None:
+    """File, line and function where it happened: what a traceback says without the values that it may hold."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return None
+    code = trace.tb_frame.f_code
+    return f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
+
+
+def log_request(inquiry: Inquiry, method: str, path: str, status: int, *, questions: bool) -> None:
+    """Write the line of a request that was served."""
+    fields: dict[str, Any] = {
+        "request_id": inquiry.request_id,
+        "method": method,
+        "path": path,
+        "status": status,
+        "ms": round(1000 * (time.monotonic() - inquiry.arrived), 1),
+        "client": None if inquiry.client is None else inquiry.client.id,
+        "error": inquiry.error,
+    }
+    if inquiry.source_mode:
+        fields |= {
+            "query_id": inquiry.query_id,
+            "corpus": inquiry.corpus,
+            "degraded": sorted(inquiry.degraded),
+            "calls": len(inquiry.calls),
+            "seconds": inquiry.seconds,
+        }
+    if questions and inquiry.question:
+        fields["question"] = inquiry.question[:_QUESTION_CHARACTERS]
+    REQUESTS.info("request", extra={"fields": fields})
+
+
+@contextmanager
+def logging_to_stderr() -> Iterator[None]:
+    """Send the log of this package, and the server's warnings, to stderr as JSON lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    levels = {"meta_agent_rag": logging.INFO, "uvicorn": logging.WARNING}
+    before = {name: logging.getLogger(name).level for name in levels}
+    for name, level in levels.items():
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(level)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).removeHandler(handler)
+            logging.getLogger(name).setLevel(level)

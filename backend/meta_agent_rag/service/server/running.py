@@ -1,0 +1,95 @@
+"""Runs the application under uvicorn, until a signal; what is under way is finished first."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+
+from ...settings import Settings
+from ..app import Opening, create_app
+from ..opening import Service, open_service
+from .listening import bound
+from .logs import logging_to_stderr
+from .tracing import exporting
+from .workers import require_servers, supervise
+
+if TYPE_CHECKING:
+    from uvicorn import Config
+
+_LOG = logging.getLogger(__name__)
+DRAIN_SECONDS = 7
+"""Of the ten seconds that an end may take; the audit log and the stores have the others."""
+
+
+def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int, workers: int = 1) -> None:
+    """Serve corpora until SIGTERM or SIGINT. Raises a `MetaRagError` that says what keeps it from serving."""
+    if workers > 1:
+        require_servers(settings)
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[Service]:
+        with exporting(settings):  # in the process that serves: what sends spans does not survive a fork
+            async with open_service(settings, corpora) as service:
+                yield service
+
+    serve_opened(opening, host=host, port=port, workers=workers)
+
+
+def serve_opened(opening: Opening, *, host: str, port: int, workers: int = 1) -> None:
+    """Serve what `opening` gives, and close it at the end; what is under way is finished first."""
+    with logging_to_stderr(), bound(host, port) as listener:
+        if workers == 1:
+            asyncio.run(_served(opening, listener, lambda: None))
+        else:
+            supervise(lambda ready: asyncio.run(_served(opening, listener, ready)), workers)
+            _LOG.info("Stopped.")
+
+
+async def _served(opening: Opening, listener: socket.socket, ready: Callable[[], None]) -> None:
+    from uvicorn import Server
+
+    async with opening() as service:
+        await _hint_at_keys(service)
+
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[Service]:
+            yield service
+
+        server = Server(server_config(create_app(opened)))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # uvicorn stops at a signal, and then raises it again: by then the service must still close
+            signal.signal(number, lambda *_: None)
+        host, port = listener.getsockname()[:2]
+        _LOG.info("Listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
+        ready()
+        await server.serve(sockets=[listener])
+    _LOG.info("Stopped.")
+
+
+def server_config(app: FastAPI) -> "Config":
+    """How uvicorn serves the application."""
+    from uvicorn import Config
+
+    from .header_timeout import PunctualProtocol
+
+    return Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        http=PunctualProtocol,
+        server_header=False,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+
+
+async def _hint_at_keys(service: Service) -> None:
+    now = datetime.now(UTC)
+    if not any(record.state(now) == "valid" for record in await service.keys.all()):
+        _LOG.warning("There is no valid key yet; make one with `marag keys create NAME`.")

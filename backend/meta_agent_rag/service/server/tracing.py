@@ -1,0 +1,55 @@
+"""Where spans go. Those of requests are FastAPI's own; see `app`."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from ...settings import Settings
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+_LOG = logging.getLogger(__name__)
+_FLUSH_SECONDS = 2.0
+
+
+@contextmanager
+def exporting(settings: Settings) -> Iterator[None]:
+    """Send spans to OTEL_EXPORTER_OTLP_ENDPOINT, where it is set; what is left at the end is sent within 2 s."""
+    provider = tracer_provider(settings)
+    if provider is None:
+        yield
+        return
+    from opentelemetry.trace import set_tracer_provider
+
+    set_tracer_provider(provider)
+    try:
+        yield
+    finally:
+        last = Thread(target=provider.shutdown, daemon=True)  # a collector that is down must not delay the end
+        last.start()
+        last.join(_FLUSH_SECONDS)
+
+
+def tracer_provider(settings: Settings) -> "TracerProvider | None":
+    """What takes spans and sends them in batches; `None` where none is wanted, or (which is said) none can be had."""
+    if settings.otel_exporter_otlp_endpoint is None:
+        return None
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        _LOG.warning(
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, and the exporter is not installed: no spans are sent; "
+            "install meta-agent-rag[telemetry], or unset it."
+        )
+        return None
+    own = Resource({"service.name": "meta-agent-rag"})
+    provider = TracerProvider(resource=own.merge(OTELResourceDetector().detect()), shutdown_on_exit=False)
+    endpoint = settings.otel_exporter_otlp_endpoint.rstrip("/") + "/v1/traces"
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    return provider

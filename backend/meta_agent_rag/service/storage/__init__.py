@@ -1,0 +1,1 @@
+"""The service's database: its connection, its tables, and their migrations."""

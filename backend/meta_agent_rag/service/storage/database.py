@@ -1,0 +1,141 @@
+"""The service's database: SQLite in the data folder, or PostgreSQL by DATABASE_URL; brought up to date when opened."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, event, make_url, text
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from ...errors import SettingsError, StorageError
+from ...settings import Settings
+
+_FILE = "service.sqlite"
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_CONNECT_SECONDS = 3
+_POSTGRESQL = {"connect_timeout": _CONNECT_SECONDS, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
+"""A server that is gone without a word is noticed, so that what waits for it goes on."""
+_MIGRATION_LOCK = 5_871_204_417  # any number that is the same in every process
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[AsyncEngine]:
+    """The database with its newest tables, closed at the end.
+
+    Raises `StorageError` where the file in the data folder cannot be used, `SettingsError` for DATABASE_URL; also for
+    what fails later and is not caught.
+    """
+    engine, own = _engine(settings), settings.database_url is None
+    try:
+        with _told(SQLAlchemyError, OSError, own=own):
+            await _brought_up_to_date(engine)
+        with _told(SQLAlchemyError, own=own):
+            yield engine
+    finally:
+        await engine.dispose()
+
+
+def is_postgresql(engine: AsyncEngine) -> bool:
+    """Is this PostgreSQL rather than SQLite?"""
+    return engine.dialect.name == "postgresql"
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the tables up to date; what is already done is not done again."""
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    script = ScriptDirectory.from_config(config)
+
+    def upgrades(revision: Any, _context: Any) -> Any:
+        return script._upgrade_revs("head", revision)
+
+    with EnvironmentContext(config, script, fn=upgrades, destination_rev="head") as environment:
+        environment.configure(connection=connection)
+        environment.run_migrations()
+
+
+async def _brought_up_to_date(engine: AsyncEngine) -> None:
+    async with engine.execution_options(immediate=True).begin() as connection:
+        # one process at a time: the others find that everything is done
+        if is_postgresql(engine):
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
+        await connection.run_sync(migrate)
+
+
+@contextmanager
+def _told(*faults: type[Exception], own: bool) -> Iterator[None]:
+    """What the database refuses, in a sentence; a statement and its values are for nobody's screen."""
+    try:
+        yield
+    except faults as error:
+        cause = str(getattr(error, "orig", None) or error).splitlines()[0]
+        if own:
+            raise StorageError(
+                f"The service's database cannot be used ({cause}); mend it, or choose another MARAG_DATA_DIR."
+            ) from None
+        raise SettingsError(
+            f"The service's database cannot be used ({cause}); start it, or correct DATABASE_URL."
+        ) from None
+
+
+def _engine(settings: Settings) -> AsyncEngine:
+    url = _url(settings)
+    if url.get_backend_name() == "sqlite":
+        engine = create_async_engine(url, hide_parameters=True, connect_args={"timeout": 5.0})
+        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+        return engine
+    try:
+        from .postgresql import PromptConnection
+
+        options = {**_POSTGRESQL, "async_creator_fn": PromptConnection.connect}
+        return create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=options)
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"DATABASE_URL needs the package {error.name!r}, which is not installed.") from None
+
+
+def _url(settings: Settings) -> URL:
+    if settings.database_url is None:
+        file = settings.marag_data_dir / _FILE
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"{str(file.parent)!r} cannot be written ({error}); choose another MARAG_DATA_DIR."
+            ) from None
+        return URL.create("sqlite+aiosqlite", database=str(file))
+    try:
+        url = make_url(settings.database_url.get_secret_value())
+    except ArgumentError:
+        raise SettingsError(
+            "DATABASE_URL is not a URL; write it as postgresql://NAME:PASSWORD@HOST/DATABASE."
+        ) from None
+    kinds = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg", "sqlite": "sqlite+aiosqlite"}
+    known = {*kinds, *kinds.values()}
+    if url.drivername not in known:
+        raise SettingsError(f"DATABASE_URL names {url.drivername!r}; PostgreSQL and SQLite can be used.")
+    return url.set(drivername=kinds.get(url.drivername, url.drivername))
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # the driver's own way of beginning leaves table definitions outside
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 5000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # a transaction that reads first and then writes must have the right to write from its start
+    at_once = connection.get_execution_options().get("immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if at_once else "BEGIN")
+
+
+def in_utc(moment: datetime) -> datetime:
+    """A moment as the database gives it: SQLite keeps no time zone, and UTC is what was written."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
