@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from meta_agent_rag.conversation.history import Exchange, History
-from meta_agent_rag.conversation.turn import Answerer, Conversation, Reply
+from meta_agent_rag.conversation.turn import Answerer, Conversation, TurnReply
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.testing import Scripted, ScriptedModel
@@ -33,11 +33,11 @@ class FakeAnswerer:
     fault: BaseException | None = None
     asked: list[tuple[str, str]] = field(default_factory=list)
 
-    async def __call__(self, question: str, standalone: str) -> Reply:
+    async def __call__(self, question: str, standalone: str) -> TurnReply:
         self.asked.append((question, standalone))
         if self.fault is not None:
             raise self.fault
-        return Reply(text=self.text, short_answer="Oslo")
+        return TurnReply(text=self.text, short_answer="Oslo")
 
 
 def echoed(request: Request) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from meta_agent_rag.demo.conversations import documents as shelf
+from meta_agent_rag.demo.conversations import private_corpus as private
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line, universal_reply
@@ -114,7 +114,7 @@ def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
     files.get_by_text("holt.md: added").wait_for()
     assert talk.get_by_text("Mira Holt").count() == 0
     with monkeypatch.context() as held:
-        held.setattr(shelf, "ingest", never_read)  # a small file would be in before the click
+        held.setattr(private, "ingest", never_read)  # a small file would be in before the click
         for button in ("stop", "reset"):
             upload.locator("input[type=file]").set_input_files([tmp_path / "late.md"])
             files.get_by_text("Opening the files.").wait_for()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from meta_agent_rag.conversation.history import History
 from meta_agent_rag.conversation.socratic import hooks
 from meta_agent_rag.conversation.socratic.coach import obeys
-from meta_agent_rag.conversation.socratic.hook import Finding, Heard, PostHook, PreHook, Ruling, Spoken
+from meta_agent_rag.conversation.socratic.hook import Heard, PostHook, PreHook, RuleFinding, Ruling, Spoken
 from meta_agent_rag.conversation.socratic.hooks import discover_hooks, in_order
 from meta_agent_rag.conversation.socratic.levels import Level, levels
 from meta_agent_rag.errors import DuplicateNameError
@@ -65,7 +65,7 @@ def test_a_post_hook_finds_the_same_in_any_text_each_time(
 ) -> None:
     spoken = Spoken(text=text, message="", level=levels()[level], acknowledges=field, is_hint=is_hint)
     finding = hook.after(spoken)
-    assert isinstance(finding, Finding)
+    assert isinstance(finding, RuleFinding)
     assert hook.after(spoken) == finding
 
 

@@ -26,7 +26,7 @@ from meta_agent_rag.service.audit.forgetting import forget, traces
 from meta_agent_rag.service.audit.log import AuditLog, open_audit
 from meta_agent_rag.service.audit.months import make_months, tables
 from meta_agent_rag.service.audit.reading import as_json, latest
-from meta_agent_rag.service.audit.retention import Ages, alone, archive, prunable_before, prune
+from meta_agent_rag.service.audit.retention import Ages, archive, exclusive, prunable_before, prune
 from meta_agent_rag.service.audit.rows import Row
 from meta_agent_rag.service.audit.spool import open_spool
 from meta_agent_rag.service.storage.database import is_postgresql, open_database
@@ -81,7 +81,7 @@ async def test_what_is_old_loses_its_prompts_and_then_its_place(tmp_path: Path) 
         read = [row for path in archives(folder) for row in read_archive(path)]
         assert [{**row, "model_calls": None} for row in read] == [{**row, "model_calls": None} for row in whole]
         assert (await archive(engine, folder, AGES)).files == [], "a second time there is nothing to do"
-        async with alone(engine, folder):
+        async with exclusive(engine, folder):
             with pytest.raises(StorageError, match="Another"):
                 await archive(engine, folder, AGES)
 

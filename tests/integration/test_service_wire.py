@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from meta_agent_rag.errors import RequestError
-from meta_agent_rag.service.access.wrong_keys import Guesses, _bound, _place
-from meta_agent_rag.service.server.header_timeout import PunctualProtocol
+from meta_agent_rag.service.access.wrong_keys import WrongKeys, _bound, _place
+from meta_agent_rag.service.server.header_timeout import HeaderTimeoutProtocol
 from meta_agent_rag.service.server.running import server_config
 from tests.service import ASKED, Running, bearer, code_of, running
 
@@ -18,7 +18,7 @@ async def listening(service: Running) -> AsyncIterator[int]:
     """The port of a server before the application."""
     from uvicorn import Server
 
-    class Impatient(PunctualProtocol):
+    class Impatient(HeaderTimeoutProtocol):
         head_seconds = 0.4
 
     config = server_config(service.app)
@@ -118,7 +118,7 @@ async def test_keys_cannot_be_guessed_fast(tmp_path: Path) -> None:
         text = (await service.client.get("/metrics")).text
         assert "forbidden" in text, "its key is no admin's"
         admin = await service.token_for("admin", "admin")
-        service.service.guesses._wrong.clear()
+        service.service.wrong_keys._wrong.clear()
         metrics = (await service.client.get("/metrics", headers=bearer(admin))).text
         lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
         assert lines['marag_requests_total{endpoint="/v1/ask",status="200"}'] == "2.0"
@@ -132,12 +132,12 @@ async def test_keys_cannot_be_guessed_fast(tmp_path: Path) -> None:
 
 async def test_wrong_keys_are_forgotten_and_never_fill_the_memory(tmp_path: Path) -> None:
     now = [0.0]
-    guesses = Guesses(a_minute=2, clock=lambda: now[0])
+    wrong_keys = WrongKeys(a_minute=2, clock=lambda: now[0])
     async with running(tmp_path, "SERVICE_OPEN_METRICS=true") as service:
 
         async def outcome(peer: str, token: str = "wrong") -> int:
             try:
-                await guesses.client(service.service.keys, token, peer)
+                await wrong_keys.client(service.service.keys, token, peer)
             except RequestError as error:
                 return error.status
             return 200
@@ -151,8 +151,8 @@ async def test_wrong_keys_are_forgotten_and_never_fill_the_memory(tmp_path: Path
         now[0] = 62.0
         assert await outcome("10.0.0.1", service.token) == 200
         for number in range(10_010):
-            _bound(guesses._wrong, guesses._noted(str(number)))
-        assert len(guesses._wrong) == 10_000
+            _bound(wrong_keys._wrong, wrong_keys._noted(str(number)))
+        assert len(wrong_keys._wrong) == 10_000
         assert (await service.client.get("/metrics", headers={"authorization": ""})).status_code == 200
 
 

@@ -13,7 +13,7 @@ from meta_agent_rag.conversation.socratic.coach import CoachReply, obeys
 from meta_agent_rag.conversation.socratic.hook import ScopeScore
 from meta_agent_rag.conversation.socratic.levels import levels
 from meta_agent_rag.conversation.socratic.mode import Socratic
-from meta_agent_rag.conversation.turn import Conversation, Reply, Turn
+from meta_agent_rag.conversation.turn import Conversation, Turn, TurnReply
 from meta_agent_rag.errors import AuthenticationError, DataFileError, InputError, RefusedError, UnknownNameError
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED, EXPLAINED, OnePassage, coaching, reply
@@ -173,9 +173,9 @@ class Switching(FakeAnswerer):
 
     talk: Conversation
 
-    async def __call__(self, question: str, standalone: str) -> Reply:
+    async def __call__(self, question: str, standalone: str) -> TurnReply:
         self.talk.socratic = Socratic(mode="coach")
-        return Reply(text=EXPLAINED, short_answer="the Earth turns")
+        return TurnReply(text=EXPLAINED, short_answer="the Earth turns")
 
 
 async def test_a_mode_that_changes_in_mid_turn_counts_from_the_next_turn(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.socratic.hook import Finding, Heard, Ruling, Scope, ScopeScore, Spoken
+from meta_agent_rag.conversation.socratic.hook import Heard, RuleFinding, Ruling, Scope, ScopeScore, Spoken
 from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
 from meta_agent_rag.conversation.socratic.hooks.exit_trigger import POST_HOOK as EXIT
 from meta_agent_rag.conversation.socratic.hooks.scope_guard import PRE_HOOK as SCOPE
@@ -137,7 +137,7 @@ def filled(text: str) -> str:
 
 @pytest.mark.parametrize(("level", "text"), cases("validation", "keeps"))
 def test_a_reply_that_keeps_the_rules(level: int, text: str) -> None:
-    assert VALIDATION.after(spoken(filled(text), level=level)) == Finding()
+    assert VALIDATION.after(spoken(filled(text), level=level)) == RuleFinding()
 
 
 @pytest.mark.parametrize(("level", "text"), cases("validation", "breaks"))

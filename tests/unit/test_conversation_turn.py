@@ -8,7 +8,7 @@ import pytest
 
 from meta_agent_rag.conversation.history import History
 from meta_agent_rag.conversation.sessions import Stored
-from meta_agent_rag.conversation.turn import METHOD, Reply
+from meta_agent_rag.conversation.turn import METHOD, TurnReply
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError, UnknownNameError
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.testing import ScriptedModel
@@ -22,7 +22,7 @@ async def test_a_follow_up_reaches_the_answerer_in_both_forms(tmp_path: Path) ->
         await talk.say(f"  {FIRST} ")
         turn = await talk.say("When did she die?")
     assert answerer.asked == [(FIRST, FIRST), ("When did she die?", "When did Mira Holt die?")]
-    assert turn.reply == Reply(text="She was born in Oslo [1].", short_answer="Oslo")
+    assert turn.reply == TurnReply(text="She was born in Oslo [1].", short_answer="Oslo")
     assert [(row.stage, row.method, row.question_id) for row in turn.calls] == [("rewrite_query", METHOD, "turn 2")]
     last = talk.history.exchanges[-1]
     assert (last.question, last.standalone, last.turn) == ("When did she die?", "When did Mira Holt die?", 2)

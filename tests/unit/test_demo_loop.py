@@ -13,7 +13,7 @@ from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Plan, Reference, Round, Signals, StopReason
 from meta_agent_rag.demo.loop.drawing import Lit, drawing, repair_nodes
 from meta_agent_rag.demo.loop.gauge import monitoring
-from meta_agent_rag.demo.loop.outcome import Score, outcome, score, timeline
+from meta_agent_rag.demo.loop.outcome import AnswerScore, outcome, score, timeline
 from meta_agent_rag.demo.loop.stages import round_cards, stages
 from meta_agent_rag.demo.loop.status import line
 from meta_agent_rag.demo.loop.walk import Sight, Walk
@@ -208,8 +208,8 @@ def test_a_difference_shows_what_went_and_what_came() -> None:
 
 
 def test_scores_take_the_gold_that_fits_best() -> None:
-    assert score("the Marren", ["River Marren", "Marren"]) == Score(em=True, f1=1.0)
-    assert score("Upper Marren", ["River Marren"]) == Score(em=False, f1=0.5)
+    assert score("the Marren", ["River Marren", "Marren"]) == AnswerScore(em=True, f1=1.0)
+    assert score("Upper Marren", ["River Marren"]) == AnswerScore(em=False, f1=0.5)
     assert score("anything", []) is None
 
 

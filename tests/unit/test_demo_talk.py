@@ -13,11 +13,11 @@ from meta_agent_rag.conversation.socratic.coach import CoachReply
 from meta_agent_rag.conversation.socratic.mode import Socratic
 from meta_agent_rag.conversation.turn import Conversation
 from meta_agent_rag.demo.conversations.coach_html import beside, celebration, measured, rules
-from meta_agent_rag.demo.conversations.documents import MOST_FILES, Shelf
 from meta_agent_rag.demo.conversations.html import reading, sources, taken
-from meta_agent_rag.demo.conversations.moments import Moment, heard, moments
+from meta_agent_rag.demo.conversations.moments import Moment, moments, stoppable_moments
+from meta_agent_rag.demo.conversations.private_corpus import MOST_FILES, PrivateCorpus
 from meta_agent_rag.demo.conversations.trail import STOPPED, Trail, stopped
-from meta_agent_rag.demo.streams import Desk, Done, Stopped, watched
+from meta_agent_rag.demo.streams import Finished, Streams, StreamStopped, watched
 from meta_agent_rag.errors import InputError, UnreachableError
 from meta_agent_rag.ingestion.report import IngestProgress
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -43,7 +43,7 @@ async def test_work_tells_gives_its_result_and_ends_with_the_stream() -> None:
         finally:
             ended.append("work")
 
-    assert [event async for event in watched(work)] == [1, 2, Done(result="three")]
+    assert [event async for event in watched(work)] == [1, 2, Finished(result="three")]
 
     async def endless(tell: Callable[[int], None]) -> None:
         tell(1)
@@ -75,48 +75,48 @@ async def counting(ended: list[str], *, fault: Exception | None = None) -> Async
 
 
 async def test_a_visitor_has_one_stream_at_a_time_to_stop_to_drop_or_to_leave() -> None:
-    desk, ended = Desk(), list[str]()
-    stopped_, other = desk.run("one", counting(ended)), desk.run("two", counting(ended))
+    streams, ended = Streams(), list[str]()
+    stopped_, other = streams.run("one", counting(ended)), streams.run("two", counting(ended))
     assert (await anext(stopped_), await anext(other)) == (1, 1)
-    assert desk.busy("one")
-    desk.stop("one")
-    assert not desk.busy("one")
-    assert [item async for item in stopped_] == [Stopped()]
+    assert streams.busy("one")
+    streams.stop("one")
+    assert not streams.busy("one")
+    assert [item async for item in stopped_] == [StreamStopped()]
     assert ended == ["stream"]
-    second = desk.run("two", counting(ended))
+    second = streams.run("two", counting(ended))
     rest = asyncio.create_task(anext(other, "nothing more"))
     assert await anext(second) == 1
     assert await rest == "nothing more"
-    desk.leave("two")
+    streams.leave("two")
     assert [item async for item in second] == []
     assert len(ended) == 3
-    desk.stop("two")
-    await desk.drop("nobody")
+    streams.stop("two")
+    await streams.drop("nobody")
     with pytest.raises(InputError, match="No"):
-        assert [item async for item in desk.run("one", counting(ended, fault=InputError("No.")))]
+        assert [item async for item in streams.run("one", counting(ended, fault=InputError("No.")))]
 
 
 async def test_of_two_that_wait_for_their_turn_the_newest_has_it_and_nobody_whose_page_is_closed() -> None:
-    desk, ended = Desk(), list[str]()
-    first = desk.run("one", counting(ended))
+    streams, ended = Streams(), list[str]()
+    first = streams.run("one", counting(ended))
     assert await anext(first) == 1
-    older, newer = desk.run("one", counting(ended)), desk.run("one", counting(ended))
+    older, newer = streams.run("one", counting(ended)), streams.run("one", counting(ended))
     waiting = [asyncio.create_task(anext(stream, "nothing")) for stream in (older, newer)]
     await asyncio.sleep(0)
     assert [item async for item in first] == []
     assert [await one for one in waiting] == ["nothing", 1]
-    late = desk.run("one", counting(ended))
+    late = streams.run("one", counting(ended))
     arriving = asyncio.create_task(anext(late, "nothing"))
     await asyncio.sleep(0)
-    desk.leave("one")
+    streams.leave("one")
     assert [item async for item in newer] == []
     assert await arriving == "nothing"
-    assert not desk.busy("one")
+    assert not streams.busy("one")
     assert ended == ["stream"] * 2, "what never had its turn never began"
 
 
 async def test_a_message_that_is_stopped_is_not_remembered(tmp_path: Path) -> None:
-    desk = Desk()
+    streams = Streams()
     async with conversation(tmp_path, ScriptedModel(), answerer=FakeAnswerer()) as opened:
 
         async def opening(history: History, tell: Callable[[Step], None]) -> Conversation:
@@ -124,10 +124,10 @@ async def test_a_message_that_is_stopped_is_not_remembered(tmp_path: Path) -> No
             await asyncio.Event().wait()
             return opened
 
-        stream = heard(desk, "one", opening, "Where was Mira Holt born?", History())
+        stream = stoppable_moments(streams, "one", opening, "Where was Mira Holt born?", History())
         while (await anext(stream)).messages[-1]["metadata"]["title"] != "Retrieving":
             pass
-        desk.stop("one")
+        streams.stop("one")
         (last,) = [moment async for moment in stream]
     assert last.is_last
     assert last.history is None
@@ -227,7 +227,7 @@ async def test_a_shelf_holds_one_visitor_s_documents_until_they_leave(tmp_path: 
     (uploads / "empty <b>.txt").write_text("")
     below = tmp_path / "visits"
     settings, encoder = settings_in(tmp_path, "ENCODER=hash-64"), AsyncEncoder(HashEncoder())
-    mine, other = (Shelf.below(below, settings, encoder) for _ in range(2))
+    mine, other = (PrivateCorpus.below(below, settings, encoder) for _ in range(2))
     progress: list[IngestProgress] = []
     report = await mine.add(sorted(uploads.iterdir()), progress.append, take=True)
     html = taken(report)
@@ -259,7 +259,7 @@ async def test_a_shelf_holds_one_visitor_s_documents_until_they_leave(tmp_path: 
 
 async def test_the_course_is_read_in_place_and_has_topics(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, "ENCODER=hash-64")
-    course = Shelf.below(tmp_path, settings, AsyncEncoder(HashEncoder()))
+    course = PrivateCorpus.below(tmp_path, settings, AsyncEncoder(HashEncoder()))
     await course.add(sorted(COURSE.glob("*.md")))
     assert len(await course.files()) == len(list(COURSE.glob("*.md"))) == 6
     assert [topic.name for topic in await course.topics()] == ["seasons", "sundials", "time"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.demo.loop.status import expected_wait, spending_cap
-from meta_agent_rag.demo.loop.visit import Setup, Visit
+from meta_agent_rag.demo.loop.visit import LoopVisit, Setup
 from meta_agent_rag.demo.loop.what_if import WhatIf
 from meta_agent_rag.demo.questions import QuestionSet, read_questions, sample_questions
 from meta_agent_rag.demo.workbench import VisitorBudget, Workbench, open_workbench
@@ -128,7 +128,7 @@ class TestWorkbench:
 
     async def test_a_visit_says_what_keeps_it_from_beginning(self, tmp_path: Path) -> None:
         bench = Workbench(settings=Settings.load(["LLM_PROVIDER=compatible", f"MARAG_DATA_DIR={tmp_path}"]))
-        visit = Visit(workbench=bench, visitor="one")
+        visit = LoopVisit(workbench=bench, visitor="one")
         what_if = WhatIf.of(bench.settings, "")
         setup = Setup(text=QUESTION, chosen=None, corpus=None, what_ifs=(what_if,))
         assert [visit.under_way async for _ in visit.go(setup, steps=False)][-1:] == [True]
@@ -138,7 +138,7 @@ class TestWorkbench:
     async def test_what_begins_after_a_stop_outlives_the_stream_before(self, tmp_path: Path) -> None:
         encoder, model = AsyncEncoder(HashEncoder()), ScriptedModel(STORY, seconds=60.0)
         async with open_workbench(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as bench:
-            visit, question = Visit(workbench=bench, visitor="one"), sample_questions().get(QUESTION_ID)
+            visit, question = LoopVisit(workbench=bench, visitor="one"), sample_questions().get(QUESTION_ID)
             what_if = WhatIf.of(bench.settings, "deepseek")
             setup = Setup(text=QUESTION, chosen=question, corpus=None, what_ifs=(what_if,))
             first = visit.go(setup, steps=False)

@@ -11,7 +11,7 @@ from benchmarks.speed.badfiles import allowed, expected
 from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
 from meta_agent_rag.ingestion.document import REFUSAL_KINDS, Refused
-from meta_agent_rag.ingestion.isolation import IsolatedReader, Reading
+from meta_agent_rag.ingestion.isolation import IsolatedReader, ReadFile
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "badfiles"
 JOB = Job(seconds=20, memory_mb=1024, file_mb=64, chunking=ChunkingOptions())
@@ -26,10 +26,10 @@ FREE = {"external-entity-named.html", "no_space_1MB.txt", "stars_50k.md"}
 """Files of which the manifest asks something else than an outcome."""
 
 
-async def read(job: Job, names: Sequence[str]) -> tuple[dict[str, str], dict[str, Reading]]:
+async def read(job: Job, names: Sequence[str]) -> tuple[dict[str, str], dict[str, ReadFile]]:
     """What becomes of files in one reader, and the readings of those that it accepts."""
     outcomes: dict[str, str] = {}
-    readings: dict[str, Reading] = {}
+    readings: dict[str, ReadFile] = {}
     reader = IsolatedReader(job)
     try:
         for name in names:
@@ -62,7 +62,7 @@ async def test_every_bad_file_ends_as_expected_and_the_reader_lives_on() -> None
     require_contents(readings)
 
 
-def require_contents(readings: dict[str, Reading]) -> None:
+def require_contents(readings: dict[str, ReadFile]) -> None:
     """What the manifest says of the text of files that are read."""
 
     def text(name: str) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from meta_agent_rag.ingestion.plan import Plan, plan_for
-from meta_agent_rag.ingestion.sources import Found, FoundFile
+from meta_agent_rag.ingestion.plan import IngestPlan, plan_for
+from meta_agent_rag.ingestion.sources import FoundFile, SourceFiles
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 
 
-def planned(files: Mapping[str, str], documents: Mapping[str, str], folder: str = "/no/such") -> Plan:
+def planned(files: Mapping[str, str], documents: Mapping[str, str], folder: str = "/no/such") -> IngestPlan:
     """The plan for files with these contents in a folder, over a corpus that holds `documents`."""
     found = tuple(FoundFile(path=Path(folder, name), source=f"{folder}/{name}", named=False) for name in files)
     hashes = {f"{folder}/{name}": content * 64 for name, content in files.items()}
@@ -16,10 +16,10 @@ def planned(files: Mapping[str, str], documents: Mapping[str, str], folder: str 
         DocumentRecord(id=f"id-{name}", source=f"{folder}/{name}", title=name, kind="text", content_hash=content * 64)
         for name, content in documents.items()
     ]
-    return plan_for(Found(files=found, passed_over=(), folders=(folder,)), hashes, records)
+    return plan_for(SourceFiles(files=found, passed_over=(), folders=(folder,)), hashes, records)
 
 
-def steps(plan: Plan) -> dict[str, tuple[str, str]]:
+def steps(plan: IngestPlan) -> dict[str, tuple[str, str]]:
     return {step.file.path.name: (step.status, step.doc_id) for step in plan.steps}
 
 
@@ -64,7 +64,7 @@ def test_what_lies_elsewhere_is_neither_gone_nor_moved(tmp_path: Path) -> None:
     elsewhere = DocumentRecord(id="e", source="/else/x", title="", kind="text", content_hash="2" * 64)
     there = DocumentRecord(id="k", source=f"{tmp_path}/kept", title="", kind="text", content_hash="1" * 64)
     file = FoundFile(path=Path("/no/such/a"), source="/no/such/a", named=False)
-    found = Found(files=(file,), passed_over=(), folders=("/no/such",))
+    found = SourceFiles(files=(file,), passed_over=(), folders=("/no/such",))
     plan = plan_for(found, {"/no/such/a": "1" * 64}, [elsewhere, there])
     assert plan.gone == ()
     assert plan.steps[0].same_as == f"{tmp_path}/kept"
@@ -73,5 +73,5 @@ def test_what_lies_elsewhere_is_neither_gone_nor_moved(tmp_path: Path) -> None:
 def test_a_file_without_a_hash_has_no_step_and_an_id_is_given_once() -> None:
     found = tuple(FoundFile(path=Path("/x", name), source=f"/x/{name}", named=False) for name in ("a.txt", "b.txt"))
     taken = DocumentRecord(id="a-111111111111", source="/else/a", title="", kind="text", content_hash="9" * 64)
-    plan = plan_for(Found(files=found, passed_over=(), folders=()), {"/x/a.txt": "1" * 64}, [taken])
+    plan = plan_for(SourceFiles(files=found, passed_over=(), folders=()), {"/x/a.txt": "1" * 64}, [taken])
     assert [(step.file.source, step.doc_id) for step in plan.steps] == [("/x/a.txt", "a-111111111111-2")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.ingestion.sources import Found, file_hash, find_files, is_gone, source_name
+from meta_agent_rag.ingestion.sources import SourceFiles, file_hash, find_files, is_gone, source_name
 
 REASONS = {
     "out.txt": "it is a link that leads out of the folder",
@@ -18,7 +18,7 @@ REASONS = {
 }
 
 
-def names(found: Found) -> list[str]:
+def names(found: SourceFiles) -> list[str]:
     return [Path(file.source).name for file in found.files]
 
 

@@ -15,7 +15,7 @@ from meta_agent_rag.llm.budget import Budget, unsettled
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
 from meta_agent_rag.llm.ledger import LedgerRow
-from meta_agent_rag.llm.pacing import Turn, alone
+from meta_agent_rag.llm.pacing import KeyLock, alone
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
 
@@ -178,7 +178,7 @@ async def test_a_call_is_priced_when_it_goes_out_and_not_when_it_began_to_wait()
 
 
 async def test_who_comes_while_a_turn_is_handed_over_waits_too() -> None:
-    under_way: dict[str, Turn] = {}
+    under_way: dict[str, KeyLock] = {}
     inside: list[int] = []
 
     async def take(name: int, *, then: Callable[[], object] = lambda: None) -> None:

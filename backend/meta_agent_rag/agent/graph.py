@@ -22,7 +22,7 @@ _STOP = "stop"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Face:
+class GraphInterface:
     """How the graph is offered to a caller who cannot hand over a `Context`, a server for instance.
 
     `context_schema` and `input_schema` are what that caller may say; `wrap` gives a node its `Context` by it.
@@ -34,22 +34,22 @@ class Face:
 
 
 def build_graph(
-    deficits: DeficitRegistry | None = None, *, face: Face | None = None, **compile_options: Any
+    deficits: DeficitRegistry | None = None, *, interface: GraphInterface | None = None, **compile_options: Any
 ) -> "CompiledStateGraph[State, Context]":
     """The compiled graph: `retrieve -> write -> diagnose -> [remediate -> write]* -> END`.
 
     Every deficit is a node of its own name that runs `remediate`, so that a drawing and a trace show
     which one was repaired; each runs within a span. Options (checkpointer, interrupts) go to LangGraph's `compile`.
-    Run it with a `Context`, or what `face` asks for; `max_metacognitive_rounds` bounds the loop.
+    Run it with a `Context`, or what `interface` asks for; `max_metacognitive_rounds` bounds the loop.
     """
     deficits = deficits or discover_deficits()
-    face = face or Face(context_schema=Context, input_schema=State, wrap=lambda node: node)
+    interface = interface or GraphInterface(context_schema=Context, input_schema=State, wrap=lambda node: node)
     graph: StateGraph[State, Any, Any, State] = StateGraph(
-        State, context_schema=face.context_schema, input_schema=face.input_schema
+        State, context_schema=interface.context_schema, input_schema=interface.input_schema
     )
     nodes: dict[str, Node] = {"retrieve": retrieve, "write": write, "diagnose": diagnose}
     for name, node in (nodes | dict.fromkeys(deficits.names, remediate)).items():
-        graph.add_node(name, within_span(name, face.wrap(node)))
+        graph.add_node(name, within_span(name, interface.wrap(node)))
     for name in deficits.names:
         graph.add_edge(name, "write")
     graph.add_edge(START, "retrieve")

@@ -21,7 +21,7 @@ from ..settings import Settings
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
 from .engine import open_engine
-from .graph import Face, build_graph
+from .graph import GraphInterface, build_graph
 from .spans import Node
 from .state import State, Update
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class RunOptions:
     """What a run may say beside its question: the corpus to search, and whether it alone may be answered from."""
 
     corpus: str = SAMPLE
     grounded: bool = True
 
 
-class Asked(TypedDict):
+class QuestionInput(TypedDict):
     """What a run brings."""
 
     question: str
@@ -49,7 +49,10 @@ async def served_graph(config: RunnableConfig) -> AsyncIterator["CompiledStateGr
     settings = Settings.load()
     async with AsyncExitStack() as stack:
         run = _Run(settings=settings, deficits=discover_deficits(settings.deficits_dir), stack=stack)
-        yield build_graph(run.deficits, face=Face(context_schema=Wish, input_schema=Asked, wrap=run.wrapped))
+        yield build_graph(
+            run.deficits,
+            interface=GraphInterface(context_schema=RunOptions, input_schema=QuestionInput, wrap=run.wrapped),
+        )
 
 
 @dataclass(kw_only=True)
@@ -65,12 +68,12 @@ class _Run:
             if not state.get("question", "").strip():
                 raise InputError("The question is empty; write one.")
             said: object = runtime.context
-            context = await self.opened(said if isinstance(said, Wish) else Wish())
+            context = await self.opened(said if isinstance(said, RunOptions) else RunOptions())
             return await node(state, runtime.override(context=context))
 
         return supplied
 
-    async def opened(self, wish: Wish) -> Context:
+    async def opened(self, options: RunOptions) -> Context:
         async with self.opening:
             if self.context is None:
                 engine = await self.stack.enter_async_context(open_engine(self.settings))
@@ -79,7 +82,7 @@ class _Run:
                     model=engine.model.session(method="langgraph"),
                     monitor_encoder=engine.monitor_encoder,
                     deficits=self.deficits,
-                    retriever=await self.stack.enter_async_context(open_retriever(self.settings, wish.corpus)),
-                    grounded=wish.grounded,
+                    retriever=await self.stack.enter_async_context(open_retriever(self.settings, options.corpus)),
+                    grounded=options.grounded,
                 )
             return self.context

@@ -6,11 +6,11 @@ from ..agent.engine import Engine, OnStep
 from ..agent.grounded import Checks, GroundedAnswer, checked
 from ..prompts import prompt
 from ..retrieval.hybrid import Retriever
-from .turn import Reply
+from .turn import TurnReply
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroundedReply(Reply):
+class GroundedReply(TurnReply):
     """A reply with all that it rests on."""
 
     grounded: GroundedAnswer

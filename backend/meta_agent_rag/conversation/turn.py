@@ -21,7 +21,7 @@ METHOD = "conversation"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class TurnReply:
     """What an answerer gives: the text that is shown, and the bare answer.
 
     `kind` marks the exchange in the history, where the mode does not; what is not `remembered` is a notice.
@@ -36,7 +36,7 @@ class Reply:
 class Answerer(Protocol):
     """Answers a question for the documents."""
 
-    async def __call__(self, question: str, standalone: str) -> Reply:
+    async def __call__(self, question: str, standalone: str) -> TurnReply:
         """The answer to `question`, the user's own words; `standalone` is what it is understood as.
 
         An error that it raises ends the turn, and nothing of the turn is remembered.
@@ -48,7 +48,7 @@ class Questioner(Protocol):
 
     async def __call__(
         self, message: str, *, history: History, socratic: Socratic, deadline: float | None = None
-    ) -> Reply:
+    ) -> TurnReply:
         """The reply to a message at the level of `socratic`; an error that it raises ends the turn."""
 
 
@@ -62,7 +62,7 @@ class Turn:
 
     message: str
     reading: Reading
-    reply: Reply
+    reply: TurnReply
     rewritten: Rewritten | None = None
     notes: tuple[str, ...] = ()
     calls: tuple[LedgerRow, ...] = ()
@@ -142,7 +142,7 @@ class Conversation:
             if self.coach is not None and socratic.mode == "coach" and not _asks_about_the_talk(reading):
                 return await self._coached(self.coach, text, reading, socratic, deadline)
             if reading.intent != "question":
-                answer = Reply(text=answer_without_documents(reading, self.history))
+                answer = TurnReply(text=answer_without_documents(reading, self.history))
                 return Turn(message=text, reading=reading, reply=answer)
             session = self._session(deadline)
             query = await rewritten(text, self.history, session)
@@ -182,7 +182,7 @@ class Conversation:
         notes = self._remember(text, answer, text, socratic).notes if answer.remembered else ()
         return Turn(message=text, reading=reading, reply=answer, notes=notes)
 
-    def _remember(self, text: str, answer: Reply, standalone: str, socratic: Socratic) -> Settled:
+    def _remember(self, text: str, answer: TurnReply, standalone: str, socratic: Socratic) -> Settled:
         longer = self.history.with_exchange(
             question=text,
             answer=answer.text.strip() or answer.short_answer,

@@ -36,9 +36,9 @@ class Parts:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnDocuments:
-    """A visitor's documents, which every conversation may be about: the `Shelf`, and the names of its files."""
+    """A visitor's documents, which every conversation may be about: the `PrivateCorpus` and the names of its files."""
 
-    shelf: "gr.State"
+    private: "gr.State"
     files: "gr.State"
 
 

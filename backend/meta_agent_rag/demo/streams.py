@@ -10,12 +10,12 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StreamStopped:
     """The last item of a stream that its visitor has stopped."""
 
 
 @dataclass(kw_only=True, eq=False)
-class _Errand:
+class _Stream:
     """A stream at work; `dropped` is one that nobody wants to hear of any more."""
 
     work: "asyncio.Task[None]"
@@ -24,14 +24,14 @@ class _Errand:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Desk:
+class Streams:
     """The streams of all visitors of a tab; a new one drops the one before."""
 
     def __init__(self) -> None:
-        self._errands: dict[str, _Errand] = {}
+        self._running: dict[str, _Stream] = {}
         self._next: dict[str, object] = {}
 
-    async def run(self, visitor: str, stream: AsyncGenerator[Item, None]) -> AsyncGenerator[Item | Stopped, None]:
+    async def run(self, visitor: str, stream: AsyncGenerator[Item, None]) -> AsyncGenerator[Item | StreamStopped, None]:
         """The items of `stream`, which works on while nobody asks for the next; raises what it raises."""
         mine = self._next[visitor] = object()
         await self._ended(visitor)
@@ -40,34 +40,34 @@ class Desk:
             return
         del self._next[visitor]
         news: asyncio.Queue[Item | None] = asyncio.Queue()
-        errand = _Errand(work=asyncio.create_task(_told(stream, news.put_nowait)))
-        errand.work.add_done_callback(lambda _: news.put_nowait(None))
-        self._errands[visitor] = errand
+        running = _Stream(work=asyncio.create_task(_told(stream, news.put_nowait)))
+        running.work.add_done_callback(lambda _: news.put_nowait(None))
+        self._running[visitor] = running
         try:
-            while (item := await news.get()) is not None and not errand.dropped:
+            while (item := await news.get()) is not None and not running.dropped:
                 yield item
-            if errand.stopped and not errand.dropped:
-                yield Stopped()
-            elif not errand.dropped:
-                errand.work.result()
+            if running.stopped and not running.dropped:
+                yield StreamStopped()
+            elif not running.dropped:
+                running.work.result()
         finally:
-            errand.work.cancel()
-            await asyncio.gather(errand.work, return_exceptions=True)
-            errand.over.set()
-            if self._errands.get(visitor) is errand:
-                del self._errands[visitor]
+            running.work.cancel()
+            await asyncio.gather(running.work, return_exceptions=True)
+            running.over.set()
+            if self._running.get(visitor) is running:
+                del self._running[visitor]
 
     def busy(self, visitor: str) -> bool:
         """Is anything under way? What was stopped is not, even before its stream has closed."""
-        errand = self._errands.get(visitor)
-        return errand is not None and not (errand.stopped or errand.dropped or errand.work.done())
+        running = self._running.get(visitor)
+        return running is not None and not (running.stopped or running.dropped or running.work.done())
 
     def stop(self, visitor: str) -> None:
-        """End what is under way at once, a model's call included; its stream closes with `Stopped`."""
-        errand = self._errands.get(visitor)
-        if errand is not None and not errand.work.done():
-            errand.stopped = True
-            errand.work.cancel()
+        """End what is under way at once, a model's call included; its stream closes with `StreamStopped`."""
+        running = self._running.get(visitor)
+        if running is not None and not running.work.done():
+            running.stopped = True
+            running.work.cancel()
 
     async def drop(self, visitor: str) -> None:
         """End what is under way and wait for it; its stream says no more, so that what is shown next stays."""
@@ -75,18 +75,18 @@ class Desk:
         await self._ended(visitor)
 
     async def _ended(self, visitor: str) -> None:
-        while (errand := self._errands.get(visitor)) is not None:
-            errand.dropped = True
-            errand.work.cancel()
-            await errand.over.wait()
+        while (running := self._running.get(visitor)) is not None:
+            running.dropped = True
+            running.work.cancel()
+            await running.over.wait()
 
     def leave(self, visitor: str) -> None:
         """The page is closed: end what is under way, and wait for nobody who would hear of it."""
         self._next.pop(visitor, None)
-        errand = self._errands.pop(visitor, None)
-        if errand is not None:
-            errand.dropped = True
-            errand.work.cancel()
+        running = self._running.pop(visitor, None)
+        if running is not None:
+            running.dropped = True
+            running.work.cancel()
 
 
 async def _told(stream: AsyncGenerator[Any, None], tell: Callable[[Any], None]) -> None:
@@ -100,7 +100,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done(Generic[Result]):
+class Finished(Generic[Result]):
     """The end of the work, with its result."""
 
     result: Result
@@ -108,7 +108,7 @@ class Done(Generic[Result]):
 
 async def watched(
     start: Callable[[Callable[[Told], None]], Coroutine[Any, Any, Result]],
-) -> AsyncGenerator[Told | Done[Result], None]:
+) -> AsyncGenerator[Told | Finished[Result], None]:
     """All that the work tells, at once, and at last its result; raises what the work raises.
 
     `start` is given the function by which the work tells. Closing or cancelling the stream cancels the work.
@@ -119,7 +119,7 @@ async def watched(
     try:
         while (item := await told.get()) is not None:
             yield item
-        yield Done(result=work.result())
+        yield Finished(result=work.result())
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

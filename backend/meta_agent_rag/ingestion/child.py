@@ -47,7 +47,7 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class ReadRequest:
     """One file: where it lies, what it is called, and the id that its document is to have."""
 
     path: str
@@ -55,7 +55,7 @@ class Request:
     doc_id: str
 
 
-def read_file(request: Request, job: Job, chunking: Chunking) -> Iterator[dict[str, Any]]:
+def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[dict[str, Any]]:
     """The answer to a request, a line at a time. Raises `Refused`."""
     most = int(job.file_mb * _MEGABYTE)
     try:
@@ -92,7 +92,7 @@ def serve(job: Job, answer: Callable[[dict[str, Any]], None]) -> None:
     for line in sys.stdin:
         _limit_cpu(job.seconds)
         try:
-            for part in read_file(Request(**json.loads(line)), job, chunking):
+            for part in read_file(ReadRequest(**json.loads(line)), job, chunking):
                 answer(part)
         except Refused as refused:
             answer({"refused": {"kind": refused.kind, "reason": refused.reason}})

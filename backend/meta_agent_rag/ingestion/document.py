@@ -16,7 +16,7 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class PassageRow:
     """A passage that comes as such and is never cut."""
 
     id: str
@@ -35,7 +35,7 @@ class Document:
     title: str
     kind: str
     blocks: tuple[Block, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[PassageRow, ...] = ()
     pages: int | None = None
     aliases: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import SettingsError
 from ..retrieval.passage import Passage
-from .child import READY, Job, Request
+from .child import READY, Job, ReadRequest
 from .document import REFUSAL_KINDS, Refused
 
 _START_SECONDS, _DEATH_SECONDS = 60.0, 0.5
@@ -28,7 +28,7 @@ _MOST_ANSWERED = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadFile:
     """A file that was read: its document's particulars and its passages. `content_hash` is that of what was read."""
 
     title: str
@@ -53,13 +53,13 @@ class IsolatedReader:
         self._starting = threading.Lock()
         self._reading = threading.Lock()
 
-    async def read(self, path: Path, doc_id: str) -> Reading:
+    async def read(self, path: Path, doc_id: str) -> ReadFile:
         """The document in `path`, its passages with `doc_id`; a cancellation ends the child.
 
         Raises `Refused`, and `SettingsError` where no child can be started within the limit of memory.
         """
         try:
-            return await asyncio.to_thread(self._read, Request(path=str(path), name=path.name, doc_id=doc_id))
+            return await asyncio.to_thread(self._read, ReadRequest(path=str(path), name=path.name, doc_id=doc_id))
         except asyncio.CancelledError:
             self._kill()
             raise
@@ -76,7 +76,7 @@ class IsolatedReader:
             if self._process is not None:
                 self._process.kill()
 
-    def _read(self, request: Request) -> Reading:
+    def _read(self, request: ReadRequest) -> ReadFile:
         with self._reading:
             try:
                 return self._asked(request)
@@ -93,7 +93,7 @@ class IsolatedReader:
         self._end()
         return Refused("limit", f"reading it takes more than {self._job.memory_mb} MB; raise INGEST_MEMORY_MB")
 
-    def _asked(self, request: Request) -> Reading:
+    def _asked(self, request: ReadRequest) -> ReadFile:
         try:
             process = self._running()
         except _RubbishError as error:
@@ -185,7 +185,7 @@ class _RubbishError(Exception):
     """The child did not answer as it should; perhaps it is dead."""
 
 
-def _collected(answers: Iterator[dict[str, Any]]) -> Reading:
+def _collected(answers: Iterator[dict[str, Any]]) -> ReadFile:
     passages: list[Passage] = []
     for part in answers:
         try:
@@ -205,11 +205,11 @@ def _passage(fields: dict[str, Any]) -> Passage:
     return Passage(**fields, span=None if span is None else (int(span[0]), int(span[1])))
 
 
-def _reading(fields: dict[str, Any], passages: list[Passage]) -> Reading:
+def _reading(fields: dict[str, Any], passages: list[Passage]) -> ReadFile:
     if fields.pop("passages") != len(passages):
         raise _RubbishError
     aliases, notes = tuple(fields.pop("aliases")), tuple(fields.pop("notes"))
-    return Reading(**fields, aliases=aliases, notes=notes, passages=tuple(passages))
+    return ReadFile(**fields, aliases=aliases, notes=notes, passages=tuple(passages))
 
 
 def _refusal(fields: dict[str, Any]) -> Exception:

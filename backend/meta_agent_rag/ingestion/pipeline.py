@@ -18,11 +18,11 @@ from ..settings import Settings
 from .child import Job
 from .chunkers import ChunkingOptions, prepared
 from .document import Refused
-from .isolation import IsolatedReader, Reading
+from .isolation import IsolatedReader, ReadFile
 from .parsers import known_suffixes
-from .plan import Plan, Step, plan_for
+from .plan import IngestPlan, PlannedFile, plan_for
 from .report import FileOutcome, IngestProgress, IngestReport, Status
-from .sources import Found, FoundFile, file_hash, find_files
+from .sources import FoundFile, SourceFiles, file_hash, find_files
 from .token_counting import encoder_folder, encoder_limit, passage_prefix
 
 OnProgress: TypeAlias = Callable[[IngestProgress], None]
@@ -70,7 +70,7 @@ async def ingest(
     )
 
 
-def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, gone_too: bool) -> Found:
+def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, gone_too: bool) -> SourceFiles:
     """The files below `paths`; raises `InputError` for the corpus's name, and for paths as `ingest` does."""
     corpus_folder(settings.marag_data_dir, corpus)
     if corpus == SAMPLE:
@@ -92,7 +92,7 @@ async def take_in(
     reader = _reader(settings, options)
     try:
         async with edit as editor:
-            found = Found(files=tuple(files), passed_over=(), folders=())
+            found = SourceFiles(files=tuple(files), passed_over=(), folders=())
             tracker = _Tracker(of_files=len(files), on_progress=None)
             return await _Ingestion(settings, editor, reader, tracker).run(found, prune=False)
     finally:
@@ -146,8 +146,8 @@ class _Tracker:
 class _Read:
     """A file that was read, on its way into the corpus."""
 
-    step: Step
-    reading: Reading
+    step: PlannedFile
+    reading: ReadFile
 
 
 class _Ingestion:
@@ -159,7 +159,7 @@ class _Ingestion:
         self._reader = reader
         self._tracker = tracker
 
-    async def run(self, found: Found, *, prune: bool) -> tuple[FileOutcome, ...]:
+    async def run(self, found: SourceFiles, *, prune: bool) -> tuple[FileOutcome, ...]:
         """Everything; outcomes of what needs no reading come first, then those of the files in their order."""
         outcomes = [
             FileOutcome(source=passed.source, status="skipped", reason=passed.reason, broken=passed.broken)
@@ -179,7 +179,7 @@ class _Ingestion:
                 self._tracker.file_done()
         return tuple(outcomes)
 
-    def _hashes(self, found: Found) -> tuple[dict[str, str], list[tuple[FoundFile, Refused]]]:
+    def _hashes(self, found: SourceFiles) -> tuple[dict[str, str], list[tuple[FoundFile, Refused]]]:
         """The hash of each file that may be read, by source, and why the others may not."""
         hashes: dict[str, str] = {}
         refusals: list[tuple[FoundFile, Refused]] = []
@@ -195,7 +195,7 @@ class _Ingestion:
                 refusals.append((file, Refused("unreadable", f"it cannot be opened ({error.strerror})")))
         return hashes, refusals
 
-    async def _take_leave(self, plan: Plan, *, prune: bool) -> list[FileOutcome]:
+    async def _take_leave(self, plan: IngestPlan, *, prune: bool) -> list[FileOutcome]:
         """Remove documents that became copies of others, and with `prune` those whose files are gone."""
         leaving = [*plan.copies, *(plan.gone if prune else ())]
         if leaving:
@@ -207,7 +207,7 @@ class _Ingestion:
             for document in plan.gone
         ]
 
-    async def _read(self, plan: Plan, stays: set[str]) -> AsyncGenerator[_Read | FileOutcome, None]:
+    async def _read(self, plan: IngestPlan, stays: set[str]) -> AsyncGenerator[_Read | FileOutcome, None]:
         refusals: dict[str, Refused] = {}
         for step in plan.steps:
             if step.same_as in refusals:

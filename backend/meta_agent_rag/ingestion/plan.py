@@ -10,13 +10,13 @@ from pathlib import Path
 
 from ..retrieval.corpus.catalogue import DocumentRecord
 from .report import Status
-from .sources import Found, FoundFile, is_gone
+from .sources import FoundFile, SourceFiles, is_gone
 
 _LONGEST_SLUG = 48
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PlannedFile:
     """One file: `status` says what is meant to become of it. `doc_id` is its document's, new or known.
 
     `same_as` names the source that has the same content, where the file is skipped for that; `passages` are those
@@ -31,18 +31,18 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class IngestPlan:
     """Steps in the order of the files; documents whose files are gone; those that became copies.
 
     A copy is of a document that the corpus holds already: one still to be read may turn out unreadable.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedFile, ...]
     gone: tuple[DocumentRecord, ...]
     copies: tuple[DocumentRecord, ...]
 
 
-def plan_for(found: Found, hashes: Mapping[str, str], documents: Sequence[DocumentRecord]) -> Plan:
+def plan_for(found: SourceFiles, hashes: Mapping[str, str], documents: Sequence[DocumentRecord]) -> IngestPlan:
     """The plan for the files that have a hash, by source; `documents` are what the corpus holds."""
     known = {document.source: document for document in documents}
     present = {file.source for file in found.files} | {passed.source for passed in found.passed_over}
@@ -50,25 +50,25 @@ def plan_for(found: Found, hashes: Mapping[str, str], documents: Sequence[Docume
     orphans = {document.content_hash: document for document in lost}
     owners = _owners(hashes, [document for document in documents if document not in lost])
     ids = _NewIds(documents)
-    steps: list[Step] = []
+    steps: list[PlannedFile] = []
     for file in found.files:
         if file.source not in hashes:
             continue
         content, document = hashes[file.source], known.get(file.source)
         if document is not None and document.content_hash == content:
-            steps.append(Step(file=file, status="unchanged", doc_id=document.id, passages=document.passages))
+            steps.append(PlannedFile(file=file, status="unchanged", doc_id=document.id, passages=document.passages))
         elif owners[content] != file.source:
-            steps.append(Step(file=file, status="skipped", same_as=owners[content]))
+            steps.append(PlannedFile(file=file, status="skipped", same_as=owners[content]))
         elif document is not None:
-            steps.append(Step(file=file, status="replaced", doc_id=document.id))
+            steps.append(PlannedFile(file=file, status="replaced", doc_id=document.id))
         elif content in orphans:
-            steps.append(Step(file=file, status="moved", doc_id=orphans[content].id))
+            steps.append(PlannedFile(file=file, status="moved", doc_id=orphans[content].id))
         else:
-            steps.append(Step(file=file, status="added", doc_id=ids.new(file.path, content)))
+            steps.append(PlannedFile(file=file, status="added", doc_id=ids.new(file.path, content)))
     taken = {step.doc_id for step in steps}
     held = {document.source for document in documents if hashes.get(document.source) in {None, document.content_hash}}
     copied = {step.file.source for step in steps if step.same_as in held}
-    return Plan(
+    return IngestPlan(
         steps=tuple(steps),
         gone=tuple(document for document in lost if found.covers(document.source) and document.id not in taken),
         copies=tuple(document for source, document in known.items() if source in copied),

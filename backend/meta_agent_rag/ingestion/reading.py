@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .document import Block, Document, Refused, Row
+from .document import Block, Document, PassageRow, Refused
 from .parsers import LONGEST_TITLE, File, Parser, discover_parsers
 from .text import clean, one_line
 
@@ -45,7 +45,7 @@ def _texts(document: Document) -> Iterable[str]:
 
 def _cleaned(document: Document, file: File) -> Document:
     blocks = (_cleaned_block(block) for block in document.blocks)
-    rows = (Row(id=row.id, title=one_line(row.title), text=clean(row.text)) for row in document.rows)
+    rows = (PassageRow(id=row.id, title=one_line(row.title), text=clean(row.text)) for row in document.rows)
     aliases = (one_line(alias)[:LONGEST_TITLE] for alias in document.aliases)
     title = one_line(document.title)[:LONGEST_TITLE].strip() or one_line(file.stem)
     return replace(

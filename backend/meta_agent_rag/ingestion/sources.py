@@ -31,7 +31,7 @@ class PassedOver:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SourceFiles:
     """Files in order, each once; `folders` are the absolute paths of the folders that were given."""
 
     files: tuple[FoundFile, ...]
@@ -43,7 +43,7 @@ class Found:
         return any(source == folder or source.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
 
 
-def find_files(paths: Sequence[Path], *, without: Path | None = None, gone_too: bool = False) -> Found:
+def find_files(paths: Sequence[Path], *, without: Path | None = None, gone_too: bool = False) -> SourceFiles:
     """All files that `paths` are or hold, folders with all that is below them, in the order of names.
 
     Hidden files and folders are left out, unless they are given by name, and so is the folder `without`.
@@ -68,7 +68,7 @@ def find_files(paths: Sequence[Path], *, without: Path | None = None, gone_too: 
                 passed_over.setdefault(item.source, item)
             elif left_out is None or not item.path.is_relative_to(left_out):
                 files.setdefault(item.source, item)
-    return Found(files=tuple(files.values()), passed_over=tuple(passed_over.values()), folders=tuple(folders))
+    return SourceFiles(files=tuple(files.values()), passed_over=tuple(passed_over.values()), folders=tuple(folders))
 
 
 def source_name(path: Path | str) -> str:

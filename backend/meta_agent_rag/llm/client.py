@@ -22,7 +22,7 @@ from .budget import Budget
 from .cache import ResponseCache, request_key
 from .exchange import Message, Reply, Request, Sampling, Transport
 from .ledger import Ledger, LedgerRow, usage_fields
-from .pacing import PASSED, Tries, Turn, alone, holding, in_time
+from .pacing import PASSED, KeyLock, Tries, alone, holding, in_time
 from .pricing import most_it_costs, price, priced_model
 from .providers import EMBEDDED, Choice, Stage, check_stage_tiers, stage
 from .spans import completed
@@ -67,7 +67,7 @@ class LanguageModel:
     tape: Tape | None = None
     draw: int = 0
     _gates: dict[Tier, asyncio.Semaphore] = field(default_factory=dict)
-    _under_way: dict[str, Turn] = field(default_factory=dict)
+    _under_way: dict[str, KeyLock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_stage_tiers(self.settings)

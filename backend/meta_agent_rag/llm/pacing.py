@@ -34,7 +34,7 @@ async def holding(lock: asyncio.Lock | asyncio.Semaphore, deadline: float | None
 
 
 @dataclass
-class Turn:
+class KeyLock:
     """The lock of one key, and how many hold it or wait for it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -42,9 +42,9 @@ class Turn:
 
 
 @asynccontextmanager
-async def alone(under_way: dict[str, Turn], key: str, deadline: float | None) -> AsyncIterator[None]:
+async def alone(under_way: dict[str, KeyLock], key: str, deadline: float | None) -> AsyncIterator[None]:
     """One at a time of what has this key, so that the second finds what the first has paid for. Raises as `holding`."""
-    turn = under_way.setdefault(key, Turn())
+    turn = under_way.setdefault(key, KeyLock())
     turn.users += 1
     try:
         async with holding(turn.lock, deadline):

@@ -16,9 +16,9 @@ from ..errors import RequestError, StorageError
 from .access.limits import require_admitted
 from .audit.rows import as_row
 from .failures import envelope, refusal, timed_out
-from .inquiry import Inquiry, new_id
 from .openai.faults import as_openai, fault, retry_headers, speaks_openai
 from .opening import QUESTIONS, Service
+from .request_record import RequestRecord, new_id
 from .server.logs import REQUESTS, log_request
 
 QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"})
@@ -51,7 +51,7 @@ class Visit:
     """
 
     service: Service
-    inquiry: Inquiry
+    record: RequestRecord
     asks: bool
     openai: bool = False
     headers: dict[str, str] = field(default_factory=dict)
@@ -64,14 +64,14 @@ class Visit:
 
         Raises `StorageError`, which is in the log then.
         """
-        inquiry = self.inquiry
-        if self.asks and inquiry.client is not None and not inquiry.filed:
-            inquiry.filed = True
+        record = self.record
+        if self.asks and record.client is not None and not record.filed:
+            record.filed = True
             try:
-                self.service.audit.file(as_row(inquiry, status))
+                self.service.audit.file(as_row(record, status))
             except StorageError as error:
                 self.unrecorded = error
-                fields = {"request_id": inquiry.request_id, "why": str(error)}
+                fields = {"request_id": record.request_id, "why": str(error)}
                 REQUESTS.error("The audit record cannot be kept.", exc_info=error, extra={"fields": fields})
                 raise
 
@@ -91,8 +91,8 @@ class Gate:
         service: Service = scope["app"].state.service
         path, method = scope["path"], scope["method"]
         asks = path in QUESTION_ROUTES and method == "POST"
-        inquiry = Inquiry(request_id=_request_id(scope), endpoint=path[:64])
-        visit = Visit(service=service, inquiry=inquiry, asks=asks, openai=speaks_openai(path))
+        record = RequestRecord(request_id=_request_id(scope), endpoint=path[:64])
+        visit = Visit(service=service, record=record, asks=asks, openai=speaks_openai(path))
         scope.setdefault("state", {})["visit"] = visit
         responder = _Responder(visit=visit, send=send)
         service.metrics.in_flight.inc()
@@ -106,29 +106,29 @@ class Gate:
             # the framework puts an error of its own in the place of one that is raised as a response begins
             error = visit.unrecorded or raised
             if visit.unrecorded is None and not isinstance(error, RequestError):
-                REQUESTS.error("failed", exc_info=error, extra={"fields": {"request_id": inquiry.request_id}})
+                REQUESTS.error("failed", exc_info=error, extra={"fields": {"request_id": record.request_id}})
             if not visit.status:
                 await refuse(scope, receive, responder, visit, error)
         finally:
             with suppress(StorageError):
                 visit.file(visit.status or _CLIENT_WENT)
-            log_request(inquiry, method, path, visit.status, questions=service.settings.service_log_questions)
+            log_request(record, method, path, visit.status, questions=service.settings.service_log_questions)
             service.metrics.in_flight.dec()
-            service.metrics.served(inquiry, self.endpoint_of(path), visit.status)
+            service.metrics.served(record, self.endpoint_of(path), visit.status)
 
     async def _served(self, scope: Scope, receive: Receive, send: "_Responder", visit: Visit) -> None:
         if not _guarded(scope["path"], visit.service):
             await self.app(scope, receive, send)
             return
-        service, inquiry = visit.service, visit.inquiry
-        inquiry.client = await service.guesses.client(service.keys, _token(scope), _peer(scope))
-        window = await service.limits.admit(inquiry.client.id, QUESTIONS if visit.asks else _READS)
+        service, record = visit.service, visit.record
+        record.client = await service.wrong_keys.client(service.keys, _token(scope), _peer(scope))
+        window = await service.limits.admit(record.client.id, QUESTIONS if visit.asks else _READS)
         visit.headers |= window.headers()
         require_admitted(window)
         if scope["path"] == _UPLOADS:
             await self.app(scope, receive, send)
             return
-        deadline = inquiry.arrived + service.budgets.total
+        deadline = record.arrived + service.budgets.total
         whole = await _whole_body(scope, receive, service.settings.service_body_kb * 1024, deadline)
         if visit.asks:
             await self._unless_left(scope, (receive, whole), send, visit)
@@ -150,7 +150,7 @@ class Gate:
             if not work.done() and (visit.streams or not visit.status):
                 work.cancel()
                 await asyncio.wait({work})
-                visit.inquiry.error, visit.inquiry.message = "client_went", _WENT
+                visit.record.error, visit.record.message = "client_went", _WENT
             else:
                 await work
         finally:
@@ -171,9 +171,9 @@ class _Responder:
             if not visit.streams:
                 visit.file(message["status"])
             visit.status = message["status"]
-            own = {**SECURITY_HEADERS, **visit.headers, "x-request-id": visit.inquiry.request_id}
+            own = {**SECURITY_HEADERS, **visit.headers, "x-request-id": visit.record.request_id}
             if visit.asks:
-                own["x-query-id"] = visit.inquiry.query_id
+                own["x-query-id"] = visit.record.query_id
             kept = [(name, value) for name, value in message.get("headers", []) if name.decode("latin-1") not in own]
             message = {**message, "headers": [*kept, *((name.encode(), value.encode()) for name, value in own.items())]}
         await self.send(message)
@@ -185,8 +185,8 @@ async def refuse(scope: Scope, receive: Receive, send: Send, visit: Visit, error
 
 
 def as_response(visit: Visit, error: BaseException) -> JSONResponse:
-    """A failure as a response; the inquiry is told its code."""
-    refused = noted(visit.inquiry, error)
+    """A failure as a response; the record is told its code."""
+    refused = noted(visit.record, error)
     headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
@@ -195,16 +195,16 @@ def as_response(visit: Visit, error: BaseException) -> JSONResponse:
     if refused.status in _BODY_UNREAD:
         headers["connection"] = "close"
     if not visit.openai:
-        return JSONResponse(envelope(refused, visit.inquiry.request_id), status_code=refused.status, headers=headers)
+        return JSONResponse(envelope(refused, visit.record.request_id), status_code=refused.status, headers=headers)
     refused = as_openai(refused)
     return JSONResponse(fault(refused), status_code=refused.status, headers={**headers, **retry_headers(refused)})
 
 
-def noted(inquiry: Inquiry, error: BaseException) -> RequestError:
+def noted(record: RequestRecord, error: BaseException) -> RequestError:
     """What the client is told of a failure; the record has the code, and what really happened."""
     refused = refusal(error)
-    inquiry.error = refused.code
-    inquiry.message = f"{type(error).__name__}: {error}"[:1000]
+    record.error = refused.code
+    record.message = f"{type(error).__name__}: {error}"[:1000]
     return refused
 
 

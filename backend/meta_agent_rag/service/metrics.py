@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from ..llm.exchange import Reply
-from .inquiry import Inquiry, ModelCall
+from .request_record import ModelCall, RequestRecord
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 30.0, 60.0, 120.0)
 _CLIENT_WENT = 499
@@ -36,13 +36,13 @@ class Metrics:
         self.documents = Counter("marag_documents", "Uploaded documents by their end.", ["state"], registry=own)
         self.waiting = Gauge("marag_audit_waiting", "Records that the database has not taken.", registry=own)
 
-    def served(self, inquiry: Inquiry, endpoint: str, status: int) -> None:
+    def served(self, record: RequestRecord, endpoint: str, status: int) -> None:
         """Count a request at its end."""
         self.requests.labels(endpoint, str(status or _CLIENT_WENT)).inc()
-        self.seconds.labels(endpoint).observe(time.monotonic() - inquiry.arrived)
-        for what in inquiry.degraded:
+        self.seconds.labels(endpoint).observe(time.monotonic() - record.arrived)
+        for what in record.degraded:
             self.degraded.labels(what).inc()
-        for call in inquiry.calls:
+        for call in record.calls:
             self._called(call)
 
     def _called(self, call: ModelCall) -> None:

@@ -24,14 +24,14 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import Settings
 from .access.keys import Keys, open_keys
-from .access.limits import Places, RateLimits, open_limits
-from .access.wrong_keys import Guesses
+from .access.limits import ConcurrencyLimit, RateLimits, open_limits
+from .access.wrong_keys import WrongKeys
 from .answering.coaching import Coaches
 from .answering.deadline import Budgets
 from .answering.sessions import ClientSessions, open_client_sessions
 from .audit.log import AuditLog, open_audit
-from .inquiry import Client, Inquiry, ModelCall
 from .metrics import Metrics
+from .request_record import Client, ModelCall, RequestRecord
 from .storage.database import open_database
 from .uploads.intake import Intake, open_intake
 
@@ -46,9 +46,9 @@ _BEFORE_COUNTED = timedelta(seconds=3)
 
 @dataclass(kw_only=True)
 class CallLog:
-    """Hands every model call to the inquiry that it was made for; plays nothing back."""
+    """Hands every model call to the record that it was made for; plays nothing back."""
 
-    inquiries: dict[str, Inquiry] = field(default_factory=dict)
+    records: dict[str, RequestRecord] = field(default_factory=dict)
 
     def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
         """See `Tape`."""
@@ -56,9 +56,9 @@ class CallLog:
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """See `Tape`."""
-        inquiry = self.inquiries.get(row.question_id)
-        if inquiry is not None:
-            inquiry.calls.append(ModelCall(row=row, request=request, outcome=outcome))
+        record = self.records.get(row.question_id)
+        if record is not None:
+            record.calls.append(ModelCall(row=row, request=request, outcome=outcome))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +72,12 @@ class Service:
     budgets: Budgets
     keys: Keys
     limits: RateLimits
-    places: Places
+    places: ConcurrencyLimit
     audit: AuditLog
     sessions: ClientSessions
     calls: CallLog
     coaches: Coaches
-    guesses: Guesses
+    wrong_keys: WrongKeys
     intake: Intake
     metrics: Metrics
     unpriced: tuple[str, ...] = ()
@@ -161,12 +161,12 @@ async def open_service(
             budgets=budgets,
             keys=open_keys(database, settings, look_up_seconds=budgets.database),
             limits=limits,
-            places=Places(limit=settings.service_concurrency),
+            places=ConcurrencyLimit(limit=settings.service_concurrency),
             audit=audit,
             sessions=sessions,
             calls=calls,
             coaches=Coaches(engine=engine, retrievers=retrievers),
-            guesses=Guesses(a_minute=settings.service_wrong_keys_a_minute),
+            wrong_keys=WrongKeys(a_minute=settings.service_wrong_keys_a_minute),
             intake=intake,
             metrics=metrics,
             unpriced=unpriced_models(model.settings, model.choice, at=model.clock()),

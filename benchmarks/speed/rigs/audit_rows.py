@@ -8,13 +8,13 @@ from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from meta_agent_rag.service.audit.rows import as_row
-from meta_agent_rag.service.inquiry import Client, Inquiry
+from meta_agent_rag.service.request_record import Client, RequestRecord
 from meta_agent_rag.service.storage.tables import AUDIT
 
 _PAGE = 500
 _PROMPT = "The mill at Corran was designed by Edda Voss, as the report of 1871 has it. " * 20
 _EMPTY = as_row(
-    Inquiry(
+    RequestRecord(
         request_id="speed",
         endpoint="/v1/ask",
         client=Client(id="speed", name="speed", scopes=frozenset({"ask"})),

@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...wording import counted
 from ..shared.command import plain
 from ..shared.rounds import round_line, show_round, spending
-from .state import Leave, Reopen, Shell, Wish
+from .state import Leave, NextAction, Reopen, Shell
 
 TOPICS = 40
 """Titles that `/topics` shows."""
@@ -32,7 +32,7 @@ _MEANT = {
     "strict": "claims that no cited passage bears out are left out",
 }
 
-Run: TypeAlias = Callable[[Shell, str], Awaitable[Wish]]
+Run: TypeAlias = Callable[[Shell, str], Awaitable[NextAction]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ def is_command(line: str) -> bool:
     return line.lstrip().startswith("/")
 
 
-async def run_command(shell: Shell, line: str) -> Wish:
+async def run_command(shell: Shell, line: str) -> NextAction:
     """Do what the line says. Raises `InputError` for a name that no command has, and what the command does."""
     name, _, argument = line.strip().removeprefix("/").partition(" ")
     command = next((known for known in COMMANDS if known.name == name.casefold()), None)
@@ -88,14 +88,14 @@ def _nearest(name: str) -> str:
     return f"the nearest: {', '.join(f'/{known}' for known in near)}" if near else "/help lists them"
 
 
-async def _help(shell: Shell, argument: str) -> Wish:
+async def _help(shell: Shell, argument: str) -> NextAction:
     width = max(len(command.usage) for command in COMMANDS)
     for command in COMMANDS:
         shell.screen.line(f"{command.usage:<{width}}  {command.meaning}")
     return None
 
 
-async def _history(shell: Shell, argument: str) -> Wish:
+async def _history(shell: Shell, argument: str) -> NextAction:
     history = shell.study.history
     if history.is_empty:
         shell.screen.line("Nothing is remembered yet.")
@@ -109,7 +109,7 @@ async def _history(shell: Shell, argument: str) -> Wish:
     return None
 
 
-async def _sources(shell: Shell, argument: str) -> Wish:
+async def _sources(shell: Shell, argument: str) -> NextAction:
     if not shell.study.sources:
         shell.screen.line("The last answer cites nothing." if shell.last else "Nothing was cited yet.")
     for number, source in enumerate(shell.study.sources, start=1):
@@ -119,7 +119,7 @@ async def _sources(shell: Shell, argument: str) -> Wish:
     return None
 
 
-async def _topics(shell: Shell, argument: str) -> Wish:
+async def _topics(shell: Shell, argument: str) -> NextAction:
     from ...retrieval.corpus.corpus import read_titles
 
     found = await asyncio.to_thread(read_titles, shell.settings.marag_data_dir, shell.study.corpus)
@@ -131,7 +131,7 @@ async def _topics(shell: Shell, argument: str) -> Wish:
     return None
 
 
-async def _trace(shell: Shell, argument: str) -> Wish:
+async def _trace(shell: Shell, argument: str) -> NextAction:
     if shell.coached is not None:
         for line in coaching_lines(shell.coached.trace):
             shell.screen.line(line)
@@ -154,7 +154,7 @@ async def _trace(shell: Shell, argument: str) -> Wish:
     return None
 
 
-async def _mode(shell: Shell, argument: str) -> Wish:
+async def _mode(shell: Shell, argument: str) -> NextAction:
     study = shell.study
     shell.screen.line(await study.hold(mode=mode_called(argument)) if argument else notice(study.socratic))
     return None
@@ -167,7 +167,7 @@ def mode_called(name: str) -> str:
     return MODES[name]
 
 
-async def _level(shell: Shell, argument: str) -> Wish:
+async def _level(shell: Shell, argument: str) -> NextAction:
     if argument and argument not in _levels():
         raise InputError(f"There is no level {argument!r}; choose from: {', '.join(_levels())}.")
     study = shell.study
@@ -176,7 +176,7 @@ async def _level(shell: Shell, argument: str) -> Wish:
     return None
 
 
-async def _topic(shell: Shell, argument: str) -> Wish:
+async def _topic(shell: Shell, argument: str) -> NextAction:
     study = shell.study
     if argument:
         shell.screen.line(await study.hold(mode="coach", topic="" if argument == ANY_TOPIC else argument))
@@ -193,7 +193,7 @@ def _levels() -> tuple[str, ...]:
     return tuple(map(str, levels()))
 
 
-async def _claims(shell: Shell, argument: str) -> Wish:
+async def _claims(shell: Shell, argument: str) -> NextAction:
     now = next(name for name, value in CLAIMS.items() if value == shell.settings.unsupported_claims)
     if argument in {"", now}:
         shell.screen.line(f"{now}: {_MEANT[now]}.")
@@ -203,7 +203,7 @@ async def _claims(shell: Shell, argument: str) -> Wish:
     return Reopen(changes={"unsupported_claims": CLAIMS[argument]}, said=f"{argument}: {_MEANT[argument]}.")
 
 
-async def _model(shell: Shell, argument: str) -> Wish:
+async def _model(shell: Shell, argument: str) -> NextAction:
     from ...llm.providers import choose_provider
 
     if not argument:
@@ -247,12 +247,12 @@ def _provider_names() -> Sequence[str]:
     return ("auto", *providers())
 
 
-async def _cost(shell: Shell, argument: str) -> Wish:
+async def _cost(shell: Shell, argument: str) -> NextAction:
     shell.screen.line(f"This session so far: {spending(shell.totals)}.")
     return None
 
 
-async def _reset(shell: Shell, argument: str) -> Wish:
+async def _reset(shell: Shell, argument: str) -> NextAction:
     forgotten = shell.study.history.turns
     await shell.study.reset()
     shell.last = shell.coached = None
@@ -260,7 +260,7 @@ async def _reset(shell: Shell, argument: str) -> Wish:
     return None
 
 
-async def _save(shell: Shell, argument: str) -> Wish:
+async def _save(shell: Shell, argument: str) -> NextAction:
     if not argument:
         raise InputError("/save needs the name of a file; write /save FILE.")
     study = shell.study
@@ -284,7 +284,7 @@ def _write_new(file: Path, text: str) -> None:
         raise InputError(f"The file {str(file)!r} cannot be written ({reason}); give another place.") from None
 
 
-async def _quit(shell: Shell, argument: str) -> Wish:
+async def _quit(shell: Shell, argument: str) -> NextAction:
     return Leave()
 
 

@@ -23,7 +23,7 @@ from .commands import COMMANDS, is_command, mode_called, models_of, run_command
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines
 from .screen import Screen
-from .state import Leave, Load, Reopen, Shell, Wish
+from .state import Leave, Load, NextAction, Reopen, Shell
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class _Talk:
     debug: bool
     hinted: bool = False
 
-    async def until_wish(self) -> Wish:
+    async def until_wish(self) -> NextAction:
         """Serve lines until one of them wishes for something that ends or reopens the study."""
         while True:
             try:
@@ -113,7 +113,7 @@ class _Talk:
         study = self.shell.study
         return _opened(settings, self.shell.screen, study.corpus, study.name)
 
-    async def _served(self, line: str) -> Wish:
+    async def _served(self, line: str) -> NextAction:
         try:
             if is_command(line):
                 return await self._harmless(run_command(self.shell, line))

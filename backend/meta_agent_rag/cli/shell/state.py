@@ -60,4 +60,4 @@ class Reopen:
     said: str
 
 
-Wish: TypeAlias = Leave | Reopen | None
+NextAction: TypeAlias = Leave | Reopen | None

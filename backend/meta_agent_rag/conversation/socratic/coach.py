@@ -16,8 +16,8 @@ from ...prompts import prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.passage import Found
 from ..history import COACH, HINT, Exchange, History
-from ..turn import Reply
-from .hook import Finding, Heard, Hooks, Ruling, Scope, Spoken
+from ..turn import TurnReply
+from .hook import Heard, Hooks, RuleFinding, Ruling, Scope, Spoken
 from .hooks import discover_hooks
 from .layers import Layer, coach_messages, system_layers
 from .levels import levels
@@ -49,7 +49,7 @@ class Attempt:
     """A draft, and what the post-hooks say of it; without a text where the model sent none that could be read."""
 
     text: str
-    finding: Finding
+    finding: RuleFinding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class CoachTrace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoachReply(Reply):
+class CoachReply(TurnReply):
     """A reply of the coach; `acknowledged` where it says that the learner's answer was right."""
 
     acknowledged: bool = False
@@ -196,7 +196,7 @@ class Coach:
             first = await self._attempt(task, session, task.messages, round_=0)
         except StructuredOutputError as error:
             # the door has asked again already, and that was the one regeneration
-            return (Attempt(text="", finding=Finding(violation=reason("malformed"))),), str(error)
+            return (Attempt(text="", finding=RuleFinding(violation=reason("malformed"))),), str(error)
         if not first.finding.violation:
             return (first,), ""
         again = (*task.messages, *self._asked_again(task, first))
@@ -216,10 +216,10 @@ class Coach:
         finding = self._finding(task.spoken(reply.reply, reply.acknowledges_right_answer))
         return Attempt(text=reply.reply, finding=finding)
 
-    def _finding(self, spoken: Spoken) -> Finding:
+    def _finding(self, spoken: Spoken) -> RuleFinding:
         """What all post-hooks find, taken together."""
         findings = [hook.after(spoken) for hook in self.hooks.after]
-        return Finding(
+        return RuleFinding(
             violation=" ".join(finding.violation for finding in findings if finding.violation),
             acknowledged=any(finding.acknowledged for finding in findings),
         )

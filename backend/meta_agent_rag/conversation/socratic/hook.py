@@ -84,7 +84,7 @@ class Spoken:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class RuleFinding:
     """What a post-hook finds: `violation` says what rule the draft breaks, empty for none."""
 
     violation: str = ""
@@ -115,7 +115,7 @@ class PostHook(Protocol):
     @property
     def priority(self) -> int: ...
 
-    def after(self, spoken: Spoken) -> Finding:
+    def after(self, spoken: Spoken) -> RuleFinding:
         """What is to be said of a draft; an empty finding lets it pass. Never fails, whatever the text."""
 
 

@@ -12,7 +12,7 @@ from ...conversation.history import History
 from ...conversation.turn import Conversation, Turn
 from ...errors import MetaRagError
 from ..loop.walk import unexpected
-from ..streams import Desk, Done, Stopped, watched
+from ..streams import Finished, Streams, StreamStopped, watched
 from .trail import Message, Trail, asked, failed, rounds_of, said, stopped, summary
 
 _LOG = logging.getLogger(__name__)
@@ -45,13 +45,13 @@ class Opening(Protocol):
         """The conversation as it stands; `tell` is told of the loop's steps. Raises a `MetaRagError`."""
 
 
-async def heard(
-    desk: Desk, visitor: str, opening: Opening, message: str, history: History
+async def stoppable_moments(
+    streams: Streams, visitor: str, opening: Opening, message: str, history: History
 ) -> AsyncGenerator[Moment, None]:
-    """The `moments` after a visitor's message, until it is stopped or dropped at the desk."""
+    """The `moments` after a visitor's message, until it is stopped or dropped at the streams."""
     last = Moment(messages=[asked(message)])
-    async for moment in desk.run(visitor, moments(opening, message, history)):
-        if isinstance(moment, Stopped):
+    async for moment in streams.run(visitor, moments(opening, message, history)):
+        if isinstance(moment, StreamStopped):
             yield replace(last, messages=stopped(last.messages), history=None, given_up=True)
         else:
             last = moment
@@ -65,7 +65,7 @@ async def moments(opening: Opening, message: str, history: History) -> AsyncGene
     yield Moment(messages=[question, *trail.messages])
     try:
         async for event in watched(partial(_replied, opening, message, history)):
-            if isinstance(event, Done):
+            if isinstance(event, Finished):
                 conversation, turn = event.result
             else:
                 trail.begin(event)

@@ -7,7 +7,7 @@ from ...llm.providers import EMBEDDED
 from ...wording import counted
 from ..words import at_work, spoken
 from ..workbench import Workbench
-from .visit import Visit
+from .visit import LoopVisit
 from .walk import Sight
 
 STEPS = (
@@ -29,7 +29,7 @@ def introduction() -> str:
     return f'<div class="m-intro"><h3>{claim}</h3><ol>{steps}</ol><p>{begin}</p></div>'
 
 
-def status(visit: Visit) -> str:
+def status(visit: LoopVisit) -> str:
     """The line as HTML; screen readers are told when it changes."""
     kind, words = _status(visit)
     return f'<p class="m-status m-is-{kind}" role="status" aria-live="polite">{escape(words)}</p>'
@@ -46,7 +46,7 @@ def fetching(name: str) -> str:
     return f'<p class="m-status m-is-working" role="status">{words}</p>'
 
 
-def _status(visit: Visit) -> tuple[str, str]:
+def _status(visit: LoopVisit) -> tuple[str, str]:
     if visit.fault:
         return "failed", visit.fault
     sights = visit.sights

@@ -36,7 +36,7 @@ class Setup:
 
 
 @dataclass(kw_only=True)
-class Visit:
+class LoopVisit:
     """One visitor's walks; `sights` are what there is to see of them, `fault` what kept them from beginning."""
 
     workbench: Workbench

@@ -15,14 +15,14 @@ from ...conversation.turn import Conversation
 from ...errors import MetaRagError
 from ...ingestion.parsers import known_suffixes
 from ..components import OwnDocuments, TalkParts, Updates, page
-from ..conversations.documents import CORPUS, Shelf, corpora
 from ..conversations.html import kept, reading, sources, taken
-from ..conversations.moments import heard
+from ..conversations.moments import stoppable_moments
+from ..conversations.private_corpus import CORPUS, PrivateCorpus, corpora
 from ..conversations.trail import Message
 from ..loop.status import problem
 from ..loop.walk import unexpected
 from ..runs.html import quiet
-from ..streams import Desk, Done, Stopped, watched
+from ..streams import Finished, Streams, StreamStopped, watched
 from ..workbench import Workbench, visitor_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _EXAMPLES = (
 class _Parts(TalkParts):
     """The components of the tab."""
 
-    shelf: "gr.State"
+    private: "gr.State"
     names: "gr.State"
     upload: "gr.File"
     files: "gr.HTML"
@@ -58,33 +58,33 @@ def build(workbench: Workbench) -> OwnDocuments:
     own: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
     async def asking(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
-        message: str, shown: Any, history: Any, corpus: str, shelf: Any, request: gr.Request
+        message: str, shown: Any, history: Any, corpus: str, private: Any, request: gr.Request
     ) -> AsyncIterator[Updates]:
-        talker = _Talker(workbench=workbench, corpus=corpus, shelf=shelf, visitor=visitor_of(request))
+        talker = _Talker(workbench=workbench, corpus=corpus, private=private, visitor=visitor_of(request))
         async for updates in tab.asked(message, shown, history, talker):
             yield updates
 
-    async def adding(uploads: Any, shelf: Any, request: gr.Request) -> AsyncIterator[Updates]:
-        async for updates in tab.added(uploads, shelf, visitor_of(request)):
+    async def adding(uploads: Any, private: Any, request: gr.Request) -> AsyncIterator[Updates]:
+        async for updates in tab.added(uploads, private, visitor_of(request)):
             yield updates
 
-    async def beginning_anew(shelf: Any, request: gr.Request) -> Updates:
-        return await tab.reset(shelf, visitor_of(request))
+    async def beginning_anew(private: Any, request: gr.Request) -> Updates:
+        return await tab.reset(private, visitor_of(request))
 
     async def stopping(request: gr.Request) -> None:
-        tab.desk.stop(visitor_of(request))
+        tab.streams.stop(visitor_of(request))
 
     async def leaving(request: gr.Request) -> None:
-        tab.desk.leave(visitor_of(request))
+        tab.streams.leave(visitor_of(request))
 
-    asked = [parts.message, parts.talk, parts.history, parts.corpus, parts.shelf]
+    asked = [parts.message, parts.talk, parts.history, parts.corpus, parts.private]
     gr.on([parts.message.submit, parts.send.click], asking, asked, parts.all, trigger_mode="multiple", **own)
-    parts.upload.upload(adding, [parts.upload, parts.shelf], parts.all, trigger_mode="once", **own)
+    parts.upload.upload(adding, [parts.upload, parts.private], parts.all, trigger_mode="once", **own)
     parts.stop.click(stopping, **own)
     anew = [parts.reset.click, parts.corpus.input, parts.talk.clear]
-    gr.on(anew, beginning_anew, parts.shelf, parts.all, **own)
+    gr.on(anew, beginning_anew, parts.private, parts.all, **own)
     page().unload(leaving)
-    return OwnDocuments(shelf=parts.shelf, files=parts.names)
+    return OwnDocuments(private=parts.private, files=parts.names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,35 +93,39 @@ class _Tab:
 
     parts: _Parts
     workbench: Workbench
-    desk: Desk = field(default_factory=Desk)
+    streams: Streams = field(default_factory=Streams)
 
     async def asked(
         self, message: str, shown: Sequence[Message], history: History, talker: "_Talker"
     ) -> AsyncIterator[Updates]:
         """One message: the steps as they happen, then the answer that passed the checks."""
         parts = self.parts
-        if self.desk.busy(talker.visitor):  # a second click
+        if self.streams.busy(talker.visitor):  # a second click
             return
         if not message.strip():
             yield {parts.sources: quiet("The message is empty; write a question.")}
             return
         yield {parts.message: "", parts.sources: sources(None)}
-        async for moment in heard(self.desk, talker.visitor, talker, message, history):
+        async for moment in stoppable_moments(self.streams, talker.visitor, talker, message, history):
             yield {
                 **parts.at(moment, shown),
                 **({} if moment.turn is None else {parts.sources: sources(moment.turn, moment.notes)}),
             }
 
-    async def added(self, uploads: Sequence[str] | None, shelf: Shelf | None, visitor: str) -> AsyncIterator[Updates]:
+    async def added(
+        self, uploads: Sequence[str] | None, private: PrivateCorpus | None, visitor: str
+    ) -> AsyncIterator[Updates]:
         """Files of the visitor's own: how far reading them is, then what became of each. A talk begins anew."""
-        async for updates in self.desk.run(visitor, self._adding([Path(upload) for upload in uploads or ()], shelf)):
-            if isinstance(updates, Stopped):
-                yield await self._idle(shelf)
+        async for updates in self.streams.run(
+            visitor, self._adding([Path(upload) for upload in uploads or ()], private)
+        ):
+            if isinstance(updates, StreamStopped):
+                yield await self._idle(private)
             else:
-                shelf = updates.get(self.parts.shelf, shelf)
+                private = updates.get(self.parts.private, private)
                 yield updates
 
-    async def _adding(self, paths: Sequence[Path], shelf: Shelf | None) -> AsyncGenerator[Updates, None]:
+    async def _adding(self, paths: Sequence[Path], private: PrivateCorpus | None) -> AsyncGenerator[Updates, None]:
         import gradio as gr
 
         parts = self.parts
@@ -132,40 +136,40 @@ class _Tab:
             parts.upload: gr.update(value=None, interactive=False),
         }
         try:
-            shelf = shelf or Shelf.below(
+            private = private or PrivateCorpus.below(
                 await self.workbench.folder(), self.workbench.settings, await self.workbench.encoder()
             )
-            yield {parts.shelf: shelf}
-            async for event in watched(partial(shelf.add, paths, take=True)):
-                if isinstance(event, Done):
-                    yield {**await self._idle(shelf, chosen=True), parts.files: taken(event.result)}
+            yield {parts.private: private}
+            async for event in watched(partial(private.add, paths, take=True)):
+                if isinstance(event, Finished):
+                    yield {**await self._idle(private, chosen=True), parts.files: taken(event.result)}
                 else:
                     yield {parts.files: reading(event)}
         except MetaRagError as fault:
-            yield {**await self._idle(shelf), parts.files: problem(str(fault))}
+            yield {**await self._idle(private), parts.files: problem(str(fault))}
         except Exception as fault:  # noqa: BLE001  # the last one to look: it is logged, and the visitor is told
             _LOG.exception("Files could not be taken.")
-            yield {**await self._idle(shelf), parts.files: problem(unexpected(fault))}
+            yield {**await self._idle(private), parts.files: problem(unexpected(fault))}
 
-    async def reset(self, shelf: Shelf | None, visitor: str) -> Updates:
+    async def reset(self, private: PrivateCorpus | None, visitor: str) -> Updates:
         """End what is under way and forget the conversation; the documents that were taken stay."""
-        await self.desk.drop(visitor)
-        return {**self._emptied(), **await self._idle(shelf)}
+        await self.streams.drop(visitor)
+        return {**self._emptied(), **await self._idle(private)}
 
     def _emptied(self) -> Updates:
         return {**self.parts.emptied(), self.parts.sources: sources(None)}
 
-    async def _idle(self, shelf: Shelf | None, *, chosen: bool = False) -> Updates:
+    async def _idle(self, private: PrivateCorpus | None, *, chosen: bool = False) -> Updates:
         """Nothing is under way, and these are the documents; the visitor's own become those to ask where `chosen`."""
         import gradio as gr
 
-        parts, files = self.parts, [] if shelf is None else await shelf.files()
+        parts, files = self.parts, [] if private is None else await private.files()
         choices = corpora(self.workbench, files)
         return {
             **parts.busy(False),
             parts.upload: gr.update(value=None, interactive=True),
             parts.names: tuple(files),
-            parts.files: quiet(_PRIVATE) if shelf is None else kept(files),
+            parts.files: quiet(_PRIVATE) if private is None else kept(files),
             parts.corpus: gr.update(choices=choices, value=CORPUS) if files and chosen else gr.update(choices=choices),
         }
 
@@ -176,28 +180,28 @@ class _Talker:
 
     workbench: Workbench
     corpus: str
-    shelf: Shelf | None
+    private: PrivateCorpus | None
     visitor: str
 
     async def __call__(self, history: History, tell: Callable[[Step], None]) -> Conversation:
         """See `Opening`."""
         engine = await self.workbench.engine(self.visitor)
-        own = self.shelf if self.corpus == CORPUS else None
+        own = self.private if self.corpus == CORPUS else None
         retriever = own or await self.workbench.retriever(self.corpus)
         checks = Checks.of(engine.settings, self.corpus)
         companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=tell)
         return Conversation.open(engine.model, companion, history)
 
 
-def _forget(shelf: Shelf | None) -> None:
-    if shelf is not None:
-        shelf.remove()
+def _forget(private: PrivateCorpus | None) -> None:
+    if private is not None:
+        private.remove()
 
 
 def _laid_out(workbench: Workbench) -> _Parts:
     import gradio as gr
 
-    history, shelf, names = gr.State(History()), gr.State(None, delete_callback=_forget), gr.State(())
+    history, private, names = gr.State(History()), gr.State(None, delete_callback=_forget), gr.State(())
     with gr.Row():
         with gr.Column(scale=3, min_width=320):
             talk = gr.Chatbot(
@@ -232,6 +236,6 @@ def _laid_out(workbench: Workbench) -> _Parts:
             files = gr.HTML(quiet(_PRIVATE), elem_id="chat-files")
             cited = gr.HTML(sources(None), elem_id="chat-sources")
     return _Parts(
-        history=history, shelf=shelf, names=names, corpus=corpus, upload=upload, files=files, talk=talk,
+        history=history, private=private, names=names, corpus=corpus, upload=upload, files=files, talk=talk,
         message=message, send=send, stop=stop, reset=reset, sources=cited,
     )  # fmt: skip

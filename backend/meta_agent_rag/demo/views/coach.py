@@ -20,11 +20,11 @@ from ...retrieval.hybrid import Retriever
 from ...shipped import shipped
 from ..components import OwnDocuments, TalkParts, Updates, page
 from ..conversations.coach_html import beside, celebration, rules
-from ..conversations.documents import CORPUS, Shelf, corpora, topics_of
-from ..conversations.moments import heard
+from ..conversations.moments import stoppable_moments
+from ..conversations.private_corpus import CORPUS, PrivateCorpus, corpora, topics_of
 from ..conversations.trail import Message
 from ..runs.html import quiet
-from ..streams import Desk
+from ..streams import Streams
 from ..workbench import Workbench, visitor_of
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
     own: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
     async def saying(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
-        message: str, shown: Any, history: Any, corpus: str, shelf: Any, mode: str, level: float, request: gr.Request
+        message: str, shown: Any, history: Any, corpus: str, private: Any, mode: str, level: float, request: gr.Request
     ) -> AsyncIterator[Updates]:
         held = Socratic(mode=cast("Mode", mode), level=int(level))
-        talker = _Talker(workbench=workbench, corpus=corpus, shelf=shelf, held=held, visitor=visitor_of(request))
+        talker = _Talker(workbench=workbench, corpus=corpus, private=private, held=held, visitor=visitor_of(request))
         async for updates in tab.said(message, shown, history, talker):
             yield updates
 
@@ -70,12 +70,12 @@ def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
         return await tab.reset(visitor_of(request))
 
     async def stopping(request: gr.Request) -> None:
-        tab.desk.stop(visitor_of(request))
+        tab.streams.stop(visitor_of(request))
 
     async def leaving(request: gr.Request) -> None:
-        tab.desk.leave(visitor_of(request))
+        tab.streams.leave(visitor_of(request))
 
-    asked = [parts.message, parts.talk, parts.history, parts.corpus, own_documents.shelf, parts.mode, parts.level]
+    asked = [parts.message, parts.talk, parts.history, parts.corpus, own_documents.private, parts.mode, parts.level]
     gr.on([parts.message.submit, parts.send.click], saying, asked, parts.all, trigger_mode="multiple", **own)
     parts.stop.click(stopping, **own)
     gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], beginning_anew, None, parts.all, **own)
@@ -93,20 +93,20 @@ class _Tab:
     """What happens in the tab. The history belongs to one visitor's page."""
 
     parts: _Parts
-    desk: Desk = field(default_factory=Desk)
+    streams: Streams = field(default_factory=Streams)
 
     async def said(
         self, message: str, shown: Sequence[Message], history: History, talker: "_Talker"
     ) -> AsyncIterator[Updates]:
         """One message: the reply that keeps the rules, its length, and confetti where the learner is right."""
         parts = self.parts
-        if self.desk.busy(talker.visitor):  # a second click
+        if self.streams.busy(talker.visitor):  # a second click
             return
         if not message.strip():
             yield {parts.beside: quiet("The message is empty; write something.")}
             return
         yield {parts.message: "", parts.confetti: ""}
-        async for moment in heard(self.desk, talker.visitor, talker, message, history):
+        async for moment in stoppable_moments(self.streams, talker.visitor, talker, message, history):
             yield {
                 **parts.at(moment, shown),
                 **({} if moment.turn is None else {parts.beside: beside(moment.turn, talker.held.level)}),
@@ -115,7 +115,7 @@ class _Tab:
 
     async def reset(self, visitor: str) -> Updates:
         """End what is under way and forget the conversation."""
-        await self.desk.drop(visitor)
+        await self.streams.drop(visitor)
         parts = self.parts
         return {**parts.emptied(), parts.beside: beside(None, 1), parts.confetti: ""}
 
@@ -133,7 +133,7 @@ class _Talker:
 
     workbench: Workbench
     corpus: str
-    shelf: Shelf | None
+    private: PrivateCorpus | None
     held: Socratic
     visitor: str
 
@@ -150,11 +150,11 @@ class _Talker:
         )
 
     async def _retriever(self) -> Retriever:
-        if self.corpus == CORPUS and self.shelf is not None:
-            return self.shelf
+        if self.corpus == CORPUS and self.private is not None:
+            return self.private
         if self.corpus != _COURSE[1]:
             return await self.workbench.retriever(self.corpus)
-        course: Shelf = await self.workbench.once("course", partial(_course, self.workbench))
+        course: PrivateCorpus = await self.workbench.once("course", partial(_course, self.workbench))
         return course
 
     async def _scope(self, retriever: Retriever) -> Scope | None:
@@ -165,7 +165,7 @@ class _Talker:
             settings, encoder = self.workbench.settings, await self.workbench.scope_encoder()
             yield await open_scope(settings, await topics_of(retriever), encoder=encoder)
 
-        if retriever is self.shelf:
+        if retriever is self.private:
             async with opened() as own:
                 return own
         scope: Scope | None = await self.workbench.once(("scope", self.corpus), opened)
@@ -173,11 +173,11 @@ class _Talker:
 
 
 @asynccontextmanager
-async def _course(workbench: Workbench) -> AsyncIterator[Shelf]:
+async def _course(workbench: Workbench) -> AsyncIterator[PrivateCorpus]:
     """The sample course, ready to be taught."""
-    shelf = Shelf.below(await workbench.folder(), workbench.settings, await workbench.encoder())
-    await shelf.add(sorted(shipped("course").glob("*.md")))
-    yield shelf
+    private = PrivateCorpus.below(await workbench.folder(), workbench.settings, await workbench.encoder())
+    await private.add(sorted(shipped("course").glob("*.md")))
+    yield private
 
 
 def _laid_out(workbench: Workbench) -> _Parts:

@@ -14,7 +14,7 @@ from ..loop.drawing import Lit, drawing, repair_nodes
 from ..loop.outcome import outcome, timeline
 from ..loop.stages import stages
 from ..loop.status import expected_wait, fetching, introduction, problem, spending_cap, status
-from ..loop.visit import PARAGRAPHS, Setup, Visit, choices, setup
+from ..loop.visit import PARAGRAPHS, LoopVisit, Setup, choices, setup
 from ..loop.what_if import WhatIf, switches, what_if
 from ..questions import QuestionSet
 from ..workbench import Workbench, visitor_of
@@ -47,7 +47,7 @@ class _Tab:
     """The components by name, the visits by visitor, and what happens at each event."""
 
     workbench: Workbench
-    visits: dict[str, Visit] = field(default_factory=dict)
+    visits: dict[str, LoopVisit] = field(default_factory=dict)
     _picked: dict[str, object] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
     ours: list[Any] = field(default_factory=list)
@@ -102,7 +102,7 @@ class _Tab:
         import gradio as gr
 
         self.parts["status"] = gr.HTML(
-            status(Visit(workbench=self.workbench, visitor="")), elem_id="loop-status", elem_classes="m-sticky"
+            status(LoopVisit(workbench=self.workbench, visitor="")), elem_id="loop-status", elem_classes="m-sticky"
         )
         with gr.Row(elem_classes="m-sides"):
             for side in "ab":
@@ -241,10 +241,10 @@ class _Tab:
             what_ifs.append(what_if(values[len(self.ours) :]))
         return setup(self.workbench, chosen, text, evidence, what_ifs)
 
-    def _visit(self, visitor: str) -> Visit:
-        return self.visits.setdefault(visitor, Visit(workbench=self.workbench, visitor=visitor))
+    def _visit(self, visitor: str) -> LoopVisit:
+        return self.visits.setdefault(visitor, LoopVisit(workbench=self.workbench, visitor=visitor))
 
-    def _update(self, visit: Visit, *, comparing: bool = False) -> list[Any]:
+    def _update(self, visit: LoopVisit, *, comparing: bool = False) -> list[Any]:
         """Everything that is shown of a visit, in the order of `_SHOWN`."""
         import gradio as gr
 
@@ -263,7 +263,7 @@ class _Tab:
             update += self._side(visit, index, both=both) if begun else _before(self.repairs, index, both=both)
         return update
 
-    def _side(self, visit: Visit, index: int, *, both: bool) -> list[str]:
+    def _side(self, visit: LoopVisit, index: int, *, both: bool) -> list[str]:
         """What one configuration does, in the order of `_PARTS`."""
         walk, setup_ = visit.walks[index], visit.setup
         assert setup_ is not None

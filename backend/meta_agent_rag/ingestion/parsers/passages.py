@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from ..document import Document, RefusalKind, Refused, Row
+from ..document import Document, PassageRow, RefusalKind, Refused
 from ..text import clean
 from . import File, Parser
 
@@ -35,7 +35,7 @@ def _is_row(line: bytes) -> bool:
 
 
 def _parse(file: File) -> Document:
-    rows: dict[str, Row] = {}
+    rows: dict[str, PassageRow] = {}
     notes: list[str] = []
     for number, line in enumerate(_lines(file), start=1):
         if not line.strip():
@@ -73,7 +73,7 @@ def _opened(file: File) -> io.BufferedIOBase:
     return io.BytesIO((file.text or "").encode("utf-8", "replace") if wide else file.content)
 
 
-def _row(line: str, number: int) -> Row:
+def _row(line: str, number: int) -> PassageRow:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -87,7 +87,7 @@ def _row(line: str, number: int) -> Row:
         raise Refused("unreadable", f"the id in line {number} is not a text of 1 to {_LONGEST_ID} characters")
     if not isinstance(title, str) or not isinstance(text, str):
         raise Refused("unreadable", f"title or text in line {number} is not a text")
-    return Row(id=clean(identity).strip(), title=title, text=text)
+    return PassageRow(id=clean(identity).strip(), title=title, text=text)
 
 
 def _no_row(number: int, kind: RefusalKind) -> Refused:

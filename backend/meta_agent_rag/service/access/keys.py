@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...errors import InputError, RequestError, StorageError, UnknownNameError
 from ...settings import Settings
-from ..inquiry import Client
+from ..request_record import Client
 from ..storage.database import in_utc
 from ..storage.tables import KEYS
 

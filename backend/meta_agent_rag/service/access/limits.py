@@ -19,7 +19,7 @@ _TIMEOUTS = ("socket_timeout", "socket_connect_timeout")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class RateWindow:
     """What is left of a sliding minute; `reset` is the seconds until the oldest question leaves it."""
 
     limit: int
@@ -44,7 +44,7 @@ class RateLimits:
     item: "RateLimitItem"
     shared: bool
 
-    async def admit(self, client_id: str, kind: str) -> Window:
+    async def admit(self, client_id: str, kind: str) -> RateWindow:
         """Count one request, if there is room for it. Raises `RequestError` (503) where Redis is down."""
         from limits.errors import StorageError
 
@@ -54,7 +54,7 @@ class RateLimits:
         except StorageError:
             raise RequestError(503, "unavailable", "Rates cannot be counted at the moment; try again later.") from None
         seconds = max(1, math.ceil(reset - time.time())) if remaining < self.item.amount else 0
-        return Window(limit=self.item.amount, remaining=remaining, reset=seconds, admitted=admitted)
+        return RateWindow(limit=self.item.amount, remaining=remaining, reset=seconds, admitted=admitted)
 
     async def recall(self, client_id: str, kind: str, count: int) -> None:
         """Count what was admitted in the last minute of an earlier process, as if it had been just now."""
@@ -63,7 +63,7 @@ class RateLimits:
                 await self.limiter.hit(self.item, client_id, kind)
 
 
-def require_admitted(window: Window) -> None:
+def require_admitted(window: RateWindow) -> None:
     """Raises `RequestError` with 429 where there was no room."""
     if not window.admitted:
         raise RequestError(
@@ -83,11 +83,11 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
     from limits.storage import storage_from_string
     from redis.asyncio import ConnectionPool
 
-    from .monotonic_windows import SteadyWindows
+    from .monotonic_windows import MonotonicWindows
 
     item = RateLimitItemPerMinute(settings.service_rate_a_minute)
     if settings.redis_url is None:
-        yield RateLimits(limiter=MovingWindowRateLimiter(SteadyWindows()), item=item, shared=False)
+        yield RateLimits(limiter=MovingWindowRateLimiter(MonotonicWindows()), item=item, shared=False)
         return
     url = settings.redis_url.get_secret_value()
     try:
@@ -106,7 +106,7 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
 
 
 @dataclass(kw_only=True)
-class Places:
+class ConcurrencyLimit:
     """Room for so many requests at once; who finds none is told so at once."""
 
     limit: int

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from limits.aio.storage import MemoryStorage
 
 
-class SteadyWindows(MemoryStorage):
+class MonotonicWindows(MemoryStorage):
     """The library's storage in memory, but for its clock: a wall clock set back by an hour would bar keys for one."""
 
     def __init__(self) -> None:

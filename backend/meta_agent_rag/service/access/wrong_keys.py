@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...errors import RequestError
-from ..inquiry import Client
+from ..request_record import Client
 from .keys import Keys
 
 _MOST_KNOWN = 10_000
@@ -18,7 +18,7 @@ _NETWORK_BITS = 64
 
 
 @dataclass(kw_only=True)
-class Guesses:
+class WrongKeys:
     """How many wrong keys came from where lately; of each address a number that falls by `a_minute` every minute.
 
     A token that proved right goes on being served, whatever else comes from its address. In memory, for one process.

@@ -17,8 +17,8 @@ from ...llm.ledger import total
 from ...prompts import prompt
 from ...retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ...retrieval.passage import Passage, passage_id
-from ..inquiry import Inquiry
 from ..opening import CONTEXT, Service
+from ..request_record import RequestRecord
 from ..schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, as_checked
 from .deadline import require_verified, within
 from .sessions import standalone
@@ -30,7 +30,7 @@ METHOD = "service"
 async def ask(
     service: Service,
     asked: AskRequest,
-    inquiry: Inquiry,
+    record: RequestRecord,
     on_step: OnStep | None = None,
     *,
     history: History | None = None,
@@ -40,23 +40,23 @@ async def ask(
     `history` is what was said before, where the client brings it along instead of naming a session.
     Raises `RequestError`, or a `MetaRagError` that `failures.refusal` translates.
     """
-    inquiry.question, inquiry.session = asked.question, asked.session
-    inquiry.source_mode, inquiry.mode = asked.source_mode, asked.mode
+    record.question, record.session = asked.question, asked.session
+    record.source_mode, record.mode = asked.source_mode, asked.mode
     restricted = asked.source_mode == CONTEXT_RESTRICTED
-    inquiry.corpus = None if restricted else asked.corpus or next(iter(service.retrievers))
-    service.calls.inquiries[inquiry.query_id] = inquiry
+    record.corpus = None if restricted else asked.corpus or next(iter(service.retrievers))
+    service.calls.records[record.query_id] = record
     try:
-        deadline = inquiry.arrived + service.budgets.total
+        deadline = record.arrived + service.budgets.total
         before = None if history is None else bounded(history, service.sessions.limits).history
         loop_ends = deadline - service.budgets.finish
-        task = _Task(service=service, asked=asked, inquiry=inquiry, loop_ends=loop_ends, on_step=on_step)
-        inquiry.result = await within(_replied(task, before), deadline)
+        task = _Task(service=service, asked=asked, record=record, loop_ends=loop_ends, on_step=on_step)
+        record.result = await within(_replied(task, before), deadline)
     finally:
-        service.calls.inquiries.pop(inquiry.query_id, None)
-        service.faults.update(dict.fromkeys(inquiry.degraded, time.monotonic()))
-        for call in inquiry.calls:
-            inquiry.took(call.row.stage, call.row.latency_s)
-    return as_response(inquiry, inquiry.result, asked)
+        service.calls.records.pop(record.query_id, None)
+        service.faults.update(dict.fromkeys(record.degraded, time.monotonic()))
+        for call in record.calls:
+            record.took(call.row.stage, call.row.latency_s)
+    return as_response(record, record.result, asked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,25 +65,25 @@ class _Task:
 
     service: Service
     asked: AskRequest
-    inquiry: Inquiry
+    record: RequestRecord
     loop_ends: float
     on_step: OnStep | None
 
 
 async def _replied(task: _Task, before: History | None) -> GroundedAnswer | CoachReply:
     """The answer, or the coach's question, kept in the session."""
-    asked, inquiry = task.asked, task.inquiry
-    history = await _before(task.service, inquiry) if before is None else before
+    asked, record = task.asked, task.record
+    history = await _before(task.service, record) if before is None else before
     if asked.mode == "coach":
         reply = await _coached(task, history)
         if reply.remembered:
             told = {"question": asked.question, "answer": reply.text, "standalone": asked.question}
-            await _remember(task.service, inquiry, **told, mode=reply.kind)
+            await _remember(task.service, record, **told, mode=reply.kind)
         return reply
     question, result = await _answered(task, history)
     await _remember(
         task.service,
-        inquiry,
+        record,
         question=asked.question,
         answer=result.text,
         standalone=question,
@@ -96,8 +96,8 @@ async def _replied(task: _Task, before: History | None) -> GroundedAnswer | Coac
 async def _coached(task: _Task, history: History) -> CoachReply:
     return await task.service.coaches.reply(
         task.asked.question,
-        inquiry=task.inquiry,
-        retriever=_watched(task.service, task.inquiry.corpus or "", task.inquiry),
+        record=task.record,
+        retriever=_watched(task.service, task.record.corpus or "", task.record),
         level=task.asked.options.level or 1,
         history=history,
         deadline=task.loop_ends,
@@ -106,13 +106,13 @@ async def _coached(task: _Task, history: History) -> CoachReply:
 
 async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]:
     """The question as it was understood, and its answer."""
-    service, asked, inquiry = task.service, task.asked, task.inquiry
+    service, asked, record = task.service, task.asked, task.record
     engine = _engine(service.engine, asked.options)
-    retriever = None if inquiry.corpus is None else _watched(service, inquiry.corpus, inquiry)
+    retriever = None if record.corpus is None else _watched(service, record.corpus, record)
     evidence = None if retriever is not None else supplied(service, asked)
-    checks = _checks(service.checks[inquiry.corpus or CONTEXT], asked.options)
+    checks = _checks(service.checks[record.corpus or CONTEXT], asked.options)
     manner = prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else ""
-    model = engine.model.session(inquiry.query_id, method=METHOD, deadline=task.loop_ends)
+    model = engine.model.session(record.query_id, method=METHOD, deadline=task.loop_ends)
     question = await standalone(asked.question, history, model)
     drafted = await engine.answer(
         question,
@@ -121,35 +121,35 @@ async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]
         evidence=evidence,
         retriever=retriever,
         grounded=True,
-        question_id=inquiry.query_id,
+        question_id=record.query_id,
         method=METHOD,
         deadline=task.loop_ends,
         on_step=task.on_step,
     )
     require_verified(drafted)
     started = time.perf_counter()
-    result = await checked(engine, drafted, checks, question_id=inquiry.query_id, deadline=task.loop_ends)
-    inquiry.took("checks", time.perf_counter() - started)
+    result = await checked(engine, drafted, checks, question_id=record.query_id, deadline=task.loop_ends)
+    record.took("checks", time.perf_counter() - started)
     return question, result
 
 
-async def _remember(service: Service, inquiry: Inquiry, **exchange: str) -> None:
-    if inquiry.session is not None and inquiry.client is not None:
-        await service.sessions.remember(inquiry.client.id, inquiry.session, inquiry.corpus or CONTEXT, **exchange)
+async def _remember(service: Service, record: RequestRecord, **exchange: str) -> None:
+    if record.session is not None and record.client is not None:
+        await service.sessions.remember(record.client.id, record.session, record.corpus or CONTEXT, **exchange)
 
 
-async def _before(service: Service, inquiry: Inquiry) -> History:
-    if inquiry.session is None or inquiry.client is None:
+async def _before(service: Service, record: RequestRecord) -> History:
+    if record.session is None or record.client is None:
         return History()
-    return await service.sessions.before(inquiry.client.id, inquiry.session, inquiry.corpus or CONTEXT)
+    return await service.sessions.before(record.client.id, record.session, record.corpus or CONTEXT)
 
 
-def _watched(service: Service, corpus: str, inquiry: Inquiry) -> Retriever:
+def _watched(service: Service, corpus: str, record: RequestRecord) -> Retriever:
     retriever = service.retrievers.get(corpus)
     if retriever is None:
         known = ", ".join(service.retrievers)
         raise RequestError(404, "unknown_corpus", f"The corpus {corpus!r} is not served; there are: {known}.")
-    return WatchedRetriever.over(retriever, inquiry, side_seconds=service.budgets.retrieval)
+    return WatchedRetriever.over(retriever, record, side_seconds=service.budgets.retrieval)
 
 
 def supplied(service: Service, asked: AskRequest) -> list[Passage]:
@@ -191,17 +191,17 @@ def _checks(checks: Checks, options: AskOptions) -> Checks:
     return checks
 
 
-def as_response(inquiry: Inquiry, result: GroundedAnswer | CoachReply, asked: AskRequest) -> AskResponse:
+def as_response(record: RequestRecord, result: GroundedAnswer | CoachReply, asked: AskRequest) -> AskResponse:
     """A checked answer, or a coach's question, as it goes to the client."""
-    cost = total(call.row for call in inquiry.calls).cost_usd
+    cost = total(call.row for call in record.calls).cost_usd
     common: dict[str, Any] = {
-        "query_id": inquiry.query_id,
-        "answer_id": inquiry.answer_id,
+        "query_id": record.query_id,
+        "answer_id": record.answer_id,
         "cost_usd": None if cost is None else float(cost),
-        "source_mode": CONTEXT_RESTRICTED if inquiry.corpus is None else FULL_CORPUS,
-        "corpus": inquiry.corpus,
+        "source_mode": CONTEXT_RESTRICTED if record.corpus is None else FULL_CORPUS,
+        "corpus": record.corpus,
         "mode": asked.mode,
-        "degraded": sorted(inquiry.degraded),
+        "degraded": sorted(record.degraded),
     }
     if isinstance(result, CoachReply):
         return AskResponse(
@@ -220,27 +220,27 @@ def as_response(inquiry: Inquiry, result: GroundedAnswer | CoachReply, asked: As
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedRetriever:
-    """Tells the inquiry of every search."""
+    """Tells the record of every search."""
 
-    inquiry: Inquiry
+    record: RequestRecord
     retriever: Retriever
 
     @classmethod
-    def over(cls, retriever: Retriever, inquiry: Inquiry, *, side_seconds: float) -> "WatchedRetriever":
+    def over(cls, retriever: Retriever, record: RequestRecord, *, side_seconds: float) -> "WatchedRetriever":
         """Watch a retriever; of a hybrid one either index may fail or take longer than `side_seconds`."""
 
         def note(side: str, fault: Exception) -> None:
-            inquiry.degraded[side] = f"{type(fault).__name__}: {fault}"
+            record.degraded[side] = f"{type(fault).__name__}: {fault}"
 
         if isinstance(retriever, HybridRetriever):
             retriever = replace(retriever, side_seconds=side_seconds, on_fault=note)
-        return cls(inquiry=inquiry, retriever=retriever)
+        return cls(record=record, retriever=retriever)
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`."""
         started = time.perf_counter()
-        self.inquiry.queries.extend(queries)
+        self.record.queries.extend(queries)
         try:
             return await self.retriever.retrieve(queries, k=k, exclude=exclude)
         finally:
-            self.inquiry.took("retrieval", time.perf_counter() - started)
+            self.record.took("retrieval", time.perf_counter() - started)

@@ -14,7 +14,7 @@ from ...conversation.socratic.topics import Topic, TopicScope, corpus_topics, re
 from ...conversation.study import open_scope
 from ...retrieval.hybrid import HybridRetriever, Retriever
 from ...settings import Settings
-from ..inquiry import Inquiry
+from ..request_record import RequestRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +35,23 @@ class Coaches:
     _held: dict[str, _Held] = field(default_factory=dict, repr=False)
 
     async def reply(
-        self, message: str, *, inquiry: Inquiry, retriever: Retriever, level: int, history: History, deadline: float
+        self,
+        message: str,
+        *,
+        record: RequestRecord,
+        retriever: Retriever,
+        level: int,
+        history: History,
+        deadline: float,
     ) -> CoachReply:
         """The coach's reply, searched through `retriever`. Raises what `Coach` does."""
-        coach = await self._coach(inquiry.corpus or "")
+        coach = await self._coach(record.corpus or "")
         return await replace(coach, retriever=retriever)(
             message,
             history=history,
             socratic=Socratic(mode="coach", level=level),
             deadline=deadline,
-            question_id=inquiry.query_id,
+            question_id=record.query_id,
         )
 
     async def _coach(self, corpus: str) -> Coach:

@@ -30,25 +30,25 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
 
     Where the client goes away, the work is cancelled and its calls with it.
     """
-    inquiry = visit.inquiry
+    record = visit.record
     told: asyncio.Queue[str | None] = asyncio.Queue()
 
     def step(begun: Step) -> None:
         told.put_nowait(event("stage", {"stage": begun.node, "round": len(begun.rounds)}))
 
-    work = asyncio.create_task(ask(visit.service, asked, inquiry, step))
+    work = asyncio.create_task(ask(visit.service, asked, record, step))
     work.add_done_callback(lambda _: told.put_nowait(None))
     try:
-        yield event("start", {"query_id": inquiry.query_id, "request_id": inquiry.request_id})
+        yield event("start", {"query_id": record.query_id, "request_id": record.request_id})
         while (line := await _next(told)) is not None:
             yield line
         try:
             response = work.result()
             visit.file(200)
         except Exception as error:  # noqa: BLE001  # the headers are out: the client is told by an event
-            refused = noted(inquiry, error)
+            refused = noted(record, error)
             visit.file(refused.status)
-            yield event("error", envelope(refused, inquiry.request_id))
+            yield event("error", envelope(refused, record.request_id))
         else:
             for sentence in sentences(response.answer):
                 yield event("text", {"text": sentence})
@@ -56,7 +56,7 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
         yield event("done", {})
     finally:
         if not work.done():
-            inquiry.error, inquiry.message = "client_went", "The client went away before the end."
+            record.error, record.message = "client_went", "The client went away before the end."
             work.cancel()
             await asyncio.wait({work})
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataFileError, StorageError
-from ..inquiry import new_id
+from ..request_record import new_id
 from .rows import Row
 
 _FINISHED = re.compile(r"audit-(\d{4})-(\d{2})-[0-9a-f]{32}\.jsonl\.gz")

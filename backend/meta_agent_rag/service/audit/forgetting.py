@@ -21,7 +21,7 @@ from ..uploads.records import UploadFolder
 from .archive import archives, read_archive, rewrite
 from .log import REFUSED, open_audit
 from .months import tables
-from .retention import FOLDER, Done, alone, among, complete
+from .retention import FOLDER, Done, among, complete, exclusive
 
 _SPOOL_SECONDS = 5.0
 
@@ -64,7 +64,7 @@ async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id
     if any(key.id == client_id and key.state(now) == "valid" for key in await open_keys(engine, settings).all()):
         raise InputError(f"The key {client_id!r} is still valid; end it first: `marag keys revoke {client_id}`.")
     done = Done()
-    async with alone(engine, spool / FOLDER):
+    async with exclusive(engine, spool / FOLDER):
         await complete(engine, spool / FOLDER, done)
         found = await traces(settings, engine, spool, client_id)
         async with open_audit(engine, spool):  # what ended processes left goes to the database

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...errors import InputError
-from ..inquiry import new_id
+from ..request_record import new_id
 from ..storage.database import in_utc
 from ..storage.tables import AUDIT
 from .rows import Row

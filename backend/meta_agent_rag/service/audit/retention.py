@@ -53,7 +53,7 @@ _SLIM = {
 }
 """The model calls of a row without what was said in them: times, tokens and costs stay."""
 _WHOLE = text("audit.whole")
-"""Written as the index has it: SQLite takes a partial index for the very same words alone."""
+"""Written as the index has it: SQLite takes a partial index for the very same words exclusive."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ async def archive(engine: AsyncEngine, folder: Path, ages: Ages) -> Done:
     """
     pruned = await prune(engine, ages)
     done = Done(portions=pruned.portions)
-    async with alone(engine, folder):
+    async with exclusive(engine, folder):
         await complete(engine, folder, done)
         for month in await _taken_out(engine, ages, done.portions):
             table = AUDIT.to_metadata(MetaData(), name=month.table)
@@ -148,7 +148,7 @@ async def complete(engine: AsyncEngine, folder: Path, done: Done) -> None:
 
 
 @asynccontextmanager
-async def alone(engine: AsyncEngine, folder: Path) -> AsyncIterator[None]:
+async def exclusive(engine: AsyncEngine, folder: Path) -> AsyncIterator[None]:
     """Nobody else works on the archives meanwhile. Raises `StorageError` where somebody does."""
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     lock = FileLock(folder / "lock", timeout=0, thread_local=False)

@@ -10,41 +10,41 @@ from ...conversation.socratic.coach import CoachReply
 from ...llm.exchange import Reply
 from ...llm.ledger import total
 from ...retrieval.passage import Found
-from ..inquiry import Inquiry, ModelCall
+from ..request_record import ModelCall, RequestRecord
 
 Row = Mapping[str, Any]
 _WIDTHS = {"error": 64, "endpoint": 64, "corpus": 64, "stop_reason": 64, "refused": 64}
 
 
-def as_row(inquiry: Inquiry, status: int) -> dict[str, Any]:
+def as_row(record: RequestRecord, status: int) -> dict[str, Any]:
     """The row of a response that is about to leave with `status`; JSON alone, without what a database refuses."""
-    client, totals = inquiry.client, total(call.row for call in inquiry.calls)
+    client, totals = record.client, total(call.row for call in record.calls)
     row = {
-        "query_id": inquiry.query_id,
-        "at": inquiry.at.isoformat(),
-        "answer_id": inquiry.answer_id,
-        "request_id": inquiry.request_id,
+        "query_id": record.query_id,
+        "at": record.at.isoformat(),
+        "answer_id": record.answer_id,
+        "request_id": record.request_id,
         "client_id": "" if client is None else client.id,
         "client_name": "" if client is None else client.name,
-        "endpoint": inquiry.endpoint,
+        "endpoint": record.endpoint,
         "status": status,
-        "success": status == 200 and inquiry.error is None,
-        "error": inquiry.error,
-        "message": inquiry.message,
-        "question": inquiry.question,
-        "source_mode": inquiry.source_mode,
-        "mode": inquiry.mode,
-        "corpus": inquiry.corpus,
-        "session": inquiry.session,
-        "queries": inquiry.queries,
-        "degraded": inquiry.degraded,
-        "seconds": inquiry.seconds,
-        "model_calls": [_call(call) for call in inquiry.calls],
+        "success": status == 200 and record.error is None,
+        "error": record.error,
+        "message": record.message,
+        "question": record.question,
+        "source_mode": record.source_mode,
+        "mode": record.mode,
+        "corpus": record.corpus,
+        "session": record.session,
+        "queries": record.queries,
+        "degraded": record.degraded,
+        "seconds": record.seconds,
+        "model_calls": [_call(call) for call in record.calls],
         "prompt_tokens": totals.prompt_tokens,
         "cache_hit_tokens": totals.cache_hit_tokens,
         "completion_tokens": totals.completion_tokens,
-        "cost_usd": _cost(inquiry.calls),
-        **_answer(inquiry),
+        "cost_usd": _cost(record.calls),
+        **_answer(record),
     }
     return {name: _cut(name, value) for name, value in _storable(row).items()}
 
@@ -65,9 +65,9 @@ def from_journal(row: Row) -> dict[str, Any]:
     return {"mode": "", **row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
 
 
-def _answer(inquiry: Inquiry) -> dict[str, Any]:
+def _answer(record: RequestRecord) -> dict[str, Any]:
     """What was answered; all columns, empty where nothing was."""
-    result = inquiry.result
+    result = record.result
     nothing: dict[str, Any] = {
         "passages": [],
         "answer": None,

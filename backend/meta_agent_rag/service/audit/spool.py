@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from ...errors import StorageError
 from ...journal import Journal
-from ..inquiry import new_id
+from ..request_record import new_id
 from .rows import Row
 
 _LIVE = "live.jsonl"

@@ -43,7 +43,7 @@ async def complete(chat: ChatRequest, visit: Visit) -> ChatCompletion:
         words = f"The last message has {len(question)} characters; ask in 1 to {QUESTION_CHARACTERS}."
         raise _refused("messages", words)
     asked = AskRequest(question=question, corpus=chat.model)
-    response = await ask(visit.service, asked, visit.inquiry, history=history_of(chat.messages[:-1]))
+    response = await ask(visit.service, asked, visit.record, history=history_of(chat.messages[:-1]))
     return _completion(chat.model, response, visit)
 
 
@@ -61,10 +61,10 @@ def history_of(messages: list[ChatMessage]) -> History:
 
 
 def _completion(model: str, response: AskResponse, visit: Visit) -> ChatCompletion:
-    spent = total(call.row for call in visit.inquiry.calls)
+    spent = total(call.row for call in visit.record.calls)
     return ChatCompletion(
         id=f"chatcmpl-{response.query_id}",
-        created=int(visit.inquiry.at.timestamp()),
+        created=int(visit.record.at.timestamp()),
         model=model,
         choices=[Choice(message=AnswerMessage(content=response.answer))],
         usage=Usage(

@@ -14,7 +14,7 @@ router = APIRouter(tags=["ask"], dependencies=KEYED)
 @router.post("/v1/ask", response_model=AskResponse, responses=refusals(*ASKED))
 async def post_ask(asked: AskRequest, visit: Asking) -> AskResponse:
     """Answer a question from documents: checked, cited, or refused with what to try, within the deadline."""
-    return await ask(visit.service, asked, visit.inquiry)
+    return await ask(visit.service, asked, visit.record)
 
 
 @router.post(

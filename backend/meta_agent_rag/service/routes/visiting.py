@@ -8,7 +8,7 @@ from fastapi.security import HTTPBearer
 
 from ..access.keys import require_scope
 from ..gate import Visit
-from ..inquiry import Client
+from ..request_record import Client
 from ..schemas import ErrorEnvelope
 
 Responses = dict[int | str, dict[str, Any]]
@@ -58,8 +58,8 @@ def ingesting(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
 
 def the_client(visit: Visit) -> Client:
     """Who visits an address that wants a key."""
-    assert visit.inquiry.client is not None
-    return visit.inquiry.client
+    assert visit.record.client is not None
+    return visit.record.client
 
 
 Visiting = Annotated[Visit, Depends(the_visit)]

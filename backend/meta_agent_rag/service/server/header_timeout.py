@@ -11,7 +11,7 @@ HEAD_SECONDS = 10.0
 """For the head of a request, from the connection or its first byte on; and for what comes after a response."""
 
 
-class PunctualProtocol(H11Protocol):
+class HeaderTimeoutProtocol(H11Protocol):
     """uvicorn's protocol with a limit on waiting for a request."""
 
     head_seconds = HEAD_SECONDS

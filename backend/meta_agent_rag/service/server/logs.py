@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..inquiry import Inquiry
+from ..request_record import RequestRecord
 
 REQUESTS = logging.getLogger("meta_agent_rag.service.requests")
 _QUESTION_CHARACTERS = 1000
@@ -38,27 +38,27 @@ def _place(trace: Any) -> str | None:
     return f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
 
 
-def log_request(inquiry: Inquiry, method: str, path: str, status: int, *, questions: bool) -> None:
+def log_request(record: RequestRecord, method: str, path: str, status: int, *, questions: bool) -> None:
     """Write the line of a request that was served."""
     fields: dict[str, Any] = {
-        "request_id": inquiry.request_id,
+        "request_id": record.request_id,
         "method": method,
         "path": path,
         "status": status,
-        "ms": round(1000 * (time.monotonic() - inquiry.arrived), 1),
-        "client": None if inquiry.client is None else inquiry.client.id,
-        "error": inquiry.error,
+        "ms": round(1000 * (time.monotonic() - record.arrived), 1),
+        "client": None if record.client is None else record.client.id,
+        "error": record.error,
     }
-    if inquiry.source_mode:
+    if record.source_mode:
         fields |= {
-            "query_id": inquiry.query_id,
-            "corpus": inquiry.corpus,
-            "degraded": sorted(inquiry.degraded),
-            "calls": len(inquiry.calls),
-            "seconds": inquiry.seconds,
+            "query_id": record.query_id,
+            "corpus": record.corpus,
+            "degraded": sorted(record.degraded),
+            "calls": len(record.calls),
+            "seconds": record.seconds,
         }
-    if questions and inquiry.question:
-        fields["question"] = inquiry.question[:_QUESTION_CHARACTERS]
+    if questions and record.question:
+        fields["question"] = record.question[:_QUESTION_CHARACTERS]
     REQUESTS.info("request", extra={"fields": fields})
 
 

@@ -76,14 +76,14 @@ def server_config(app: FastAPI) -> "Config":
     """How uvicorn serves the application."""
     from uvicorn import Config
 
-    from .header_timeout import PunctualProtocol
+    from .header_timeout import HeaderTimeoutProtocol
 
     return Config(
         app,
         log_config=None,
         access_log=False,
         lifespan="on",
-        http=PunctualProtocol,
+        http=HeaderTimeoutProtocol,
         server_header=False,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )

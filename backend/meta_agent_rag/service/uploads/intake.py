@@ -17,10 +17,10 @@ from ...retrieval.corpus.live import edit_live
 from ...retrieval.corpus.sample import SAMPLE
 from ...retrieval.hybrid import HybridRetriever, Retriever
 from ...settings import Settings
-from ..access.limits import Places
+from ..access.limits import ConcurrencyLimit
 from ..failures import refusal
-from ..inquiry import Client
 from ..metrics import Metrics
+from ..request_record import Client
 from .receiving import UploadLimits
 from .records import UNFINISHED, Upload, UploadFolder
 
@@ -45,7 +45,7 @@ class Intake:
     folder: UploadFolder
     limits: UploadLimits
     suffixes: tuple[str, ...]
-    places: Places = field(default_factory=lambda: Places(limit=_AT_ONCE))
+    places: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(limit=_AT_ONCE))
     _waiting: list[Upload] = field(default_factory=list, repr=False)
     _failures: dict[str, int] = field(default_factory=dict, repr=False)
     _resting: set[str] = field(default_factory=set, repr=False)

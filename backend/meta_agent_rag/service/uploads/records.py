@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from ..inquiry import new_id
+from ..request_record import new_id
 
 State: TypeAlias = Literal["queued", "parsing", "indexed", "failed"]
 _FOLDER = "uploads"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..hook import Finding, Spoken
+from ..hook import RuleFinding, Spoken
 from ..phrases import reason
 from ..wording import ends_with_question, length, says_something
 
@@ -17,20 +17,20 @@ class Validation:
     name: str = "validation"
     priority: int = 10
 
-    def after(self, spoken: Spoken) -> Finding:
+    def after(self, spoken: Spoken) -> RuleFinding:
         """See `PostHook`."""
         characters = length(spoken.text)
         if spoken.is_hint:
             limit = spoken.level.hint_limit
             if characters > limit:
-                return Finding(violation=reason("hint_too_long", length=characters, limit=limit))
-            return Finding(violation="" if says_something(spoken.text) else reason("hint_empty"))
+                return RuleFinding(violation=reason("hint_too_long", length=characters, limit=limit))
+            return RuleFinding(violation="" if says_something(spoken.text) else reason("hint_empty"))
         broken = []
         if characters > spoken.level.limit:
             broken.append(reason("too_long", length=characters, limit=spoken.level.limit))
         if not ends_with_question(spoken.text):
             broken.append(reason("no_question"))
-        return Finding(violation=" ".join(broken))
+        return RuleFinding(violation=" ".join(broken))
 
 
 POST_HOOK = Validation()

@@ -27,7 +27,7 @@ MOST_FILES = 50
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shelf:
+class PrivateCorpus:
     """A corpus below `settings.marag_data_dir`, and a `Retriever` over it. It is opened anew for every retrieval, by
     one task after the other, so that no handle outlives its use and a visit can end at any time.
     """
@@ -37,8 +37,8 @@ class Shelf:
     _in_use: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @classmethod
-    def below(cls, folder: Path, settings: Settings, encoder: AsyncEncoder) -> "Shelf":
-        """A new shelf, in embedded stores whatever servers the settings name."""
+    def below(cls, folder: Path, settings: Settings, encoder: AsyncEncoder) -> "PrivateCorpus":
+        """A new private, in embedded stores whatever servers the settings name."""
         own = {"marag_data_dir": folder / uuid4().hex, "qdrant_url": None, "elasticsearch_url": None}
         return cls(settings=settings.model_copy(update=own), encoder=encoder)
 
@@ -112,7 +112,7 @@ class Shelf:
 
 async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:
     """What a retriever's documents are about; nothing where it does not know them."""
-    if isinstance(retriever, Shelf):
+    if isinstance(retriever, PrivateCorpus):
         return await retriever.topics()
     if isinstance(retriever, HybridRetriever):
         return await asyncio.to_thread(corpus_topics, retriever.corpus.catalogue)

@@ -38,7 +38,7 @@ class ModelCall:
 
 
 @dataclass(kw_only=True)
-class Inquiry:
+class RequestRecord:
     """One request; filled in as it is served, by the one task that serves it.
 
     `arrived` is a `time.monotonic` moment, `seconds` are durations by stage, `degraded` names what failed
