@@ -1,12 +1,13 @@
 """Keeps a run, to be written once it is complete."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError, MetaRagError
@@ -32,7 +33,7 @@ class Recorder:
     path: Path
     _head: list[Line] = field(default_factory=list)
     _rest: Journal | None = None
-    _lock: sqlite3.Connection | None = None
+    _lock: FileLock | None = None
     _passages: set[str] = field(default_factory=set)
     _vectors: set[tuple[str, str, str]] = field(default_factory=set)
 
@@ -104,7 +105,7 @@ class Recorder:
             self._unfinished.unlink(missing_ok=True)
         if self._lock is not None:
             self._beside("lock").unlink(missing_ok=True)
-            self._lock.close()
+            self._lock.release()
             self._lock = None
 
     @property
@@ -114,20 +115,17 @@ class Recorder:
     def _beside(self, what: str) -> Path:
         return self.path.with_name(f".{self.path.name}.{what}")
 
-    def _locked(self) -> sqlite3.Connection:
+    def _locked(self) -> FileLock:
+        lock = FileLock(self._beside("lock"), timeout=0, thread_local=False)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock = sqlite3.connect(self._beside("lock"), timeout=0, isolation_level=None)
-        except (OSError, sqlite3.Error) as error:
+            lock.acquire()
+        except Timeout:
+            raise InputError(
+                f"The record {str(self.path)!r} is being written by another run; wait for it, or name another FILE."
+            ) from None
+        except OSError as error:
             raise InputError(f"The record {str(self.path)!r} cannot be written ({error}); name another FILE.") from None
-        try:
-            lock.execute("PRAGMA journal_mode = MEMORY")
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.Error as error:
-            lock.close()
-            busy = (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_BUSY
-            why = "is being written by another run; wait for it" if busy else f"cannot be locked ({error}); look at it"
-            raise InputError(f"The record {str(self.path)!r} {why}, or name another FILE.") from None
         return lock
 
     def _write(self, line: Line) -> None:

@@ -2,14 +2,14 @@
 
 import json
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from meta_agent_rag.datasets.schema import first_fault
@@ -161,17 +161,17 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"The run {self.path.name!r} needs a folder of its own ({error.strerror}).") from None
-        with ExitStack() as stack:
-            try:
-                connection = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
-                stack.callback(connection.close)
-                connection.execute("PRAGMA journal_mode = MEMORY")
-                connection.execute("BEGIN EXCLUSIVE")
-            except sqlite3.DatabaseError as error:
-                busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-                why = "is under way in another process; wait for it" if busy else f"cannot be locked ({error})"
-                raise InputError(f"The run {self.path.name!r} {why}.") from None
+        lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except OSError as error:
+            busy = isinstance(error, Timeout)
+            why = "is under way in another process; wait for it" if busy else f"cannot be locked ({error})"
+            raise InputError(f"The run {self.path.name!r} {why}.") from None
+        try:
             yield
+        finally:
+            lock.release()
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row, on the disk before this returns."""

@@ -247,14 +247,13 @@ async def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
-def test_nothing_is_left_open_after_a_refusal(tmp_path: Path) -> None:
+async def test_nothing_is_left_open_after_a_refusal(tmp_path: Path) -> None:
     folder = folders.corpus_folder(tmp_path, "facts")
     before = len(os.listdir("/proc/self/fd"))
-    held = folder._lock()
-    for _ in range(5):
-        with pytest.raises(CorpusError, match="in use"):
-            folder._lock()
-    held.close()
+    async with folder.locked():
+        for _ in range(5):
+            with pytest.raises(CorpusError, match="in use"):
+                await folder.locked().__aenter__()
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -1,13 +1,13 @@
 """Where a corpus lies, who may work on it, and how a finished one takes its place at once."""
 
-import asyncio
 import re
 import shutil
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from ...errors import CorpusError, InputError
 from .manifest import Manifest, read_manifest, write_manifest
@@ -43,28 +43,19 @@ class CorpusFolder:
 
         Raises `CorpusError` at once where somebody else is. The end of a process frees its locks.
         """
-        connection = await asyncio.to_thread(self._lock)
+        lock = FileLock(self.home / f".{self.name}.lock", timeout=0, thread_local=False)
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout:
+            busy = f"The corpus {self.name!r} is in use or being built elsewhere; close it there first."
+            raise CorpusError(busy) from None
+        except OSError as error:
+            raise CorpusError(f"{str(self.home)!r} cannot be written to; set MARAG_DATA_DIR. ({error})") from error
         try:
             yield
         finally:
-            await asyncio.to_thread(connection.close)
-
-    def _lock(self) -> sqlite3.Connection:
-        """An exclusive transaction that stays open: the standard library's one portable file lock."""
-        file = self.home / f".{self.name}.lock"
-        try:
-            self.home.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
-        except (OSError, sqlite3.OperationalError) as error:
-            raise CorpusError(f"{str(self.home)!r} cannot be written to; set MARAG_DATA_DIR. ({error})") from error
-        try:
-            connection.execute("PRAGMA journal_mode = MEMORY")
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            connection.close()
-            busy = f"The corpus {self.name!r} is in use or being built elsewhere; close it there first."
-            raise CorpusError(busy) from error
-        return connection
+            lock.release()
 
     def existing(self) -> Manifest | None:
         """The manifest of what is there, `None` if nothing is. Raises `CorpusError` if it is not ours.
