@@ -20,8 +20,8 @@ from meta_agent_rag.agent.monitoring.calibration import (
     refuse_fitted_questions,
 )
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
-from meta_agent_rag.datasets.schema import first_fault
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.wording import first_fault
 
 from .calibration.fit import FirstDraft, Fit, Quality, cosine_quality, first_drafts, fit, quality
 from .rows.past_run import PastRun, past_run

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from meta_agent_rag.datasets.schema import first_fault
 from meta_agent_rag.errors import InputError, UnknownNameError
+from meta_agent_rag.wording import first_fault
 
 from ..run.folder import CONFIG, SAMPLES, RunFolder
 

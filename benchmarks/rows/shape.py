@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
-from meta_agent_rag.datasets.schema import first_fault
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import UnitFloat
+from meta_agent_rag.wording import first_fault
 
 
 class _Part(BaseModel):

@@ -12,11 +12,11 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from meta_agent_rag.datasets.schema import first_fault
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.budget import unsettled
 from meta_agent_rag.llm.ledger import read_ledger
+from meta_agent_rag.wording import first_fault
 
 from ..rows.stored_rows import StoredRow, stored_rows
 

@@ -97,7 +97,10 @@ def test_a_bad_field_is_named_with_its_row(dataset: Dataset, field: str, value: 
     rows = rows_of(dataset)
     path = tmp_path / "rows.json"
     path.write_text(json.dumps([rows[0], {**dict(dataset.example), field: value}]), encoding="utf-8")
-    with pytest.raises(DataFileError, match=rf"^rows\.json: row 2, field '{field}': expected .+, found .+\.$"):
+    with pytest.raises(
+        DataFileError,
+        match=rf"^rows\.json: row 2, field '{field}': (it is missing|(it must be|expected) .+, found .+)\.$",
+    ):
         load_questions(dataset.name, data_file=path)
 
 

@@ -215,7 +215,7 @@ def test_three_forms_of_predictions_are_read(tmp_path: Path, text: str) -> None:
     ("text", "message"),
     [
         ('{"id": "a", "prediction": 3}\n', r"row 1, field 'prediction'"),
-        ('{"id": "a"}\n', r"row 1, field 'prediction': expected a value"),
+        ('{"id": "a"}\n', r"row 1, field 'prediction': it is missing"),
         ('{"id": "a", "prediction": "x"}\n{"id": "a", "prediction": "y"}\n', "row 2 answers 'a' a second time"),
         ('{"answer": {"a": 3}}', r"field 'answer"),
         ('{"answer": []}', r"field 'answer'"),

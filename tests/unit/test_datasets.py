@@ -47,36 +47,36 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "second line torn": (f'{LINE}\n{{"_id": "2"'.encode(), r"row 2: expected one JSON object a line"),
     "one object": (json.dumps({"data": [ROW]}, indent=2).encode(), r"holds one JSON object; expected a list of rows"),
     "nested without end": (b"[" * 200_000, r"is not JSON"),
-    "a list of lists": (b"[[1, 2]]", r"row 1, expected an object, found \[1, 2\]"),
-    "a list of numbers": (b"5", r"row 1, expected an object, found 5"),
+    "a list of lists": (b"[[1, 2]]", r"row 1, it must be an object, found \[1, 2\]"),
+    "a list of numbers": (b"5", r"row 1, it must be an object, found 5"),
     "UTF-16": (LINE.encode("utf-16"), r"is not UTF-8 at byte 0"),
     "Latin-1": ('["é"]'.encode("latin-1"), r"is not UTF-8 at byte 2"),
     "damaged gzip": (gzip.compress(LINE.encode())[:-9], r"is a damaged gzip file"),
-    "no id": (without("_id"), r"row 1, field '_id': expected a value, found none"),
-    "no question": (without("question"), r"row 1, field 'question': expected a value"),
-    "no answer": (without("answer"), r"row 1, field 'answer': expected a value"),
-    "no context": (without("context"), r"row 1, field 'context': expected a value"),
-    "no facts": (without("supporting_facts"), r"field 'supporting_facts': expected a value"),
-    "id a number": (with_field(_id=7), r"field '_id': expected a valid string, found 7"),
-    "answer null": (with_field(answer=None), r"field 'answer': expected a valid string, found None"),
+    "no id": (without("_id"), r"row 1, field '_id': it is missing"),
+    "no question": (without("question"), r"row 1, field 'question': it is missing"),
+    "no answer": (without("answer"), r"row 1, field 'answer': it is missing"),
+    "no context": (without("context"), r"row 1, field 'context': it is missing"),
+    "no facts": (without("supporting_facts"), r"field 'supporting_facts': it is missing"),
+    "id a number": (with_field(_id=7), r"field '_id': it must be text, found 7"),
+    "answer null": (with_field(answer=None), r"field 'answer': it must be text, found None"),
     "empty answer": (with_field(answer=" "), r"field 'answer': expected some text"),
     "empty question": (with_field(question=""), r"field 'question': expected some text"),
     "half a surrogate pair": (with_field(answer="\ud83d"), r"field 'answer': expected Unicode text"),
     "empty context": (with_field(context=[]), r"field 'context': expected at least one paragraph"),
     "context without text": (with_field(context=[["A", [" "]]]), r"field 'context': expected at least one paragraph"),
-    "context a text": (with_field(context="text"), r"field 'context': expected a valid tuple"),
-    "paragraph without sentences": (with_field(context=[["A"]]), r"field 'context\[0\]\[1\]': expected a value"),
+    "context a text": (with_field(context="text"), r"field 'context': it must be a list"),
+    "paragraph without sentences": (with_field(context=[["A"]]), r"field 'context\[0\]\[1\]': it is missing"),
     "sentence a number": (
         with_field(context=[["A", ["b", 3]]]),
-        r"field 'context\[0\]\[1\]\[1\]': expected a valid string",
+        r"field 'context\[0\]\[1\]\[1\]': it must be text",
     ),
     "fact index a text": (
         with_field(supporting_facts=[["A", "0"]]),
-        r"'supporting_facts\[0\]\[1\]': expected a valid integer",
+        r"'supporting_facts\[0\]\[1\]': it must be a whole number",
     ),
     "fact index a truth": (
         with_field(supporting_facts=[["A", True]]),
-        r"'supporting_facts\[0\]\[1\]': expected a valid",
+        r"'supporting_facts\[0\]\[1\]': it must be",
     ),
     "hub columns of unequal length": (
         with_field(context={"title": ["A", "B"], "sentences": [["a"]]}),
@@ -207,7 +207,7 @@ def test_aliases_that_match_nothing_are_an_error(tmp_path: Path) -> None:
 
 def test_a_malformed_file_of_aliases(tmp_path: Path) -> None:
     aliases = write_aliases(tmp_path, {"Q_id": "Q1", "aliases": []}, {"Q_id": "Q2", "aliases": "x"})
-    with pytest.raises(DataFileError, match=r"^id_aliases\.json: row 2, field 'aliases': expected"):
+    with pytest.raises(DataFileError, match=r"^id_aliases\.json: row 2, field 'aliases': it must be a list"):
         load_questions("2wikimultihopqa", data_file=two_wiki_file(tmp_path), aliases_file=aliases)
 
 

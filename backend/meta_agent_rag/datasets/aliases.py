@@ -6,9 +6,10 @@ from pydantic import BaseModel, ConfigDict
 from pydantic import ValidationError as RowError
 
 from ..errors import DataFileError
+from ..wording import first_fault
 from .dataset import Aliases
 from .rows import read_json_rows
-from .schema import String, Text, first_fault
+from .schema import String, Text
 
 
 class _Row(BaseModel):

@@ -11,12 +11,12 @@ from pydantic import ValidationError as RowError
 
 from ..errors import DataFileError, DuplicateNameError, InputError, UnknownNameError
 from ..shipped import shipped
+from ..wording import first_fault
 from .aliases import read_aliases
 from .dataset import Aliases, Dataset
 from .hub import read_hub_rows
 from .question import Question
 from .rows import RawRows
-from .schema import first_fault
 
 
 @dataclass(frozen=True, kw_only=True)

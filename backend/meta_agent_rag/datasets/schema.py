@@ -1,11 +1,9 @@
-"""Shapes that the files share, checked with pydantic, and the sentence for a row that does not fit."""
+"""Shapes that the files share, checked with pydantic."""
 
-import reprlib
 from collections.abc import Callable, Iterable
 from typing import Annotated
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
-from pydantic import ValidationError as RowError
 
 from .question import Paragraph
 
@@ -96,19 +94,3 @@ def paragraphs(row: HotpotRow, *, spaced: bool = False) -> tuple[Paragraph, ...]
 def _spaced(sentences: Iterable[str]) -> Iterable[str]:
     for index, sentence in enumerate(sentences):
         yield f" {sentence}" if index and sentence and not sentence[0].isspace() else sentence
-
-
-def first_fault(error: RowError) -> str:
-    """Say the field, what was expected and what was found; the first of several faults."""
-    fault = error.errors(include_url=False)[0]
-    if not fault["loc"]:
-        return f"expected an object, found {reprlib.repr(fault['input'])}"
-    place = f"field {_path(fault['loc'])!r}"
-    if fault["type"] == "missing":
-        return f"{place}: expected a value, found none"
-    expected = fault["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
-    return f"{place}: {expected}, found {reprlib.repr(fault['input'])}"
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
