@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from meta_agent_rag.conversation.socratic.coach import CoachReply, obeys
-from meta_agent_rag.conversation.socratic.hook import Heard, Hooks, Scope, Spoken
+from meta_agent_rag.conversation.socratic.hook import CoachDraft, Hooks, IncomingMessage, Scope
 from meta_agent_rag.conversation.socratic.hooks import discover_hooks
 from meta_agent_rag.conversation.socratic.levels import levels
 from meta_agent_rag.conversation.socratic.topics import TopicScope
@@ -130,24 +130,24 @@ async def added_latency(scope: Scope | None) -> dict[str, float]:
     hooks, taken = discover_hooks(), []
     messages = [*data("questions")["within"], *data("questions")["outside"], *data("replies")["stuck"]]
     drafts = [*data("replies")["drafts"], *data("replies")["regenerations"]]
-    heard = [
-        Heard(message=message, history=asked_by_coach(), level=level, scope=scope)
+    incoming = [
+        IncomingMessage(message=message, history=asked_by_coach(), level=level, scope=scope)
         for message in messages
         for level in levels().values()
     ]
-    await _through(hooks, heard[0], drafts[0])  # words are read, and anchors encoded, once a process
-    for place, one in enumerate(heard):
+    await _through(hooks, incoming[0], drafts[0])  # words are read, and anchors encoded, once a process
+    for place, one in enumerate(incoming):
         began = time.perf_counter()
         await _through(hooks, one, drafts[place % len(drafts)])
         taken.append(1000 * (time.perf_counter() - began))
     return {"p50_ms": round(float(np.percentile(taken, 50)), 3), "p95_ms": round(float(np.percentile(taken, 95)), 3)}
 
 
-async def _through(hooks: Hooks, heard: Heard, draft: str) -> None:
+async def _through(hooks: Hooks, incoming: IncomingMessage, draft: str) -> None:
     for before in hooks.before:
-        await before.before(heard)
+        await before.before(incoming)
     for after in hooks.after:
-        after.after(Spoken(text=draft, message=heard.message, level=heard.level))
+        after.after(CoachDraft(text=draft, message=incoming.message, level=incoming.level))
 
 
 def _share(flags: Any) -> float:

@@ -143,7 +143,7 @@ def _born_is_known(request: "Request") -> bool:
 
 
 def _written(request: "Request") -> dict[str, Any]:
-    """A first draft that wrong_keys, or, in the chat and once both passages are there, one that knows."""
+    """A first draft that guesses, or, in the chat and once both passages are there, one that knows."""
     if not _born_is_known(request) and "Stag Skerry" in request.messages[-1].content.rpartition("Question")[2]:
         quote = "The tower is 31 metres high"
         return _draft("31 metres", [quote], "Stag Skerry Light is 31 metres high [1].")

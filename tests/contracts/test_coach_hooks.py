@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from meta_agent_rag.conversation.history import History
 from meta_agent_rag.conversation.socratic import hooks
 from meta_agent_rag.conversation.socratic.coach import obeys
-from meta_agent_rag.conversation.socratic.hook import Heard, PostHook, PreHook, RuleFinding, Ruling, Spoken
+from meta_agent_rag.conversation.socratic.hook import (
+    CoachDraft,
+    IncomingMessage,
+    PostHook,
+    PreHook,
+    RuleFinding,
+    Ruling,
+)
 from meta_agent_rag.conversation.socratic.hooks import discover_hooks, in_order
 from meta_agent_rag.conversation.socratic.levels import Level, levels
 from meta_agent_rag.errors import DuplicateNameError
@@ -52,8 +59,8 @@ def test_names_are_unique() -> None:
 def test_a_pre_hook_rules_on_any_text(hook: PreHook, message: str, before: str, answer: str) -> None:
     history = History().with_exchange(question=before, answer=answer, standalone=before, mode="coach")
     for known in (History(), history):
-        heard = Heard(message=message, history=known, level=levels()[1])
-        ruling = asyncio.run(hook.before(heard))
+        incoming = IncomingMessage(message=message, history=known, level=levels()[1])
+        ruling = asyncio.run(hook.before(incoming))
         assert isinstance(ruling, Ruling)
         assert not (ruling.refusal and ruling.emergency)
 
@@ -63,10 +70,10 @@ def test_a_pre_hook_rules_on_any_text(hook: PreHook, message: str, before: str, 
 def test_a_post_hook_finds_the_same_in_any_text_each_time(
     hook: PostHook, text: str, level: int, field: bool, is_hint: bool
 ) -> None:
-    spoken = Spoken(text=text, message="", level=levels()[level], acknowledges=field, is_hint=is_hint)
-    finding = hook.after(spoken)
+    draft_of = CoachDraft(text=text, message="", level=levels()[level], acknowledges=field, is_hint=is_hint)
+    finding = hook.after(draft_of)
     assert isinstance(finding, RuleFinding)
-    assert hook.after(spoken) == finding
+    assert hook.after(draft_of) == finding
 
 
 def test_there_are_three_levels_each_tighter_than_the_one_before() -> None:

@@ -10,7 +10,14 @@ import pytest
 import yaml
 
 from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.socratic.hook import Heard, RuleFinding, Ruling, Scope, ScopeScore, Spoken
+from meta_agent_rag.conversation.socratic.hook import (
+    CoachDraft,
+    IncomingMessage,
+    RuleFinding,
+    Ruling,
+    Scope,
+    ScopeScore,
+)
 from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
 from meta_agent_rag.conversation.socratic.hooks.exit_trigger import POST_HOOK as EXIT
 from meta_agent_rag.conversation.socratic.hooks.scope_guard import PRE_HOOK as SCOPE
@@ -40,15 +47,15 @@ class FarOff:
         return ScopeScore(topic=topic or "sundials", score=0.04)
 
 
-def heard(
+def incoming(
     message: str, *, answer: str = ASKED, question: str = "Why?", mode: str = "coach", scope: Scope | None = None
-) -> Heard:
+) -> IncomingMessage:
     history = History().with_exchange(question=question, answer=answer, standalone=question, mode=mode)
-    return Heard(message=message, history=history, level=levels()[1], scope=scope)
+    return IncomingMessage(message=message, history=history, level=levels()[1], scope=scope)
 
 
-def spoken(text: str, *, level: int = 1, acknowledges: bool = False, is_hint: bool = False) -> Spoken:
-    return Spoken(text=text, message="", level=levels()[level], acknowledges=acknowledges, is_hint=is_hint)
+def draft_of(text: str, *, level: int = 1, acknowledges: bool = False, is_hint: bool = False) -> CoachDraft:
+    return CoachDraft(text=text, message="", level=levels()[level], acknowledges=acknowledges, is_hint=is_hint)
 
 
 @pytest.mark.parametrize("hook", ["deadlock_breaker", "exit_trigger", "scope_guard", "validation"])
@@ -61,22 +68,22 @@ def test_every_table_is_long_and_in_two_languages(hook: str) -> None:
 
 @pytest.mark.parametrize("message", cases("deadlock_breaker", "stuck"))
 async def test_a_learner_who_is_stuck_is_noticed(message: str) -> None:
-    assert (await DEADLOCK.before(heard(message))).emergency
+    assert (await DEADLOCK.before(incoming(message))).emergency
 
 
 @pytest.mark.parametrize("message", cases("deadlock_breaker", "trying"))
 async def test_a_learner_who_tries_is_not_stuck(message: str) -> None:
-    assert await DEADLOCK.before(heard(message)) == Ruling()
+    assert await DEADLOCK.before(incoming(message)) == Ruling()
 
 
 @pytest.mark.parametrize(("before", "now"), cases("deadlock_breaker", "repeated"))
 async def test_the_same_answer_again_is_a_deadlock(before: str, now: str) -> None:
-    assert (await DEADLOCK.before(heard(now, question=before))).detail == "repeats"
+    assert (await DEADLOCK.before(incoming(now, question=before))).detail == "repeats"
 
 
 @pytest.mark.parametrize(("before", "now"), cases("deadlock_breaker", "not_repeated"))
 async def test_another_answer_is_none(before: str, now: str) -> None:
-    assert await DEADLOCK.before(heard(now, question=before)) == Ruling()
+    assert await DEADLOCK.before(incoming(now, question=before)) == Ruling()
 
 
 @pytest.mark.parametrize(
@@ -85,27 +92,27 @@ async def test_another_answer_is_none(before: str, now: str) -> None:
     ids=["no question", "teacher", "companion", "just after a hint"],
 )
 async def test_there_is_no_deadlock_but_on_the_coach_s_question(before: dict[str, Any]) -> None:
-    assert await DEADLOCK.before(heard("I don't know", **before)) == Ruling()
-    first = Heard(message="I don't know", history=History(), level=levels()[1])
+    assert await DEADLOCK.before(incoming("I don't know", **before)) == Ruling()
+    first = IncomingMessage(message="I don't know", history=History(), level=levels()[1])
     assert await DEADLOCK.before(first) == Ruling()
 
 
 async def test_long_and_strange_texts_are_read_quickly() -> None:
     for message in ("i dont know " * 5000, "\ud800", "わからない" * 3000, "the the the " * 20 + "x"):
-        await DEADLOCK.before(heard(message))
-        await SCOPE.before(heard(message, scope=FarOff()))
-        EXIT.after(spoken(message))
-        VALIDATION.after(spoken(message))
+        await DEADLOCK.before(incoming(message))
+        await SCOPE.before(incoming(message, scope=FarOff()))
+        EXIT.after(draft_of(message))
+        VALIDATION.after(draft_of(message))
 
 
 @pytest.mark.parametrize("message", cases("scope_guard", "passes"))
 async def test_what_the_dialogue_brings_passes_without_the_check(message: str) -> None:
-    assert await SCOPE.before(heard(message, scope=FarOff())) == Ruling()
+    assert await SCOPE.before(incoming(message, scope=FarOff())) == Ruling()
 
 
 @pytest.mark.parametrize("message", cases("scope_guard", "measured"))
 async def test_everything_else_is_measured_and_the_score_is_told(message: str) -> None:
-    ruling = await SCOPE.before(heard(message, scope=FarOff()))
+    ruling = await SCOPE.before(incoming(message, scope=FarOff()))
     assert "0.04" in ruling.refusal
     assert "0.15" in ruling.refusal
     assert "sundials" in ruling.refusal
@@ -114,8 +121,8 @@ async def test_everything_else_is_measured_and_the_score_is_told(message: str) -
 
 async def test_without_a_scope_or_in_an_emergency_nothing_is_out_of_scope() -> None:
     message = "Who won the world cup in 1998?"
-    assert await SCOPE.before(heard(message)) == Ruling()
-    urgent = Heard(
+    assert await SCOPE.before(incoming(message)) == Ruling()
+    urgent = IncomingMessage(
         message=message,
         history=History(),
         level=levels()[1],
@@ -127,8 +134,8 @@ async def test_without_a_scope_or_in_an_emergency_nothing_is_out_of_scope() -> N
 
 async def test_a_learner_who_is_still_stuck_after_the_hint_is_not_turned_away() -> None:
     message = "I really have no idea what to answer to that, please just tell me"
-    assert await SCOPE.before(heard(message, mode="hint", answer="It turns.", scope=FarOff())) == Ruling()
-    assert (await SCOPE.before(heard(message, mode="teacher", scope=FarOff()))).refusal
+    assert await SCOPE.before(incoming(message, mode="hint", answer="It turns.", scope=FarOff())) == Ruling()
+    assert (await SCOPE.before(incoming(message, mode="teacher", scope=FarOff()))).refusal
 
 
 def filled(text: str) -> str:
@@ -137,43 +144,43 @@ def filled(text: str) -> str:
 
 @pytest.mark.parametrize(("level", "text"), cases("validation", "keeps"))
 def test_a_reply_that_keeps_the_rules(level: int, text: str) -> None:
-    assert VALIDATION.after(spoken(filled(text), level=level)) == RuleFinding()
+    assert VALIDATION.after(draft_of(filled(text), level=level)) == RuleFinding()
 
 
 @pytest.mark.parametrize(("level", "text"), cases("validation", "breaks"))
 def test_a_reply_that_breaks_a_rule(level: int, text: str) -> None:
-    assert VALIDATION.after(spoken(filled(text), level=level)).violation
+    assert VALIDATION.after(draft_of(filled(text), level=level)).violation
 
 
 def test_the_reason_names_the_measure() -> None:
-    assert "81" in VALIDATION.after(spoken(filled("{80}?"), level=3)).violation
-    assert "80" in VALIDATION.after(spoken(filled("{80}?"), level=3)).violation
+    assert "81" in VALIDATION.after(draft_of(filled("{80}?"), level=3)).violation
+    assert "80" in VALIDATION.after(draft_of(filled("{80}?"), level=3)).violation
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_a_hint_need_not_ask_and_has_the_length_of_the_first_level(level: int) -> None:
-    assert not VALIDATION.after(spoken(filled("{160}"), level=level, is_hint=True)).violation
-    assert VALIDATION.after(spoken(filled("{161}"), level=level, is_hint=True)).violation
-    assert VALIDATION.after(spoken("...?", level=level, is_hint=True)).violation
+    assert not VALIDATION.after(draft_of(filled("{160}"), level=level, is_hint=True)).violation
+    assert VALIDATION.after(draft_of(filled("{161}"), level=level, is_hint=True)).violation
+    assert VALIDATION.after(draft_of("...?", level=level, is_hint=True)).violation
 
 
 @pytest.mark.parametrize("text", cases("exit_trigger", "success"))
 def test_an_acknowledgement_is_seen(text: str) -> None:
-    assert EXIT.after(spoken(text)).acknowledged
-    assert not EXIT.after(spoken(text, is_hint=True)).acknowledged
+    assert EXIT.after(draft_of(text)).acknowledged
+    assert not EXIT.after(draft_of(text, is_hint=True)).acknowledged
 
 
 @pytest.mark.parametrize("text", cases("exit_trigger", "no_success"))
 def test_what_is_no_acknowledgement_is_not_celebrated(text: str) -> None:
-    assert not EXIT.after(spoken(text)).acknowledged
+    assert not EXIT.after(draft_of(text)).acknowledged
 
 
 @pytest.mark.parametrize("text", cases("exit_trigger", "overruled"))
 def test_words_overrule_the_field(text: str) -> None:
-    assert not EXIT.after(spoken(text, acknowledges=True)).acknowledged
+    assert not EXIT.after(draft_of(text, acknowledges=True)).acknowledged
 
 
 @pytest.mark.parametrize("text", cases("exit_trigger", "not_overruled"))
 def test_the_field_comes_first(text: str) -> None:
-    assert EXIT.after(spoken(text, acknowledges=True)).acknowledged
-    assert not EXIT.after(spoken(text)).acknowledged
+    assert EXIT.after(draft_of(text, acknowledges=True)).acknowledged
+    assert not EXIT.after(draft_of(text)).acknowledged

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.answers import answer_without_documents, said
+from meta_agent_rag.conversation.answers import answer_without_documents, reply_phrase
 from meta_agent_rag.conversation.history import History
 from meta_agent_rag.conversation.intent import QUESTION, Reading, read_intent
 from meta_agent_rag.conversation.words import conversation_words
@@ -145,7 +145,7 @@ def test_every_kind_has_its_phrase() -> None:
     assert len(kinds) >= 12
     values = dict.fromkeys(("summary", "questions", "question", "answer", "count"), "x")
     for kind in kinds:
-        assert "$" not in said(kind, **values)
+        assert "$" not in reply_phrase(kind, **values)
 
 
 def about(kind: str, history: History) -> str:
@@ -165,8 +165,8 @@ def test_what_was_discussed_comes_from_the_history() -> None:
 
 def test_what_is_gone_is_not_made_up() -> None:
     for kind in ("discussed", "last_question", "first_question", "last_answer"):
-        assert about(kind, History()) == said("nothing_discussed")
-        assert about(kind, History(turns=3, dropped=3)) == said("not_word_for_word")
+        assert about(kind, History()) == reply_phrase("nothing_discussed")
+        assert about(kind, History(turns=3, dropped=3)) == reply_phrase("not_word_for_word")
     late = History(exchanges=history_of("a", "b").exchanges[1:], turns=2, dropped=1)
-    assert about("first_question", late) == said("not_word_for_word")
+    assert about("first_question", late) == reply_phrase("not_word_for_word")
     assert "no longer remember: 1" in about("discussed", late)

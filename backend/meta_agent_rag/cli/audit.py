@@ -90,14 +90,14 @@ def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())
-    told = run(_pruned(settings, yes))
+    result = run(_pruned(settings, yes))
     if json_:
-        print_json(told)
+        print_json(result)
         return
     verb, age = "lost" if yes else "would lose", counted(settings.audit_hot_days, "day")
-    say(f"{counted(told['records'], 'record')} older than {age} {verb} their prompts and raw replies.")
-    verb = ("was" if told["sessions"] == 1 else "were") if yes else "would be"
-    say(f"{counted(told['sessions'], 'session')} that nobody went on with for as long {verb} deleted.")
+    say(f"{counted(result['records'], 'record')} older than {age} {verb} their prompts and raw replies.")
+    verb = ("was" if result["sessions"] == 1 else "were") if yes else "would be"
+    say(f"{counted(result['sessions'], 'session')} that nobody went on with for as long {verb} deleted.")
     _say_how(yes)
 
 
@@ -107,13 +107,13 @@ def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, deb
     from ..settings import Settings
 
     settings = Settings.load(set_ or ())
-    told = run(_archived(settings, yes))
+    result = run(_archived(settings, yes))
     if json_:
-        print_json(told)
+        print_json(result)
         return
     verb, age = "left" if yes else "would leave", counted(settings.audit_warm_days, "day")
-    say(f"{counted(told['records'], 'record')} older than {age} {verb} the database for {told['into']!r}.")
-    for path in told["files"]:
+    say(f"{counted(result['records'], 'record')} older than {age} {verb} the database for {result['into']!r}.")
+    for path in result["files"]:
         say(path)
     _say_how(yes)
 
@@ -129,14 +129,14 @@ def forget(
     """Delete everything recorded about a client: in the database, archives, spool, sessions and upload status."""
     from ..settings import Settings
 
-    told = run(_forgotten(Settings.load(set_ or ()), client, yes))
+    result = run(_forgotten(Settings.load(set_ or ()), client, yes))
     if json_:
-        print_json(told)
+        print_json(result)
         return
-    verb = ("was" if told["records"] == 1 else "were") if yes else "would be"
+    verb = ("was" if result["records"] == 1 else "were") if yes else "would be"
     say(
-        f"{counted(told['records'], 'record')} of {client!r} {verb} deleted: {told['database']} from the database, "
-        f"{told['archives']} from archives, {told['spool']} that wait on this machine, {told['uploads']} of uploads."
+        f"{counted(result['records'], 'record')} of {client!r} {verb} deleted: {result['database']} from the database, "
+        f"{result['archives']} from archives, {result['spool']} waiting on this machine, {result['uploads']} of uploads."
     )
     _say_how(yes)
 

@@ -18,7 +18,7 @@ def _phrases() -> Mapping[str, str]:
     return {key: text.strip() for key, text in rows.items()}
 
 
-def said(key: str, **values: object) -> str:
+def reply_phrase(key: str, **values: object) -> str:
     """The phrase of that key with its values. Raises `UnknownNameError`."""
     if key not in _phrases():
         raise UnknownNameError("phrase", key, list(_phrases()))
@@ -28,7 +28,7 @@ def said(key: str, **values: object) -> str:
 def answer_without_documents(reading: Reading, history: History) -> str:
     """The answer to a pleasantry, an off-topic request or a question about the conversation itself."""
     if reading.intent != "conversation":
-        return said(reading.kind)
+        return reply_phrase(reading.kind)
     return _about(reading.kind, history)
 
 
@@ -40,24 +40,24 @@ def _about(kind: str, history: History) -> str:
         return _quoted(kind, first, history)
     if kind in {"last_question", "last_answer"}:
         return _quoted(kind, history.exchanges[-1] if history.exchanges else None, history)
-    return said(kind, count=history.turns)
+    return reply_phrase(kind, count=history.turns)
 
 
 def _quoted(kind: str, exchange: Exchange | None, history: History) -> str:
     if exchange is None:
-        return said("not_word_for_word" if history.turns else "nothing_discussed")
-    return said(kind, question=exchange.question, answer=exchange.answer)
+        return reply_phrase("not_word_for_word" if history.turns else "nothing_discussed")
+    return reply_phrase(kind, question=exchange.question, answer=exchange.answer)
 
 
 def _discussed(history: History) -> str:
     if history.is_empty:
-        return said("not_word_for_word" if history.turns else "nothing_discussed")
+        return reply_phrase("not_word_for_word" if history.turns else "nothing_discussed")
     parts = []
     if history.summary:
-        parts.append(said("discussed_before", summary=history.summary))
+        parts.append(reply_phrase("discussed_before", summary=history.summary))
     if history.exchanges:
         questions = "\n".join(f"- {exchange.standalone}" for exchange in history.exchanges)
-        parts.append(said("discussed", questions=questions))
+        parts.append(reply_phrase("discussed", questions=questions))
     if history.dropped:
-        parts.append(said("discussed_gone", count=history.dropped))
+        parts.append(reply_phrase("discussed_gone", count=history.dropped))
     return "\n\n".join(parts)

@@ -8,7 +8,7 @@ from ..errors import BudgetError, ModelError
 from ..llm.client import ModelSession
 from ..llm.exchange import Message
 from ..prompts import phrase, prompt
-from .answers import said
+from .answers import reply_phrase
 from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence, fenced, transcript
 from .memories import Limits, Memory, Share
 
@@ -33,7 +33,7 @@ def bounded(history: History, limits: Limits) -> Settled:
     if surplus <= 0:
         return Settled(history=history)
     kept = replace(history, exchanges=history.exchanges[surplus:], dropped=history.dropped + surplus)
-    return Settled(history=kept, notes=(said("forgotten", count=surplus),))
+    return Settled(history=kept, notes=(reply_phrase("forgotten", count=surplus),))
 
 
 async def settled(history: History, *, memory: Memory, limits: Limits, summarize: Summarize) -> Settled:
@@ -48,12 +48,12 @@ async def settled(history: History, *, memory: Memory, limits: Limits, summarize
         return bounded(kept, limits)
     try:
         summary = clipped_at_sentence(await summarize(history.summary, share.folded), LONGEST_SUMMARY)
-        reason = said("empty_summary")
+        reason = reply_phrase("empty_summary")
     except (ModelError, BudgetError) as error:
         summary, reason = "", str(error)
     if not summary:
         within = bounded(history, limits)
-        return replace(within, notes=(said("not_folded", reason=reason), *within.notes))
+        return replace(within, notes=(reply_phrase("not_folded", reason=reason), *within.notes))
     dropped = history.dropped + len(share.dropped)
     return bounded(replace(history, summary=summary, exchanges=share.kept, dropped=dropped), limits)
 

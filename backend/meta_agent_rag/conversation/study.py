@@ -20,7 +20,7 @@ from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import HybridRetriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import Settings
-from .answers import said
+from .answers import reply_phrase
 from .companion import Companion, GroundedReply
 from .history import History
 from .sessions import Sessions, Stored, open_sessions
@@ -102,8 +102,8 @@ class Study:
         )
         self.conversation.socratic = held
         await self._keep()
-        told = notice(held)
-        return told if topic is None or topic_notice(held) in told else f"{told} {topic_notice(held)}"
+        text = notice(held)
+        return text if topic is None or topic_notice(held) in text else f"{text} {topic_notice(held)}"
 
     async def settle(self) -> tuple[str, ...]:
         """Fold older exchanges where it is time to, once the answer is shown: the notes."""
@@ -125,15 +125,15 @@ class Study:
 
 
 def notice(socratic: Socratic) -> str:
-    """What a user is told of a mode, and of the topic that was chosen."""
+    """What a user is told about a mode, and of the topic that was chosen."""
     name = levels()[socratic.level].name
-    held = said(f"mode_{socratic.mode or 'plain'}", level=socratic.level, name=name)
+    held = reply_phrase(f"mode_{socratic.mode or 'plain'}", level=socratic.level, name=name)
     return f"{held} {topic_notice(socratic)}" if socratic.mode == "coach" and socratic.topic else held
 
 
 def topic_notice(socratic: Socratic) -> str:
-    """What a user is told of the chosen topic."""
-    return said("topic_chosen", topic=socratic.topic) if socratic.topic else said("topic_any")
+    """What a user is told about the chosen topic."""
+    return reply_phrase("topic_chosen", topic=socratic.topic) if socratic.topic else reply_phrase("topic_any")
 
 
 def plain_citation(citation: Citation) -> dict[str, Any]:

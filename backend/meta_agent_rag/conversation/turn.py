@@ -8,7 +8,7 @@ from ..errors import InputError
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow
 from ..settings import Settings
-from .answers import answer_without_documents, said
+from .answers import answer_without_documents, reply_phrase
 from .history import History
 from .intent import Reading, read_intent
 from .memories import Limits, Memory, memory_named
@@ -149,7 +149,7 @@ class Conversation:
             answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
             answer = await answerer(text, query.query)
             within = self._remember(text, answer, query.query, socratic)
-        notes = (said("not_rewritten", reason=query.reason),) if query.how == "failed" else ()
+        notes = (reply_phrase("not_rewritten", reason=query.reason),) if query.how == "failed" else ()
         return Turn(
             message=text,
             reading=reading,

@@ -40,7 +40,7 @@ class Streams:
             return
         del self._next[visitor]
         news: asyncio.Queue[Item | None] = asyncio.Queue()
-        running = _Stream(work=asyncio.create_task(_told(stream, news.put_nowait)))
+        running = _Stream(work=asyncio.create_task(_forwarded(stream, news.put_nowait)))
         running.work.add_done_callback(lambda _: news.put_nowait(None))
         self._running[visitor] = running
         try:
@@ -89,13 +89,13 @@ class Streams:
             running.work.cancel()
 
 
-async def _told(stream: AsyncGenerator[Any, None], tell: Callable[[Any], None]) -> None:
+async def _forwarded(stream: AsyncGenerator[Any, None], tell: Callable[[Any], None]) -> None:
     async with aclosing(stream):
         async for item in stream:
             tell(item)
 
 
-Told = TypeVar("Told")
+Event = TypeVar("Event")
 Result = TypeVar("Result")
 
 
@@ -107,17 +107,17 @@ class Finished(Generic[Result]):
 
 
 async def watched(
-    start: Callable[[Callable[[Told], None]], Coroutine[Any, Any, Result]],
-) -> AsyncGenerator[Told | Finished[Result], None]:
+    start: Callable[[Callable[[Event], None]], Coroutine[Any, Any, Result]],
+) -> AsyncGenerator[Event | Finished[Result], None]:
     """All that the work tells, at once, and at last its result; raises what the work raises.
 
     `start` is given the function by which the work tells. Closing or cancelling the stream cancels the work.
     """
-    told: asyncio.Queue[Told | None] = asyncio.Queue()
-    work = asyncio.create_task(start(told.put_nowait))
-    work.add_done_callback(lambda _: told.put_nowait(None))
+    events: asyncio.Queue[Event | None] = asyncio.Queue()
+    work = asyncio.create_task(start(events.put_nowait))
+    work.add_done_callback(lambda _: events.put_nowait(None))
     try:
-        while (item := await told.get()) is not None:
+        while (item := await events.get()) is not None:
             yield item
         yield Finished(result=work.result())
     finally:

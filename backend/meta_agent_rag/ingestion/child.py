@@ -73,8 +73,8 @@ def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[di
     for passage in _passages(document, request.doc_id, chunking):
         passages += 1
         yield {"passage": asdict(passage)}
-    told = ("title", "kind", "pages", "aliases", "notes")
-    head = {field: getattr(document, field) for field in told}
+    fields = ("title", "kind", "pages", "aliases", "notes")
+    head = {field: getattr(document, field) for field in fields}
     yield {"document": {**head, "content_hash": digest, "passages": passages}}
 
 

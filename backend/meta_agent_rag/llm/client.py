@@ -366,8 +366,8 @@ class ModelSession:
         if not self.owner.budget.holds:
             return None
         model, prices = self._priced(call.row.tier)
-        told = self.owner.choice.provider.thinking_off and not self.owner.thinks(call.row.tier)
-        seen = reply.text if reply is not None and told else None
+        visible = self.owner.choice.provider.thinking_off and not self.owner.thinks(call.row.tier)
+        seen = reply.text if reply is not None and visible else None
         return most_it_costs(call.request, seen, model=model, prices=prices, at=call.row.at)
 
     def _priced(self, tier: Tier) -> tuple[str, str | None]:

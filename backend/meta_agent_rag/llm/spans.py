@@ -40,14 +40,14 @@ def _asked(row: LedgerRow, request: Request, *, content: bool) -> dict[str, Valu
 
 
 def _replied(reply: Reply, *, content: bool) -> dict[str, Value]:
-    told: dict[str, Value] = {}
+    attributes: dict[str, Value] = {}
     if reply.finish_reason is not None:
-        told[telemetry.FINISH_REASONS] = [reply.finish_reason]
+        attributes[telemetry.FINISH_REASONS] = [reply.finish_reason]
     if reply.usage is not None:
-        told[telemetry.INPUT_TOKENS] = reply.usage.prompt
-        told[telemetry.CACHED_TOKENS] = reply.usage.cache_hit
-        told[telemetry.OUTPUT_TOKENS] = reply.usage.completion
-        told[telemetry.REASONING_TOKENS] = reply.usage.reasoning
+        attributes[telemetry.INPUT_TOKENS] = reply.usage.prompt
+        attributes[telemetry.CACHED_TOKENS] = reply.usage.cache_hit
+        attributes[telemetry.OUTPUT_TOKENS] = reply.usage.completion
+        attributes[telemetry.REASONING_TOKENS] = reply.usage.reasoning
     if content:
-        told[telemetry.OUTPUT_MESSAGES] = telemetry.messages([("assistant", reply.text)])
-    return told
+        attributes[telemetry.OUTPUT_MESSAGES] = telemetry.messages([("assistant", reply.text)])
+    return attributes

@@ -72,8 +72,8 @@ class HybridRetriever:
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         if not asked or k < 1:
             return Retrieval()
-        told = asked if self.telemetry_content else []
-        with telemetry.retrieval(self.corpus.manifest.name, k=k, queries=len(asked), text=told) as span:
+        text = asked if self.telemetry_content else []
+        with telemetry.retrieval(self.corpus.manifest.name, k=k, queries=len(asked), text=text) as span:
             retrieval = await self._retrieved(asked, k, exclude)
             span.set_attribute(telemetry.FOUND, len(retrieval.found))
         return retrieval

@@ -148,7 +148,7 @@ def create_server(library: Library) -> "MCPServer":
     server = MCPServer("meta-agent-rag", version=version("meta-agent-rag"), log_level="WARNING")
 
     @contextmanager
-    def told() -> Iterator[None]:
+    def as_tool_errors() -> Iterator[None]:
         try:
             yield
         except MetaRagError as error:
@@ -157,13 +157,13 @@ def create_server(library: Library) -> "MCPServer":
     @server.tool()
     async def ask(question: str, corpus: Corpus = SAMPLE) -> ToolAnswer:
         """Answer a question from a corpus of documents: checked and cited, or refused with what to try instead."""
-        with told():
+        with as_tool_errors():
             return await library.ask(question, corpus)
 
     @server.tool()
     async def search(query: str, corpus: Corpus = SAMPLE, k: Annotated[int, Field(ge=1, le=50)] = 5) -> ToolPassages:
         """Find the k passages of a corpus that bear most on a query, with the place of each in its document."""
-        with told():
+        with as_tool_errors():
             return await library.search(query, corpus, k)
 
     return server

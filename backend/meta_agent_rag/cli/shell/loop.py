@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import Any, TypeVar
 
-from ...conversation.answers import said
+from ...conversation.answers import reply_phrase
 from ...conversation.companion import GroundedReply
 from ...conversation.socratic.coach import CoachReply
 from ...conversation.study import Study, notice, open_study
@@ -139,7 +139,7 @@ class _Talk:
             if turn.reply.grounded.refused and not self.hinted:
                 self._hint()
         if shell.coached is not None and shell.coached.acknowledged:
-            shell.screen.line(said("right_answer"))
+            shell.screen.line(reply_phrase("right_answer"))
         notes = await self._harmless(shell.study.settle()) or ()
         for note in (*turn.notes, *notes):
             shell.screen.note(note)

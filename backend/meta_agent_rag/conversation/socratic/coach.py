@@ -17,7 +17,7 @@ from ...retrieval.hybrid import Retriever
 from ...retrieval.passage import Found
 from ..history import COACH, HINT, Exchange, History
 from ..turn import TurnReply
-from .hook import Heard, Hooks, RuleFinding, Ruling, Scope, Spoken
+from .hook import CoachDraft, Hooks, IncomingMessage, RuleFinding, Ruling, Scope
 from .hooks import discover_hooks
 from .layers import Layer, coach_messages, system_layers
 from .levels import levels
@@ -98,16 +98,16 @@ class CoachReply(TurnReply):
 class _Task:
     """A message that the pre-hooks let pass."""
 
-    heard: Heard
+    incoming: IncomingMessage
     emergency: str
     messages: tuple[Message, ...]
 
-    def spoken(self, text: str, acknowledges: bool = False) -> Spoken:
-        heard = self.heard
-        return Spoken(
+    def draft(self, text: str, acknowledges: bool = False) -> CoachDraft:
+        incoming = self.incoming
+        return CoachDraft(
             text=text,
-            message=heard.message,
-            level=heard.level,
+            message=incoming.message,
+            level=incoming.level,
             acknowledges=acknowledges,
             is_hint=bool(self.emergency),
         )
@@ -142,7 +142,7 @@ class Coach:
         One call, and one more at most where a draft breaks a rule. Raises a `ModelError` or a `BudgetError` where
         not even a first draft came.
         """
-        heard, rulings = await self._heard(message, history, socratic)
+        incoming, rulings = await self._incoming(message, history, socratic)
         refusal = next((ruling.refusal for _, ruling in rulings if ruling.refusal), "")
         if refusal:
             return CoachReply(
@@ -150,10 +150,10 @@ class Coach:
             )
         emergency = next((ruling.emergency for _, ruling in rulings if ruling.emergency), "")
         settings = self.model.settings
-        found = (await self.retriever.retrieve(_queries(heard, emergency), k=TOP_K)).found
+        found = (await self.retriever.retrieve(_queries(incoming, emergency), k=TOP_K)).found
         packed = pack(found, self.model.evidence_tokens())
-        layers = system_layers(heard.level, history, packed.text, emergency, settings.prompts_dir)
-        task = _Task(heard=heard, emergency=emergency, messages=coach_messages(layers, history, message))
+        layers = system_layers(incoming.level, history, packed.text, emergency, settings.prompts_dir)
+        task = _Task(incoming=incoming, emergency=emergency, messages=coach_messages(layers, history, message))
         session = self.model.session(question_id or f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
         attempts, fault = await self._attempts(task, session)
         text, outcome = self._shown(task, attempts)
@@ -168,14 +168,14 @@ class Coach:
             calls=tuple(session.rows),
         )
 
-    async def _heard(
+    async def _incoming(
         self, message: str, history: History, socratic: Socratic
-    ) -> tuple[Heard, tuple[tuple[str, Ruling], ...]]:
+    ) -> tuple[IncomingMessage, tuple[tuple[str, Ruling], ...]]:
         """What every pre-hook rules, up to the first refusal."""
         if not self._scope:
             self._scope.append(await self.open_scope())
         rulings: list[tuple[str, Ruling]] = []
-        heard = Heard(
+        incoming = IncomingMessage(
             message=message,
             history=history,
             level=levels()[socratic.level],
@@ -183,12 +183,12 @@ class Coach:
             topic=socratic.topic,
         )
         for hook in self.hooks.before:
-            ruling = await hook.before(heard)
+            ruling = await hook.before(incoming)
             rulings.append((hook.name, ruling))
-            heard = replace(heard, rulings=(*heard.rulings, ruling))
+            incoming = replace(incoming, rulings=(*incoming.rulings, ruling))
             if ruling.refusal:
                 break
-        return heard, tuple(rulings)
+        return incoming, tuple(rulings)
 
     async def _attempts(self, task: _Task, session: ModelSession) -> tuple[tuple[Attempt, ...], str]:
         """The draft, the one regeneration where it breaks a rule, and why that failed, where it did."""
@@ -213,19 +213,19 @@ class Coach:
         self, task: _Task, session: ModelSession, messages: tuple[Message, ...], *, round_: int
     ) -> Attempt:
         reply = await session.ainvoke("coach", messages, CoachingReply, round_=round_)
-        finding = self._finding(task.spoken(reply.reply, reply.acknowledges_right_answer))
+        finding = self._finding(task.draft(reply.reply, reply.acknowledges_right_answer))
         return Attempt(text=reply.reply, finding=finding)
 
-    def _finding(self, spoken: Spoken) -> RuleFinding:
+    def _finding(self, draft: CoachDraft) -> RuleFinding:
         """What all post-hooks find, taken together."""
-        findings = [hook.after(spoken) for hook in self.hooks.after]
+        findings = [hook.after(draft) for hook in self.hooks.after]
         return RuleFinding(
             violation=" ".join(finding.violation for finding in findings if finding.violation),
             acknowledged=any(finding.acknowledged for finding in findings),
         )
 
     def _asked_again(self, task: _Task, failed: Attempt) -> tuple[Message, Message]:
-        level = task.heard.level
+        level = task.incoming.level
         folder = self.model.settings.prompts_dir
         task_text = prompt("coach_retry", folder).text(constraint=level.constraint, reason=failed.finding.violation)
         if task.emergency:
@@ -234,29 +234,29 @@ class Coach:
 
     def _shown(self, task: _Task, attempts: tuple[Attempt, ...]) -> tuple[str, Outcome]:
         """What reaches the user: the last draft where it breaks no rule, else what code makes of it."""
-        last, level = attempts[-1], task.heard.level
+        last, level = attempts[-1], task.incoming.level
         if last.text and not last.finding.violation:
             return last.text, "accepted" if len(attempts) == 1 else "regenerated"
         for attempt in reversed(attempts):
             mended, outcome = _mended(attempt.text, task)
-            if mended and not self._finding(task.spoken(mended)).violation:
+            if mended and not self._finding(task.draft(mended)).violation:
                 return mended, outcome
-        heard = task.heard
-        return level.template(language_of(heard.message), heard.history.turns), "template"
+        incoming = task.incoming
+        return level.template(language_of(incoming.message), incoming.history.turns), "template"
 
 
 def _mended(text: str, task: _Task) -> tuple[str, Outcome]:
     """What code makes of a draft: of a hint its beginning, else its last question."""
-    level = task.heard.level
+    level = task.incoming.level
     if task.emergency:
         return cut(text, level.hint_limit), "cut"
     return shortened_to_question(text, level.limit), "shortened"
 
 
-def _queries(heard: Heard, emergency: str) -> list[str]:
+def _queries(incoming: IncomingMessage, emergency: str) -> list[str]:
     """What is searched for: the learner's words, and beside them what they answer, which names the subject."""
-    pending: Exchange | None = heard.pending
-    own = [] if emergency and pending is not None else [heard.message]
+    pending: Exchange | None = incoming.pending
+    own = [] if emergency and pending is not None else [incoming.message]
     return own if pending is None else [*own, pending.answer, pending.question]
 
 

@@ -30,7 +30,7 @@ class Scope(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class IncomingMessage:
     """What a pre-hook is given: a message, what was said before, and what earlier hooks ruled.
 
     `scope` is `None` where nothing is out of scope; `topic` is the one that the learner chose, or empty.
@@ -70,7 +70,7 @@ class Ruling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spoken:
+class CoachDraft:
     """What a post-hook is given: a draft, and what it answers.
 
     `acknowledges` is the structured field of the reply; `is_hint` where the draft is to break a deadlock.
@@ -101,7 +101,7 @@ class PreHook(Protocol):
     @property
     def priority(self) -> int: ...
 
-    async def before(self, heard: Heard) -> Ruling:
+    async def before(self, incoming: IncomingMessage) -> Ruling:
         """The ruling on a message; an empty one lets it pass. Never fails, whatever the text."""
 
 
@@ -115,7 +115,7 @@ class PostHook(Protocol):
     @property
     def priority(self) -> int: ...
 
-    def after(self, spoken: Spoken) -> RuleFinding:
+    def after(self, draft: CoachDraft) -> RuleFinding:
         """What is to be said of a draft; an empty finding lets it pass. Never fails, whatever the text."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from uuid import uuid4
 
-from ...conversation.answers import said
+from ...conversation.answers import reply_phrase
 from ...conversation.history import HINT
 from ...conversation.socratic.coach import CoachReply, Outcome
 from ...conversation.socratic.levels import levels
@@ -69,7 +69,7 @@ def celebration(turn: Turn | None) -> str:
     )
     # a new id, so that the same confetti falls again
     confetti = f'<div class="m-confetti" id="confetti-{uuid4().hex}" aria-hidden="true">{pieces}</div>'
-    return f'<p class="m-found" role="status">{escape(said("right_answer"))}</p>{confetti}'
+    return f'<p class="m-found" role="status">{escape(reply_phrase("right_answer"))}</p>{confetti}'
 
 
 def _details(reply: CoachReply) -> str:

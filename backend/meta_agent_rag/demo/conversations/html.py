@@ -17,18 +17,18 @@ _TAKEN: Mapping[str, str] = {"added": "added", "replaced": "replaced", "moved": 
 
 def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
     """Confidence and citations of an answer, or why there are none."""
-    told = "".join(map(quiet, notes))
+    notes_html = "".join(map(quiet, notes))
     if turn is None or not isinstance(turn.reply, GroundedReply):
-        return told or quiet("The sources of an answer appear here.")
+        return notes_html or quiet("The sources of an answer appear here.")
     answer = turn.reply.grounded
     if answer.refused is not None:
-        return f"{quiet('Nothing is cited: the documents do not bear an answer out.')}{told}"
+        return f"{quiet('Nothing is cited: the documents do not bear an answer out.')}{notes_html}"
     items = "".join(_source(*source_lines(plain_citation(citation))) for citation in answer.citations)
     sure = ""
     if answer.confidence is not None:
         said = f"Confidence {answer.confidence.level}, {answer.confidence.score:.2f} of 1"
         sure = meter(said, answer.confidence.score)
-    return f'{sure}<ol class="m-sources">{items}</ol>{told}'
+    return f'{sure}<ol class="m-sources">{items}</ol>{notes_html}'
 
 
 def meter(label: str, share: float, kind: str = "") -> str:

@@ -13,7 +13,7 @@ from ...conversation.turn import Conversation, Turn
 from ...errors import MetaRagError
 from ..loop.walk import unexpected
 from ..streams import Finished, Streams, StreamStopped, watched
-from .trail import Message, Trail, asked, failed, rounds_of, said, stopped, summary
+from .trail import Message, Trail, assistant_message, failure_message, rounds_of, stopped, summary, visitor_message
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,8 +48,8 @@ class Opening(Protocol):
 async def stoppable_moments(
     streams: Streams, visitor: str, opening: Opening, message: str, history: History
 ) -> AsyncGenerator[Moment, None]:
-    """The `moments` after a visitor's message, until it is stopped or dropped at the streams."""
-    last = Moment(messages=[asked(message)])
+    """The `moments` after a visitor's message, until it is stopped or dropped."""
+    last = Moment(messages=[visitor_message(message)])
     async for moment in streams.run(visitor, moments(opening, message, history)):
         if isinstance(moment, StreamStopped):
             yield replace(last, messages=stopped(last.messages), history=None, given_up=True)
@@ -61,7 +61,7 @@ async def stoppable_moments(
 async def moments(opening: Opening, message: str, history: History) -> AsyncGenerator[Moment, None]:
     """What happens after a message, as it happens. Closing the stream stops it, and nothing of it is remembered."""
     trail = Trail(id=uuid4().hex)
-    question = asked(message)
+    question = visitor_message(message)
     yield Moment(messages=[question, *trail.messages])
     try:
         async for event in watched(partial(_replied, opening, message, history)):
@@ -71,7 +71,7 @@ async def moments(opening: Opening, message: str, history: History) -> AsyncGene
                 trail.begin(event)
                 yield Moment(messages=[question, *trail.messages])
         trail.end(summary(turn), rounds_of(turn))
-        messages = [question, *trail.messages, said(turn.reply.text.strip() or turn.reply.short_answer)]
+        messages = [question, *trail.messages, assistant_message(turn.reply.text.strip() or turn.reply.short_answer)]
         yield Moment(messages=messages, turn=turn, notes=turn.notes)
         notes, _ = await conversation.settle()
         yield Moment(messages=messages, turn=turn, notes=(*turn.notes, *notes), history=conversation.history)
@@ -80,7 +80,7 @@ async def moments(opening: Opening, message: str, history: History) -> AsyncGene
         if not isinstance(fault, MetaRagError):
             _LOG.exception("A message could not be answered.")
             fault = MetaRagError(unexpected(fault))
-        yield Moment(messages=[question, *trail.messages, failed(fault)], given_up=True)
+        yield Moment(messages=[question, *trail.messages, failure_message(fault)], given_up=True)
 
 
 async def _replied(

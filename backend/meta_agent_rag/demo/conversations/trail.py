@@ -58,7 +58,7 @@ class Trail:
         if self.steps:
             last = self.steps[-1]
             last["metadata"].update(status="done", duration=round(monotonic() - self._since, 1))
-            last["content"] = said(" ".join(map(judged, new)))["content"]
+            last["content"] = assistant_message(" ".join(map(judged, new)))["content"]
         self._since = monotonic()
 
 
@@ -94,22 +94,22 @@ def summary(turn: Turn) -> str:
 def stopped(shown: Sequence[Mapping[str, Any]], words: str = STOPPED) -> list[Message]:
     """The messages of a chat whose last question was stopped: nothing is pending, and it is said."""
     ended = [_ended(message) for message in shown]
-    return [*ended, said(words)]
+    return [*ended, assistant_message(words)]
 
 
-def said(text: str) -> Message:
+def assistant_message(text: str) -> Message:
     """A message of the assistant. The Chatbot takes its texts for HTML, so all are escaped here."""
     return {"role": "assistant", "content": escape(text, quote=False)}
 
 
-def asked(text: str) -> Message:
+def visitor_message(text: str) -> Message:
     """A message of the visitor."""
     return {"role": "user", "content": escape(text, quote=False)}
 
 
-def failed(fault: object) -> Message:
+def failure_message(fault: object) -> Message:
     """Why there is no answer."""
-    return {**said(str(fault)), "metadata": {"title": "This could not be answered"}}
+    return {**assistant_message(str(fault)), "metadata": {"title": "This could not be answered"}}
 
 
 def _ended(message: Mapping[str, Any]) -> Message:

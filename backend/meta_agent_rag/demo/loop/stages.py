@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ...agent.engine import Answer
 from ...agent.state import NO_DEFICIT, Diagnosis, Draft, Packing, Plan, Round
 from ...grounding.quotes import is_verbatim
 from ...retrieval.passage import Found
@@ -189,8 +188,3 @@ def remediation(plan: Plan, new: Sequence[Found], evidence: Mapping[str, Found])
 def _facts(rows: Sequence[tuple[str, str | None]]) -> str:
     shown = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows if value)
     return f'<dl class="m-facts">{shown}</dl>'
-
-
-def repaired_from(answer: Answer) -> Draft | None:
-    """The first draft, where another one was chosen in the end."""
-    return answer.rounds[0].draft if answer.chosen else None

@@ -14,15 +14,15 @@ def about(run: Run) -> str:
     if not run.rows:
         return ""
     experiment = _part(run.config, "experiment")
-    told = {name: run.summary.get(name, experiment.get(name)) for name in ("dataset", "mode", "n", "seed")}
-    questions = told["n"] or len({row["id"] for row in run.rows})
+    facts = {name: run.summary.get(name, experiment.get(name)) for name in ("dataset", "mode", "n", "seed")}
+    questions = facts["n"] or len({row["id"] for row in run.rows})
     provider = _part(run.config, "provider")
     models = provider.get("embedded_model") or ", ".join(dict.fromkeys(_part(provider, "models").values()))
     parts = [
-        f"Data set {told['dataset']}" if told["dataset"] else "",
-        _words(str(told["mode"] or "")),
+        f"Data set {facts['dataset']}" if facts["dataset"] else "",
+        _words(str(facts["mode"] or "")),
         counted(questions, "question"),
-        f"seed {told['seed']}" if told["seed"] is not None else "",
+        f"seed {facts['seed']}" if facts["seed"] is not None else "",
         f"model {models}" if models else "",
     ]
     small = provider.get("name") == "embedded"

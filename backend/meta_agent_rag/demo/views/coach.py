@@ -220,9 +220,9 @@ def _laid_out(workbench: Workbench) -> _Parts:
                 label="Level: how little the coach gives away",
                 elem_id="coach-level",
             )
-            told = gr.HTML(rules(first), elem_id="coach-rules")
+            rules_html = gr.HTML(rules(first), elem_id="coach-rules")
             aside = gr.HTML(beside(None, 1), elem_id="coach-beside")
     return _Parts(
-        history=history, corpus=corpus, mode=mode, level=level, rules=told, beside=aside, confetti=confetti,
+        history=history, corpus=corpus, mode=mode, level=level, rules=rules_html, beside=aside, confetti=confetti,
         talk=talk, message=message, send=send, stop=stop, reset=reset,
     )  # fmt: skip

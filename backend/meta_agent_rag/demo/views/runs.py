@@ -175,10 +175,10 @@ class _Tab:
 
         labelled, many = listed(run, wanted), counted(run, wanted)
         place = str(run.rows.index(found)) if found is not None else labelled[0][1] if labelled else None
-        told = f"{many} of {len(run.rows)} answers" + (f", the first {SHOWN} shown" if many > SHOWN else "")
+        count = f"{many} of {len(run.rows)} answers" + (f", the first {SHOWN} shown" if many > SHOWN else "")
         none = 'No answer is like that; set a part of the filter to "any".'
         return {
-            self.parts.count: quiet(f"{told}." if many else none),
+            self.parts.count: quiet(f"{count}." if many else none),
             self.parts.answers: gr.update(choices=labelled, value=place),
             **self.replayed(run, place),
         }

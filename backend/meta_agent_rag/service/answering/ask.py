@@ -77,8 +77,8 @@ async def _replied(task: _Task, before: History | None) -> GroundedAnswer | Coac
     if asked.mode == "coach":
         reply = await _coached(task, history)
         if reply.remembered:
-            told = {"question": asked.question, "answer": reply.text, "standalone": asked.question}
-            await _remember(task.service, record, **told, mode=reply.kind)
+            exchange = {"question": asked.question, "answer": reply.text, "standalone": asked.question}
+            await _remember(task.service, record, **exchange, mode=reply.kind)
         return reply
     question, result = await _answered(task, history)
     await _remember(

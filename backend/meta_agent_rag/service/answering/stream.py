@@ -31,16 +31,16 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
     Where the client goes away, the work is cancelled and its calls with it.
     """
     record = visit.record
-    told: asyncio.Queue[str | None] = asyncio.Queue()
+    pending: asyncio.Queue[str | None] = asyncio.Queue()
 
     def step(begun: Step) -> None:
-        told.put_nowait(event("stage", {"stage": begun.node, "round": len(begun.rounds)}))
+        pending.put_nowait(event("stage", {"stage": begun.node, "round": len(begun.rounds)}))
 
     work = asyncio.create_task(ask(visit.service, asked, record, step))
-    work.add_done_callback(lambda _: told.put_nowait(None))
+    work.add_done_callback(lambda _: pending.put_nowait(None))
     try:
         yield event("start", {"query_id": record.query_id, "request_id": record.request_id})
-        while (line := await _next(told)) is not None:
+        while (line := await _next(pending)) is not None:
             yield line
         try:
             response = work.result()
@@ -66,11 +66,11 @@ def sentences(text: str) -> list[str]:
     return _SENTENCES.findall(text)
 
 
-async def _next(told: "asyncio.Queue[str | None]") -> str | None:
+async def _next(pending: "asyncio.Queue[str | None]") -> str | None:
     """The next event, or a comment that keeps the connection alive where none comes."""
     try:
         async with asyncio.timeout(_QUIET_SECONDS):
-            return await told.get()
+            return await pending.get()
     except TimeoutError:
         return ": waiting\n\n"
 

@@ -53,7 +53,7 @@ _SLIM = {
 }
 """The model calls of a row without what was said in them: times, tokens and costs stay."""
 _WHOLE = text("audit.whole")
-"""Written as the index has it: SQLite takes a partial index for the very same words exclusive."""
+"""Written as the index has it: SQLite uses a partial index only for exactly the same words."""
 
 
 @dataclass(frozen=True, kw_only=True)

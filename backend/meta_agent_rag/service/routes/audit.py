@@ -26,7 +26,7 @@ async def get_query(query_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], vi
         raise RequestError(503, "unavailable", "Records cannot be read at the moment; try again later.") from None
     if row is None:
         raise RequestError(404, "not_found", f"This key has no record {query_id!r}; check the id.")
-    told = as_json(row)
-    told.pop("message")  # an error's own words may tell of paths and addresses; they stay in the record and the log
-    told["degraded"] = sorted(told["degraded"])
-    return QueryRecord(**{name: told.pop(name) for name in _HEAD}, record=told)
+    fields = as_json(row)
+    fields.pop("message")  # an error's own words may tell of paths and addresses; they stay in the record and the log
+    fields["degraded"] = sorted(fields["degraded"])
+    return QueryRecord(**{name: fields.pop(name) for name in _HEAD}, record=fields)

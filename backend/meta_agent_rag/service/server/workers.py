@@ -38,7 +38,7 @@ class _Worker:
     """A process, or the place of one that died; `due` is when the next one is started (`time.monotonic`)."""
 
     process: BaseProcess
-    told: Any
+    ready: Any
     started: float
     failures: int = 0
     due: float | None = None
@@ -63,25 +63,25 @@ def supervise(work: Work, count: int) -> None:
 
 def _start(work: Work, leash: tuple[int, int], failures: int = 0) -> _Worker:
     context = get_context("fork")  # what was imported and bound is shared
-    told, telling = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(work, telling, leash))
+    ready, ready_sender = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(work, ready_sender, leash))
     process.start()
-    telling.close()
+    ready_sender.close()
     _LOG.info("Worker %d is started.", process.pid)
-    return _Worker(process=process, told=told, started=time.monotonic(), failures=failures)
+    return _Worker(process=process, ready=ready, started=time.monotonic(), failures=failures)
 
 
-def _run(work: Work, telling: Any, leash: tuple[int, int]) -> None:
+def _run(work: Work, ready_sender: Any, leash: tuple[int, int]) -> None:
     """What a worker does, in its own process."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.close(leash[1])
     threading.Thread(target=_follow, args=(leash[0],), daemon=True).start()
     try:
-        work(lambda: telling.send(None))
+        work(lambda: ready_sender.send(None))
     except MetaRagError as error:
         _LOG.error("%s", error)
-        telling.send((str(error), error.exit_code))
+        ready_sender.send((str(error), error.exit_code))
         raise SystemExit(error.exit_code) from None
 
 
@@ -93,10 +93,10 @@ def _follow(leash: int) -> None:
 
 def _awaited(worker: _Worker, signals: int) -> bool:
     """Wait until the first worker is ready; `False` where a signal came first."""
-    if signals in connection.wait([worker.told, signals]):
+    if signals in connection.wait([worker.ready, signals]):
         return False
     try:
-        failure = worker.told.recv()
+        failure = worker.ready.recv()
     except EOFError:
         worker.process.join()
         failure = f"The service ended at its start (exit code {worker.process.exitcode}); its log says why.", 1
@@ -126,7 +126,7 @@ def _renew(workers: list[_Worker], work: Work, leash: tuple[int, int]) -> None:
             _LOG.error("Worker %d ended (exit code %s).", worker.process.pid, worker.process.exitcode)
             worker.due = now + pause
         if worker.due is not None and worker.due <= now:
-            worker.told.close()
+            worker.ready.close()
             workers[place] = _start(work, leash, worker.failures)
 
 

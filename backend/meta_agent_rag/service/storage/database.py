@@ -30,9 +30,9 @@ async def open_database(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """
     engine, own = _engine(settings), settings.database_url is None
     try:
-        with _told(SQLAlchemyError, OSError, own=own):
+        with _reported(SQLAlchemyError, OSError, own=own):
             await _brought_up_to_date(engine)
-        with _told(SQLAlchemyError, own=own):
+        with _reported(SQLAlchemyError, own=own):
             yield engine
     finally:
         await engine.dispose()
@@ -70,7 +70,7 @@ async def _brought_up_to_date(engine: AsyncEngine) -> None:
 
 
 @contextmanager
-def _told(*faults: type[Exception], own: bool) -> Iterator[None]:
+def _reported(*faults: type[Exception], own: bool) -> Iterator[None]:
     """What the database refuses, in a sentence; a statement and its values are for nobody's screen."""
     try:
         yield

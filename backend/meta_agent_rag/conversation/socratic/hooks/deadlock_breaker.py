@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from ...history import HINT
-from ..hook import Heard, Ruling
+from ..hook import IncomingMessage, Ruling
 from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain, reason, without_adverbs
 from ..wording import ends_with_question
 
@@ -29,16 +29,16 @@ class DeadlockBreaker:
     name: str = "deadlock_breaker"
     priority: int = 10
 
-    async def before(self, heard: Heard) -> Ruling:
+    async def before(self, incoming: IncomingMessage) -> Ruling:
         """See `PreHook`."""
-        pending = heard.pending
+        pending = incoming.pending
         if pending is None or pending.mode == HINT or not ends_with_question(pending.answer):
             return Ruling()
-        if says_nothing(heard.message):
+        if says_nothing(incoming.message):
             return _emergency("says_nothing")
-        if gives_up(heard.message):
+        if gives_up(incoming.message):
             return _emergency("gives_up")
-        return _emergency("repeats") if repeats(heard.message, pending.question) else Ruling()
+        return _emergency("repeats") if repeats(incoming.message, pending.question) else Ruling()
 
 
 def says_nothing(message: str) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..hook import RuleFinding, Spoken
+from ..hook import CoachDraft, RuleFinding
 from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain, without_adverbs
 
 _CLAUSE = re.compile(r"([^.!?,;:\u2026\n\u2013\u2014()\u3002\uff01\uff1f\u3001\uff0c]+)([.!?\uff1f\u3002]?)")
@@ -24,11 +24,11 @@ class ExitTrigger:
     name: str = "exit_trigger"
     priority: int = 20
 
-    def after(self, spoken: Spoken) -> RuleFinding:
+    def after(self, draft: CoachDraft) -> RuleFinding:
         """See `PostHook`."""
-        if spoken.is_hint or rejects(spoken.text):
+        if draft.is_hint or rejects(draft.text):
             return RuleFinding()
-        return RuleFinding(acknowledged=spoken.acknowledges or acknowledges(spoken.text))
+        return RuleFinding(acknowledged=draft.acknowledges or acknowledges(draft.text))
 
 
 def rejects(text: str) -> bool:

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from ...answers import said
-from ..hook import Heard, Ruling
+from ...answers import reply_phrase
+from ..hook import IncomingMessage, Ruling
 from ..phrases import coach_words, is_word_at, plain
 from ..wording import length
 from .deadlock_breaker import gives_up
@@ -23,23 +23,23 @@ class ScopeGuard:
     name: str = "scope_guard"
     priority: int = 20
 
-    async def before(self, heard: Heard) -> Ruling:
+    async def before(self, incoming: IncomingMessage) -> Ruling:
         """See `PreHook`. The score is told on a rejection."""
-        if heard.scope is None or heard.in_emergency or _belongs_to_the_dialogue(heard):
+        if incoming.scope is None or incoming.in_emergency or _belongs_to_the_dialogue(incoming):
             return Ruling()
-        nearest = await heard.scope.score(heard.message, heard.topic)
+        nearest = await incoming.scope.score(incoming.message, incoming.topic)
         if nearest is None:
             return Ruling()
-        shown, threshold = f"{nearest.score:.2f}", heard.scope.threshold
+        shown, threshold = f"{nearest.score:.2f}", incoming.scope.threshold
         if nearest.score >= threshold:
             return Ruling(detail=f"{nearest.topic}: {shown}", score=nearest.score)
-        refusal = said("out_of_scope", score=shown, threshold=f"{threshold:.2f}", topic=nearest.topic)
+        refusal = reply_phrase("out_of_scope", score=shown, threshold=f"{threshold:.2f}", topic=nearest.topic)
         return Ruling(refusal=refusal, detail=f"{nearest.topic}: {shown}", score=nearest.score)
 
 
-def _belongs_to_the_dialogue(heard: Heard) -> bool:
+def _belongs_to_the_dialogue(incoming: IncomingMessage) -> bool:
     """Is a message conversational, or from a learner who is still stuck after the hint?"""
-    return is_conversational(heard.message) or (heard.pending is not None and gives_up(heard.message))
+    return is_conversational(incoming.message) or (incoming.pending is not None and gives_up(incoming.message))
 
 
 def is_conversational(message: str) -> bool:

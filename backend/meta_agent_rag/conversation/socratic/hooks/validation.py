@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..hook import RuleFinding, Spoken
+from ..hook import CoachDraft, RuleFinding
 from ..phrases import reason
 from ..wording import ends_with_question, length, says_something
 
@@ -17,18 +17,18 @@ class Validation:
     name: str = "validation"
     priority: int = 10
 
-    def after(self, spoken: Spoken) -> RuleFinding:
+    def after(self, draft: CoachDraft) -> RuleFinding:
         """See `PostHook`."""
-        characters = length(spoken.text)
-        if spoken.is_hint:
-            limit = spoken.level.hint_limit
+        characters = length(draft.text)
+        if draft.is_hint:
+            limit = draft.level.hint_limit
             if characters > limit:
                 return RuleFinding(violation=reason("hint_too_long", length=characters, limit=limit))
-            return RuleFinding(violation="" if says_something(spoken.text) else reason("hint_empty"))
+            return RuleFinding(violation="" if says_something(draft.text) else reason("hint_empty"))
         broken = []
-        if characters > spoken.level.limit:
-            broken.append(reason("too_long", length=characters, limit=spoken.level.limit))
-        if not ends_with_question(spoken.text):
+        if characters > draft.level.limit:
+            broken.append(reason("too_long", length=characters, limit=draft.level.limit))
+        if not ends_with_question(draft.text):
             broken.append(reason("no_question"))
         return RuleFinding(violation=" ".join(broken))
 
