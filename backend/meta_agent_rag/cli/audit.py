@@ -136,7 +136,8 @@ def forget(
     verb = ("was" if result["records"] == 1 else "were") if yes else "would be"
     say(
         f"{counted(result['records'], 'record')} of {client!r} {verb} deleted: {result['database']} from the database, "
-        f"{result['archives']} from archives, {result['spool']} waiting on this machine, {result['uploads']} of uploads."
+        f"{result['archives']} from archives, {result['spool']} waiting on this machine "
+        f"and {result['uploads']} of uploads."
     )
     _say_how(yes)
 
