@@ -68,6 +68,11 @@ Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 
 
+def _names(value: object) -> object:
+    """A list of names as the environment writes it, separated by commas."""
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
 class Settings(BaseSettings):
     """All settings of the package; frozen, so that a run cannot change under its own feet."""
 
@@ -130,9 +135,26 @@ class Settings(BaseSettings):
     )
     monitor_policy: str = Field(
         "agreement",
-        description="When a draft is satisfactory: `agreement` of its short answer with the second answer, "
-        "`paper` (cosine alone), or `calibrated` (a fitted file).",
+        description="When a draft is satisfactory: if a `vote` over routes elects its answer, `agreement` of its short "
+        "answer with the second answer, `paper` (cosine alone), or `calibrated` (a fitted file).",
     )
+    diagnosis: Literal["facts", "critic"] = Field(
+        "facts",
+        description="Under MONITOR_POLICY=vote, who names the deficit: rules over the derivation's `facts`, or the "
+        "model as `critic`, as under the other policies.",
+    )
+    routes: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+        ("step_by_step", "plain_pass", "chain_of_thought"),
+        description="Routes that vote beside draft and derivation, in the order in which they are drawn.",
+    )
+    vote_share: UnitFloat = Field(
+        0.6, description="Share of the vote from which an answer is elected without asking another route."
+    )
+    vote_lead: Annotated[float, Field(ge=0.0)] = Field(
+        1.0, description="Votes by which other answers must be behind before no other route is asked."
+    )
+    operators_dir: Path | None = Field(None, description="A folder with operators of your own for derivations.")
+    routes_dir: Path | None = Field(None, description="A folder with routes of your own.")
     monitor_calibration: Path | None = Field(
         None, description="The file for MONITOR_POLICY=calibrated, written by `python -m benchmarks.calibrate`."
     )

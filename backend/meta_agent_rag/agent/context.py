@@ -1,6 +1,8 @@
 """Everything a run depends on and is not: one frozen value, given to every node by LangGraph."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..llm.client import ModelSession
 from ..retrieval.batching import AsyncEncoder
@@ -8,7 +10,11 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage
 from ..settings import Settings
 from .deficits import DeficitRegistry
+from .derivation.operator import Operator
 from .oracles import NO_ORACLES, Oracles
+
+if TYPE_CHECKING:
+    from .routes.route import Route
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +33,8 @@ class Context:
     model: ModelSession
     monitor_encoder: AsyncEncoder
     deficits: DeficitRegistry
+    operators: Mapping[str, Operator] = field(default_factory=dict)
+    routes: Mapping[str, "Route"] = field(default_factory=dict)
     retriever: Retriever | None = None
     evidence: tuple[Passage, ...] | None = None
     oracles: Oracles = NO_ORACLES

@@ -12,10 +12,13 @@ from ..grounding.short_answer import same_answer
 from ..llm.ledger import total
 from .context import Context
 from .critic import evaluate
+from .facts.diagnosis import diagnosed, findings_of
+from .facts.voting import examined
 from .monitoring.convergence import converged, oscillates
-from .monitoring.monitor import policy, reference_answer
+from .monitoring.monitor import VOTE, policy, reference_answer
 from .monitoring.signals import measure
 from .prompting.packing import Packed, pack
+from .routes import RouteAnswer
 from .state import NO_DEFICIT, Reference, Round, State, StopReason, Update
 
 
@@ -36,12 +39,16 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
     stop_reason: StopReason | None
     if (settled := _settled(state, context)) is not None:
         return {"rounds": (replace(round_, cost_usd=Decimal(0)),), "stop_reason": settled}
+    drawn: tuple[RouteAnswer, ...] = ()
     try:
-        round_ = await _monitored(state, context, round_)
+        if context.settings.monitor_policy == VOTE:
+            round_, drawn = await examined(state, context, round_, _packed(state, context))
+        else:
+            round_ = await _monitored(state, context, round_)
         runtime.stream_writer(round_)  # who watches sees the monitor's verdict before the critic's
         stop_reason = _stop_reason(state, context, round_)
         if stop_reason is None:
-            round_ = await _evaluated(state, context, round_)
+            round_ = await _diagnosed(state, context, round_)
             stop_reason = "critic_satisfied" if _found_nothing(round_) else _out_of_time(context, index)
     except BudgetError as error:
         stop_reason = error.stop_reason
@@ -50,6 +57,8 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
     update: dict[str, object] = {
         "rounds": (replace(round_, calls=spent.calls, cost_usd=spent.cost_usd, seconds=seconds),)
     }
+    if round_.derivation is not None:
+        update |= {"derivation": round_.derivation, "routes": drawn}
     return update | ({"stop_reason": stop_reason} if stop_reason else {})
 
 
@@ -92,18 +101,25 @@ def _earlier_reference(state: State, packed: Packed) -> Reference | None:
 
 
 def _stop_reason(state: State, context: Context, round_: Round) -> StopReason | None:
-    settings = context.settings
-    drafts = [*(earlier.draft for earlier in state.get("rounds", ())), round_.draft]
     if round_.satisfied:
         return "satisfied"
-    if converged(drafts, settings.convergence_threshold):
+    rounds_left = round_.index < context.settings.max_metacognitive_rounds
+    if round_.vote is not None and findings_of(state, context, round_).unsettled is not None:
+        return None if rounds_left else "max_rounds"  # an open fact can be settled, whatever the draft repeats
+    return _repeats(state, context, round_) or (_stands_still(state, context, round_) if rounds_left else "max_rounds")
+
+
+def _repeats(state: State, context: Context, round_: Round) -> StopReason | None:
+    threshold = context.settings.convergence_threshold
+    drafts = [*(earlier.draft for earlier in state.get("rounds", ())), round_.draft]
+    if converged(drafts, threshold):
         return "converged"
-    if oscillates(drafts, settings.convergence_threshold):
-        return "oscillating"
-    if round_.index >= settings.max_metacognitive_rounds:
-        return "max_rounds"
+    return "oscillating" if oscillates(drafts, threshold) else None
+
+
+def _stands_still(state: State, context: Context, round_: Round) -> StopReason | None:
     earlier = state.get("rounds", ())
-    if settings.selection == "best" and earlier and _upheld(round_, earlier[-1]):
+    if context.settings.selection == "best" and earlier and _upheld(round_, earlier[-1]):
         return "upheld"
     return None if _pays(round_, earlier) else "no_gain"
 
@@ -134,6 +150,14 @@ def _pays(round_: Round, earlier: Sequence[Round]) -> bool:
     """Is another repair worth its price? As long as each has raised the chance of being right, where that is known."""
     chances = [one.chance for one in (*earlier, round_) if one.chance is not None]
     return len(chances) < 2 or chances[-1] > max(chances[:-1])
+
+
+async def _diagnosed(state: State, context: Context, round_: Round) -> Round:
+    if context.settings.diagnosis == "facts" and round_.vote is not None:
+        found = diagnosed(findings_of(state, context, round_), context)
+        known = context.oracles.diagnosis
+        return replace(round_, diagnosis=found if known is None else replace(found, deficit=await known(round_)))
+    return await _evaluated(state, context, round_)
 
 
 async def _evaluated(state: State, context: Context, round_: Round) -> Round:

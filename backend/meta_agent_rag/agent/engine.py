@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,9 +25,11 @@ from ..settings import Settings
 from ..telemetry import Value
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
+from .derivation.operator import Operators, discover_operators
 from .graph import build_graph
 from .monitoring.monitor import policy
 from .oracles import NO_ORACLES, Oracles
+from .routes.route import Routes, discover_routes
 from .selection import select
 from .state import Round, State, StopReason
 
@@ -99,6 +102,8 @@ class Engine:
     monitor_encoder: AsyncEncoder
     deficits: DeficitRegistry
     graph: "CompiledStateGraph[State, Context]" = field(repr=False)
+    operators: Operators = field(default_factory=discover_operators, repr=False)
+    routes: Routes = field(default_factory=discover_routes, repr=False)
 
     async def answer(
         self,
@@ -171,6 +176,8 @@ class Engine:
             model=self.model.session(question_id, method=method, deadline=deadline),
             monitor_encoder=self.monitor_encoder,
             deficits=self.deficits,
+            operators=self.operators,
+            routes=self.routes,
             retriever=retriever,
             evidence=None if evidence is None else tuple(evidence),
             oracles=oracles,
@@ -257,9 +264,17 @@ async def open_engine(
     if without_deficits:
         deficits = deficits.without(without_deficits)
     encoder = monitor_encoder or AsyncEncoder(load_encoder(settings, settings.monitor_encoder).encoder)
-    graph = build_graph(deficits)
+    open_with = partial(
+        Engine,
+        settings=settings,
+        monitor_encoder=encoder,
+        deficits=deficits,
+        graph=build_graph(deficits),
+        operators=discover_operators(settings.operators_dir),
+        routes=discover_routes(settings.routes_dir),
+    )
     if model is not None:
-        yield Engine(settings=settings, model=model, monitor_encoder=encoder, deficits=deficits, graph=graph)
+        yield open_with(model=model)
         return
     async with open_language_model(settings, ledger_path=ledger_path, transport=transport) as opened:
-        yield Engine(settings=settings, model=opened, monitor_encoder=encoder, deficits=deficits, graph=graph)
+        yield open_with(model=opened)

@@ -50,6 +50,8 @@ def _plan(deficit: Deficit, diagnosis: Diagnosis, queries: tuple[str, ...]) -> P
         answer_mode=deficit.answer_mode,
         suggestion=diagnosis.suggestion,
         queries=queries,
+        repair=deficit.repair if diagnosis.source == "facts" else "rewrite",
+        about=diagnosis.about,
     )
 
 

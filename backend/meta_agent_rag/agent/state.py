@@ -9,6 +9,8 @@ from typing_extensions import TypedDict  # pydantic reads no other one before Py
 
 from ..retrieval.passage import Found
 from ..retrieval.screening.guardrails import Dropped
+from .derivation import Derivation
+from .routes import DRAFT, RouteAnswer, Vote
 
 AnswerMode = Literal["evidence", "memory", "evidence_and_memory"]
 StopReason = Literal[
@@ -42,6 +44,7 @@ StopReason = Literal[
     "unreadable_step",
 ]
 """Why no further round was begun."""
+Repair = Literal["rewrite", "look_up", "reread", "conclude"]
 NO_DEFICIT = "none"
 VERDICTS = ("yes", "no")
 """Short answers that no passage holds as such."""
@@ -52,7 +55,8 @@ class Draft:
     """A written answer. `answer` is a sentence or two with citations, `short_answer` the bare fact.
 
     `confidence` (0..1) is what the writer said of itself; `logprob` the mean log-probability of the short
-    answer's tokens (<= 0). `None` where there is none.
+    answer's tokens (<= 0). `None` where there is none. `route` is the one that gave the answer: a repair may take
+    over that of the derivation, or of another route that the vote elected.
     """
 
     answer: str
@@ -61,6 +65,7 @@ class Draft:
     abstained: bool = False
     confidence: float | None = None
     logprob: float | None = None
+    route: str = DRAFT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,26 +116,35 @@ class Signals:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """Which deficit explains an inadequate draft, according to the critic or to the heuristic rules."""
+    """Which deficit explains an inadequate draft, according to the facts, the critic, or the heuristic rules.
+
+    `about` is the question of the fact that it concerns; `None` if it concerns the answer as a whole.
+    """
 
     deficit: str
     rationale: str
     error_type: str
     suggestion: str
     suggested_queries: tuple[str, ...]
-    source: Literal["critic", "heuristic"]
+    source: Literal["facts", "critic", "heuristic"]
     critic_error: str | None = None
+    about: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the next write is to do about a deficit, and what was looked up for it."""
+    """What the next write is to do about a deficit, and what was looked up for it.
+
+    `repair` is how: see `Deficit`. `about` is the question of the fact that it repairs.
+    """
 
     deficit: str
     directive: str
     answer_mode: AnswerMode
     suggestion: str
     queries: tuple[str, ...] = ()
+    repair: Repair = "rewrite"
+    about: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +164,7 @@ class Round:
     `plan` is what led to this draft (`None` for the first); `diagnosis` what was found wrong with it
     (`None` where the critic was not asked). `calls` counts model calls, `cost_usd` is `None` where a
     price is unknown, `seconds` is the time that the diagnosis took. `chance` (0..1) is that of being right
-    by a calibrated monitor, `None` under another.
+    by a calibrated monitor, `None` under another. `derivation` and `vote` are there where MONITOR_POLICY is `vote`.
     """
 
     index: int
@@ -162,6 +176,8 @@ class Round:
     signals: Signals | None = None
     satisfied: bool = False
     chance: float | None = None
+    derivation: Derivation | None = None
+    vote: Vote | None = None
     diagnosis: Diagnosis | None = None
     calls: int = 0
     cost_usd: Decimal | None = None
@@ -191,7 +207,13 @@ class State(TypedDict, total=False):
     draft: Draft
     packing: Packing
     rounds: Annotated[tuple[Round, ...], add_all]
+<<<<<<< HEAD
     stop_reason: StopReason
+=======
+    derivation: Derivation
+    routes: Annotated[tuple[RouteAnswer, ...], add_all]
+    stop_reason: str
+>>>>>>> 9c4317d (Add a derivation, routes with a vote, and a diagnosis by facts)
 
 
 Update = Mapping[str, object]

@@ -11,6 +11,8 @@ from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
+from .facts.repair import derived_again, draft_of, elected
+from .facts.voting import cited_passages
 from .monitoring.signals import right_kind, short_answer_logprob, with_logprobs
 from .prompting.messages import asked_for, in_manner, task
 from .prompting.packing import Packed, pack
@@ -33,11 +35,29 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
     if context.grounded and (packed is None or not packed.texts):
         return {"draft": not_found(), "packing": packing}
     try:
+        if plan is not None and plan.repair != "rewrite":
+            return await _repaired(state, context, plan)
         return {"draft": await _draft(state, context, plan, mode, packed), "packing": packing}
     except BudgetError as error:
         return {"stop_reason": _stopped(state, error, error.stop_reason)}
     except ModelError as error:
         return {"stop_reason": _stopped(state, error, "write_failed")}
+
+
+async def _repaired(state: State, context: Context, plan: Plan) -> Update:
+    """A draft that follows from the facts or the vote, or one that is read again from what was cited."""
+    shown = pack(state.get("evidence", ()), context.model.owner.evidence_tokens())
+    last = state["rounds"][-1]
+    assert last.vote is not None
+    if plan.repair == "reread":
+        cited = cited_passages(state, shown, state["draft"], last.derivation)
+        packed = cited if cited.texts else shown
+        return {"draft": await _draft(state, context, plan, "evidence", packed), "packing": packed.packing}
+    if plan.repair == "look_up":
+        derivation = await derived_again(state, context, plan, shown)
+        draft = draft_of(derivation, shown) if derivation.answer else elected(state, last.vote, shown)
+        return {"draft": draft, "packing": shown.packing, "derivation": derivation}
+    return {"draft": elected(state, last.vote, shown), "packing": shown.packing}
 
 
 def answer_mode(context: Context, plan: Plan | None) -> AnswerMode:

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from ...errors import InputError
-from ..state import NO_DEFICIT, AnswerMode, Signals
+from ..facts.findings import Finding, Findings
+from ..state import NO_DEFICIT, AnswerMode, Repair, Signals
 
 Heuristic: TypeAlias = Callable[[Signals], bool]
+Rule: TypeAlias = Callable[[Findings], Finding | None]
 _TAKEN = (NO_DEFICIT, "retrieve", "write", "diagnose", "remediate", "stop")
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 
@@ -26,6 +28,10 @@ class Deficit:
       a benchmark judges diagnoses; `None` where these two do not tell.
     - `heuristic`, `priority`: where the critic fails, the deficit of the lowest `priority` whose
       heuristic holds is taken.
+    - `rule`: where DIAGNOSIS is `facts`, the deficit of the lowest `priority` whose rule finds something is taken.
+    - `repair`: how a diagnosis by facts is repaired. `rewrite` writes a new draft under the directive, `reread` one
+      from the cited passages alone, `look_up` asks for the fact again (of the evidence, or of memory if that is the
+      `answer_mode`) and derives the answer, `conclude` takes what follows from the facts, or what the vote elected.
     """
 
     name: str
@@ -37,6 +43,8 @@ class Deficit:
     quadrant: tuple[bool, bool] | None = None
     priority: int = 100
     heuristic: Heuristic = lambda signals: False
+    rule: Rule = lambda findings: None
+    repair: Repair = "rewrite"
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name in _TAKEN:
@@ -50,6 +58,10 @@ class Deficit:
         if not isinstance(examples, list | tuple) or not all(isinstance(case, str) for case in examples):
             raise InputError(f"The deficit {self.name!r} has examples that are no list of texts; write one.")
         object.__setattr__(self, "examples", tuple(examples))
+        if self.repair not in get_args(Repair):
+            raise InputError(
+                f"The deficit {self.name!r} has the repair {self.repair!r}; use one of: {', '.join(get_args(Repair))}."
+            )
         if self.answer_mode not in ("evidence", "memory", "evidence_and_memory"):
             raise InputError(
                 f"The deficit {self.name!r} has the answer_mode {self.answer_mode!r}; "

@@ -1,11 +1,23 @@
 """The evidence suffices, memory does not: answer strictly from the references."""
 
+from ..facts.findings import Finding, Findings
 from ..state import Signals
 from .deficit import Deficit
 
 
 def _not_from_the_evidence(signals: Signals) -> bool:
     return signals.verbatim is None or signals.verbatim < 1.0
+
+
+def _passages_say_otherwise(findings: Findings) -> Finding | None:
+    if findings.unsettled is not None:
+        return None
+    fact = findings.last_fact
+    if fact is not None and findings.names_an_earlier_fact is None:
+        return Finding(why=f"{fact.asked!r} is {fact.value!r} in the passages", fact=fact)
+    if findings.derivation.plan is None and _not_from_the_evidence(findings.signals):
+        return Finding(why="the draft quotes no passage that gives its answer")
+    return None
 
 
 DEFICIT = Deficit(
@@ -18,4 +30,6 @@ DEFICIT = Deficit(
     quadrant=(False, True),
     priority=20,
     heuristic=_not_from_the_evidence,
+    rule=_passages_say_otherwise,
+    repair="reread",
 )

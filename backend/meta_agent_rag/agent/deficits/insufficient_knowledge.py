@@ -1,11 +1,17 @@
 """Neither memory nor evidence suffices: look for what is missing."""
 
+from ..facts.findings import Finding, Findings
 from ..state import Signals
 from .deficit import Deficit
 
 
 def _nothing_to_stand_on(signals: Signals) -> bool:
     return signals.abstained or signals.evidence_passages == 0
+
+
+def _an_open_fact(findings: Findings) -> Finding | None:
+    fact = findings.to_search
+    return Finding(why=f"the passages do not settle {fact.asked!r}: {fact.open}", fact=fact) if fact else None
 
 
 DEFICIT = Deficit(
@@ -18,4 +24,6 @@ DEFICIT = Deficit(
     quadrant=(False, False),
     priority=10,
     heuristic=_nothing_to_stand_on,
+    rule=_an_open_fact,
+    repair="look_up",
 )

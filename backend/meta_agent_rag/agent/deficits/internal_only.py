@@ -1,11 +1,19 @@
 """The model knows, the evidence does not say: answer from memory."""
 
+from ..facts.findings import Finding, Findings
 from ..state import Signals
 from .deficit import Deficit
 
 
 def _evidence_leads_astray(signals: Signals) -> bool:
     return signals.verbatim == 0.0 and signals.agreement is True
+
+
+def _a_fact_that_no_search_found(findings: Findings) -> Finding | None:
+    fact = findings.to_remember
+    if fact is None:
+        return None
+    return Finding(why=f"no passage settles {fact.asked!r}, and no search is left: {fact.open}", fact=fact)
 
 
 DEFICIT = Deficit(
@@ -18,4 +26,6 @@ DEFICIT = Deficit(
     quadrant=(True, False),
     priority=40,
     heuristic=_evidence_leads_astray,
+    rule=_a_fact_that_no_search_found,
+    repair="look_up",
 )

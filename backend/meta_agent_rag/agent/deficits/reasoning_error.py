@@ -1,11 +1,20 @@
 """Both suffice and the reasoning failed: derive the answer anew, step by step."""
 
+from ..facts.findings import Finding, Findings
 from ..state import Signals
 from .deficit import Deficit
 
 
 def _facts_are_there(signals: Signals) -> bool:
     return signals.verbatim == 1.0
+
+
+def _parts_from_the_facts(findings: Findings) -> Finding | None:
+    if findings.unsettled is not None:
+        return None
+    if (earlier := findings.names_an_earlier_fact) is not None:
+        return Finding(why=f"the draft stops at {earlier.asked!r}", fact=earlier)
+    return Finding(why=findings.derivation.because or "the other routes lead to another answer")
 
 
 DEFICIT = Deficit(
@@ -21,4 +30,6 @@ DEFICIT = Deficit(
     quadrant=(True, True),
     priority=30,
     heuristic=_facts_are_there,
+    rule=_parts_from_the_facts,
+    repair="conclude",
 )

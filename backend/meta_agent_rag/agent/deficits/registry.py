@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...discovery import exported, exported_from_entry_points, exported_from_folder
 from ...errors import DuplicateNameError, InputError, UnknownNameError
+from ..facts.findings import Finding, Findings
 from ..state import Signals
 from .deficit import Deficit
 
@@ -53,6 +54,14 @@ class DeficitRegistry:
         by_priority = sorted(self.deficits, key=lambda deficit: (deficit.priority, deficit.name))
         holding = (deficit for deficit in by_priority if signals is not None and deficit.heuristic(signals))
         return next(holding, by_priority[-1])
+
+    def found(self, findings: Findings) -> tuple[Deficit, Finding]:
+        """The deficit that the facts name: the lowest priority whose rule finds something, else the last resort."""
+        by_priority = sorted(self.deficits, key=lambda deficit: (deficit.priority, deficit.name))
+        for deficit in by_priority:
+            if (finding := deficit.rule(findings)) is not None:
+                return deficit, finding
+        return by_priority[-1], Finding(why="the other routes lead to another answer")
 
 
 def discover_deficits(folder: Path | None = None) -> DeficitRegistry:

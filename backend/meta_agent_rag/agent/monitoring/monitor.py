@@ -12,6 +12,7 @@ from ..context import Context
 from ..prompting.messages import task
 from ..prompting.packing import Packed
 from ..prompting.replies import ReferenceReply
+from ..routes.route import discover_routes
 from ..state import Reference, Signals
 from .calibration import calibration_in_force, is_satisfied, probability
 from .signals import short_answer_logprob, with_logprobs
@@ -25,6 +26,7 @@ class Judgement:
     chance: float | None = None
 
 
+VOTE = "vote"
 Policy: TypeAlias = Callable[[Signals, Settings], Judgement]
 
 
@@ -54,6 +56,14 @@ def calibrated_policy(signals: Signals, settings: Settings) -> Judgement:
     return Judgement(satisfied=is_satisfied(signals, calibration), chance=chance)
 
 
+def _vote(settings: Settings) -> Policy:
+    known = discover_routes(settings.routes_dir)
+    for name in settings.routes:
+        if name not in known:
+            raise UnknownNameError("route", name, list(known))
+    return agreement_policy  # the vote itself judges (`facts.py`); signals alone can only be compared
+
+
 def _paper(_settings: Settings) -> Policy:
     return paper_policy
 
@@ -68,6 +78,7 @@ def _calibrated(settings: Settings) -> Policy:
 
 
 POLICIES: Mapping[str, Callable[[Settings], Policy]] = {
+    "vote": _vote,
     "agreement": _agreement,
     "paper": _paper,
     "calibrated": _calibrated,

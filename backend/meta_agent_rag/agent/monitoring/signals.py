@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...grounding.abstention import is_abstention
 from ...grounding.answer_kind import of_kind
@@ -15,21 +15,32 @@ from ...text.normalise import normalised
 from ..context import Context
 from ..prompting.packing import Packed
 from ..state import VERDICTS, Draft, Reference, Signals
+from .overlap import overlap
 
 _SHORT_ANSWER = '"short_answer"'
 
 
 async def measure(context: Context, question: str, draft: Draft, reference: Reference, packed: Packed) -> Signals:
-    """The signals of a draft. A reference of another kind than the question asks for neither agrees nor disagrees."""
+    """The signals of a draft beside a reference; one of the wrong kind neither agrees nor disagrees."""
     comparable = reference.error is None and not is_abstention(reference.short_answer) and not draft.abstained
     agreement = None
     if comparable and right_kind(context, question, reference.short_answer) is not False:
         agreement = same_answer(draft.short_answer, reference.short_answer)
-    held = [quote for quote in draft.quotes if is_verbatim(quote, packed.texts)]
-    return Signals(
+    return replace(
+        measure_alone(context, question, draft, packed),
         similarity=await _similarity(context, draft, reference) if comparable else None,
         agreement=agreement,
         overlap=overlap(draft.short_answer, reference.short_answer) if comparable else None,
+        reference_logprob=reference.logprob if reference.error is None else None,
+    )
+
+
+def measure_alone(context: Context, question: str, draft: Draft, packed: Packed) -> Signals:
+    """The signals that a draft and its evidence give, without a second answer beside it."""
+    held = [quote for quote in draft.quotes if is_verbatim(quote, packed.texts)]
+    return Signals(
+        similarity=None,
+        agreement=None,
         verbatim=verbatim_share(draft.quotes, packed.texts),
         coverage=coverage(question, held, packed.texts) if draft.quotes else None,
         quoted=_quoted(draft, held),
@@ -38,7 +49,6 @@ async def measure(context: Context, question: str, draft: Draft, reference: Refe
         evidence_passages=len(packed.texts),
         confidence=draft.confidence,
         logprob=draft.logprob,
-        reference_logprob=reference.logprob if reference.error is None else None,
     )
 
 
@@ -52,17 +62,6 @@ async def _similarity(context: Context, draft: Draft, reference: Reference) -> f
         return 1.0  # equal texts have equal vectors: no need to encode them
     vectors = await context.monitor_encoder.passages([draft.short_answer, reference.short_answer])
     return float(vectors[0] @ vectors[1])
-
-
-def overlap(one: str, other: str) -> float:
-    """F1 of the normalised words of two answers, 0..1.
-
-    >>> overlap("Gatwick Airport", "Gatwick")
-    0.6667
-    """
-    left, right = Counter(normalised(one).split()), Counter(normalised(other).split())
-    shared = (left & right).total()
-    return round(2.0 * shared / (left.total() + right.total()), 4) if shared else 0.0
 
 
 def coverage(question: str, quotes: Sequence[str], texts: Sequence[str]) -> float:
@@ -107,6 +106,13 @@ def short_answer_logprob(reply: Reply, short_answer: str) -> float | None:
         place += len(token)
     measured = [max(one, _LEAST) for one in of_answer or [logprob for _, logprob in reply.tokens]]
     return round(math.fsum(measured) / len(measured), 4)
+
+
+def mean_logprob(reply: Reply) -> float | None:
+    """Mean log-probability of a reply's tokens (<= 0); `None` where the endpoint reported none."""
+    if not reply.tokens:
+        return None
+    return round(math.fsum(max(logprob, _LEAST) for _, logprob in reply.tokens) / len(reply.tokens), 4)
 
 
 _LEAST = -20.0

@@ -72,10 +72,39 @@ class ClaimsReply(ReplyModel):
 
 
 class ReferenceReply(ReplyModel):
-    """Stage `reference`."""
+    """Stage `reference`, and the route `step_by_step`."""
 
     steps: Annotated[Lines, _at_most(maxItems=3)]
     short_answer: Short
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What led to the answer."""
+        return tuple(self.steps)
+
+
+class PlainReply(ReplyModel):
+    """The routes `plain_pass` and `cited_only`."""
+
+    answer: Line
+    short_answer: Short
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The answer as a sentence."""
+        return (self.answer,)
+
+
+class ThoughtReply(ReplyModel):
+    """The route `chain_of_thought`."""
+
+    rationale: Annotated[str, _at_most(maxLength=300)]
+    short_answer: Short
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The thoughts."""
+        return (self.rationale,)
 
 
 class ShortAnswerReply(ReplyModel):

@@ -1,0 +1,76 @@
+"""What the operators that choose between candidates share: reading the values, and choosing the extreme one."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from .operator import Operand, Outcome
+from .plan import Chain, Plan
+from .values import Date, Quantity, as_date, later
+
+V = TypeVar("V")
+_RANKED = re.compile(r"\b(?:rank(?:s|ed|ing)?|seed(?:ed)?|position|chart(?:s|ed)?|peak(?:s|ed)?|finish(?:ed)?)\b", re.I)
+_BETTER = re.compile(r"\b(?:high(?:er|est)|best|better|top)\b", re.IGNORECASE)
+_WORSE = re.compile(r"\b(?:low(?:er|est)|worst|worse)\b", re.IGNORECASE)
+
+
+def two_candidates(operator: str, one: str, other: str, *facts: str) -> Plan:
+    """The plan of an example: the same facts, in which `NAME` stands for the candidate, for both of them."""
+    return Plan(
+        operator=operator,
+        chains=tuple(
+            Chain(of=name, facts=tuple(fact.replace("NAME", name) for fact in facts)) for name in (one, other)
+        ),
+    )
+
+
+def extreme(
+    operands: Sequence[Operand], read: Callable[[str], V | None], beats: Callable[[V, V], bool | None], words: str
+) -> Outcome | None:
+    """The operand whose value beats all others; `None` where one cannot be read or two cannot be told apart."""
+    values = [read(operand.value) for operand in operands]
+    known = [value for value in values if value is not None]
+    if len(known) < len(operands):
+        return None
+    for operand, own in zip(operands, known, strict=True):
+        if all(beats(own, value) for value in known if value is not own):
+            others = " and ".join(other.value for other in operands if other is not operand)
+            return Outcome(answer=operand.of, because=f"{operand.value} is {words} than {others}: {operand.of}")
+    return None
+
+
+def latest(question: str, operands: Sequence[Operand]) -> Outcome | None:
+    """The candidate with the latest date."""
+    return extreme(operands, as_date, later, "later")
+
+
+def earliest(question: str, operands: Sequence[Operand]) -> Outcome | None:
+    """The candidate with the earliest date."""
+
+    def earlier(one: Date, other: Date) -> bool | None:
+        verdict = later(one, other)
+        return None if verdict is None else not verdict
+
+    return extreme(operands, as_date, earlier, "earlier")
+
+
+def greater(one: Quantity, other: Quantity) -> bool | None:
+    """Is one quantity greater? `None` where the units differ, or the numbers do not."""
+    if one.unit != other.unit or one.number == other.number:
+        return None
+    return one.number > other.number
+
+
+def smaller(one: Quantity, other: Quantity) -> bool | None:
+    """Is one quantity smaller? `None` where the units differ, or the numbers do not."""
+    verdict = greater(one, other)
+    return None if verdict is None else not verdict
+
+
+def lower_is_better(question: str) -> bool:
+    """Does the question ask for a rank, of which the first is the highest?
+
+    >>> lower_is_better("Which song had the higher chart position, A or B?"), lower_is_better("Which tower is higher?")
+    (True, False)
+    """
+    return bool(_RANKED.search(question) and (_BETTER.search(question) or _WORSE.search(question)))

@@ -1,0 +1,52 @@
+"""What a derivation holds: every fact with its value and its place in the evidence, and what follows from them."""
+
+from dataclasses import dataclass
+
+from .plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One looked-up fact.
+
+    `chain` and `index` are its place in the plan, from 0; `asked` its question with every reference resolved;
+    `entity` what it is about. `value` is what the look-up gave, `passage_id` and `sentence` where it stands, `logprob`
+    the mean log-probability of its tokens (<= 0). `open` says why the value cannot be relied on; `None` if it stands.
+    """
+
+    chain: int
+    index: int
+    asked: str
+    entity: str
+    value: str
+    passage_id: str | None = None
+    sentence: str = ""
+    logprob: float | None = None
+    open: str | None = None
+    from_memory: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derivation:
+    """An answer that follows from facts.
+
+    `answer` is empty where the facts give none; `because` is one sentence that says how it follows. `compared` tells
+    that an operator compared values in code, so that the answer outranks a vote. `dropped` says why there is no plan.
+    """
+
+    plan: Plan | None
+    facts: tuple[Fact, ...] = ()
+    answer: str = ""
+    because: str = ""
+    compared: bool = False
+    dropped: str | None = None
+
+    @property
+    def open_facts(self) -> tuple[Fact, ...]:
+        """The facts without a reliable value, in the order of the plan."""
+        return tuple(fact for fact in self.facts if fact.open is not None)
+
+    @property
+    def stands(self) -> bool:
+        """Is there an answer, and does every fact that it rests on have a reliable value?"""
+        return bool(self.answer) and not self.open_facts

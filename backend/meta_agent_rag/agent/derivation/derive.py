@@ -1,0 +1,79 @@
+"""Derives an answer: a plan, one look-up a fact, and an operator in code."""
+
+import asyncio
+from collections.abc import Sequence
+
+from ..context import Context
+from ..prompting.packing import Packed
+from .derivation import Derivation, Fact
+from .look_up import look_up
+from .operator import Operand, Operators
+from .plan import Chain, Plan, references, resolved
+from .planning import plan_for
+
+
+async def derive(context: Context, question: str, packed: Packed, operators: Operators, *, round_: int) -> Derivation:
+    """The derivation of a question over the evidence in `packed`. Raises only what must stop the run."""
+    planned = await plan_for(context.model, context.settings, question, operators, round_=round_)
+    if planned.plan is None:
+        return Derivation(plan=None, dropped=planned.fault)
+    return await looked_up(context, question, planned.plan, packed, operators, round_=round_)
+
+
+async def looked_up(
+    context: Context,
+    question: str,
+    plan: Plan,
+    packed: Packed,
+    operators: Operators,
+    *,
+    round_: int,
+    known: Sequence[Fact] = (),
+) -> Derivation:
+    """The derivation of a plan; facts in `known` are taken as they are. Chains are looked up side by side."""
+    chains = await asyncio.gather(
+        *(_chain(context, plan, place, packed, known=known, round_=round_) for place in range(len(plan.chains)))
+    )
+    return concluded(question, plan, [fact for chain in chains for fact in chain], operators)
+
+
+async def _chain(
+    context: Context, plan: Plan, place: int, packed: Packed, *, known: Sequence[Fact], round_: int
+) -> list[Fact]:
+    chain = plan.chains[place]
+    facts: list[Fact] = []
+    values: dict[int, str] = {}
+    for index, fact in enumerate(chain.facts):
+        used = references(fact, index)
+        if any(not values[one] for one in used):
+            break  # what it refers to is unknown
+        asked = resolved(fact, index, values)
+        entity = values[used[-1]] if used else ""
+        found = next((one for one in known if one.asked == asked), None)
+        if found is None:
+            found = await look_up(context, asked, entity, packed, chain=place, index=index, of=chain.of, round_=round_)
+        facts.append(found)
+        values[index] = found.value
+    return facts
+
+
+def concluded(question: str, plan: Plan, facts: Sequence[Fact], operators: Operators) -> Derivation:
+    """What follows from the facts; a chain without its last value gives nothing."""
+    operator = operators[plan.operator]
+    operands = [_operand(chain, place, facts) for place, chain in enumerate(plan.chains)]
+    whole = [operand for operand in operands if operand is not None]
+    outcome = operator.combine(question, whole) if len(whole) == len(operands) else None
+    return Derivation(
+        plan=plan,
+        facts=tuple(facts),
+        answer=outcome.answer if outcome else "",
+        because=outcome.because if outcome else "",
+        compared=operator.compares and outcome is not None,
+    )
+
+
+def _operand(chain: Chain, place: int, facts: Sequence[Fact]) -> Operand | None:
+    values = [fact.value for fact in facts if fact.chain == place]
+    if len(values) < len(chain.facts) or not values[-1]:
+        return None
+    return Operand(of=chain.of, value=values[-1], values=tuple(values))

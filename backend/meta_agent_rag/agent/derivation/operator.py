@@ -1,0 +1,109 @@
+"""What an operator is: a way to combine the values at the ends of a plan's chains, in code."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from ...discovery import by_name, exported, exported_from_entry_points, exported_from_folder
+from ...errors import InputError
+from ...text.normalise import normalised
+from .plan import Plan
+
+ENTRY_POINT_GROUP = "meta_agent_rag.operators"
+_PACKAGE = f"{__package__}.operators"
+_CONSTANT = "OPERATOR"
+_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operand:
+    """The end of a chain: what it is `of`, its last value, and all its values in order."""
+
+    of: str
+    value: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What follows from the operands: the answer, and one sentence that says why."""
+
+    answer: str
+    because: str
+
+
+Combine: TypeAlias = Callable[[str, Sequence[Operand]], Outcome | None]
+"""From the question and the operands to what follows; `None` where the values do not tell."""
+Check: TypeAlias = Callable[[str, Plan], str | None]
+"""From the question and a plan to what is wrong with the plan, in words for the planner; `None` if nothing is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """An operator by name.
+
+    - `when`: one clause for the planner, completing "use NAME when ...".
+    - `examples`: invented questions, each with its plan, that the planner sees.
+    - `combine`, `check`: see their types.
+    - `compares`: its answers rest on values compared in code, and outrank a vote.
+    """
+
+    name: str
+    when: str
+    combine: Combine
+    check: Check
+    examples: tuple[tuple[str, Plan], ...] = ()
+    compares: bool = False
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InputError(f"The operator name {self.name!r} is not lower_case_with_underscores; rename it.")
+        if not self.when.strip():
+            raise InputError(f"The operator {self.name!r} has an empty 'when'; write one clause.")
+        for question, plan in self.examples:
+            if plan.operator != self.name:
+                raise InputError(
+                    f"The example {question!r} of the operator {self.name!r} has the plan of {plan.operator!r}; "
+                    "give each operator its own examples."
+                )
+
+
+def one_chain(question: str, plan: Plan) -> str | None:
+    """The check of operators that read a single chain."""
+    return "it needs exactly one chain" if len(plan.chains) != 1 else None
+
+
+def two_chains(question: str, plan: Plan) -> str | None:
+    """The check of operators that relate two or more chains."""
+    return "it needs one chain for each of the things that are compared" if len(plan.chains) < 2 else None
+
+
+def candidates(question: str, plan: Plan) -> str | None:
+    """The check of operators that choose one of the things that the question names."""
+    if fault := two_chains(question, plan):
+        return fault
+    asked = f" {normalised(question)} "
+    names = [normalised(chain.of) for chain in plan.chains]
+    if len(set(names)) < len(names):
+        return "two chains are of the same candidate"
+    for chain, name in zip(plan.chains, names, strict=True):
+        if not name or f" {name} " not in asked:
+            return f"the candidate {chain.of!r} is not named in the question"
+    return None
+
+
+Operators: TypeAlias = Mapping[str, Operator]
+
+
+def discover_operators(folder: Path | None = None) -> Operators:
+    """The built-in operators, those of installed packages, and those of `folder` (OPERATORS_DIR), by name.
+
+    Raises `DuplicateNameError`, and `InputError` for a file that cannot be loaded.
+    """
+    found = list(exported(_PACKAGE, _CONSTANT, Operator))
+    found += exported_from_entry_points(ENTRY_POINT_GROUP, Operator)
+    if folder is not None:
+        found += exported_from_folder(folder, _CONSTANT, Operator)
+    return by_name(sorted(found, key=lambda operator: operator.name), "operators")

@@ -1,0 +1,1 @@
+"""The built-in operators of a derivation: one file each, exporting `OPERATOR`."""

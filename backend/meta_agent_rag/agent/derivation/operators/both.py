@@ -1,0 +1,34 @@
+"""Is something true of everything that the question names? Each chain ends with a fact that is a yes or no."""
+
+from collections.abc import Sequence
+
+from ..comparing import two_candidates
+from ..operator import Operand, Operator, Outcome
+from ..plan import Plan
+from ..verdicts import asks_yes_or_no, verdict
+
+
+def _both(question: str, operands: Sequence[Operand]) -> Outcome | None:
+    verdicts = [verdict(operand.value) for operand in operands]
+    if any(one is None for one in verdicts):
+        return None
+    said = "; ".join(f"{operand.of}: {operand.value}" for operand in operands)
+    return Outcome(answer="yes" if all(verdicts) else "no", because=said)
+
+
+def _check(question: str, plan: Plan) -> str | None:
+    return asks_yes_or_no(question)
+
+
+OPERATOR = Operator(
+    name="both",
+    when="the question asks, for a yes or no, whether one thing is true of everything that it names",
+    combine=_both,
+    check=_check,
+    examples=(
+        (
+            "Are both Tern Island and Port Rees in Norway?",
+            two_candidates("both", "Tern Island", "Port Rees", "Is NAME in Norway?"),
+        ),
+    ),
+)

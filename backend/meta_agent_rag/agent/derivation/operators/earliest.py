@@ -1,0 +1,18 @@
+"""Which candidate has the earliest date."""
+
+from ..comparing import earliest, two_candidates
+from ..operator import Operator, candidates
+
+OPERATOR = Operator(
+    name="earliest",
+    when="the candidate with the earliest date is the answer (older: born earlier)",
+    combine=earliest,
+    check=candidates,
+    compares=True,
+    examples=(
+        (
+            "Who is older, Ann Bode or Karl Lutz?",
+            two_candidates("earliest", "Ann Bode", "Karl Lutz", "When was NAME born?"),
+        ),
+    ),
+)

@@ -1,0 +1,59 @@
+"""Checks of a plan in code, before any of its look-ups is paid for."""
+
+from dataclasses import replace
+
+from ...text.normalise import normalised, tokens
+from .operator import Operators
+from .plan import Chain, Plan, references
+from .wording import direction, strays
+
+_RESTATED = 0.8
+"""Jaccard similarity of the words of fact and question from which a fact asks the question itself."""
+
+
+def directed(plan: Plan, question: str) -> Plan:
+    """The plan with the direction of its comparison as the question's words say it."""
+    said = direction(question)
+    return replace(plan, operator=said) if said and plan.operator in {"earliest", "latest"} else plan
+
+
+def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
+    """What is wrong with a plan, in words for the planner; `None` if it may be looked up.
+
+    Every fact but the last must be used by a later one, references must point backwards, no fact may restate the
+    question or come twice, facts and question must ask for the same kind of thing, and the operator must fit.
+    """
+    operator = operators.get(plan.operator)
+    if operator is None:
+        return f"there is no operator {plan.operator!r}"
+    if not plan.chains:
+        return "it has no fact"
+    seen: set[str] = set()
+    for chain in plan.chains:
+        if fault := _chain_fault(chain):
+            return fault
+        for fact in chain.facts:
+            if _restates(fact, question):
+                return f"the fact {fact!r} restates the question"
+            if normalised(fact) in seen and "#" not in fact:
+                return f"the fact {fact!r} comes twice"
+            seen.add(normalised(fact))
+    return operator.check(question, plan) or strays(question, [fact for chain in plan.chains for fact in chain.facts])
+
+
+def _chain_fault(chain: Chain) -> str | None:
+    used: set[int] = set()
+    for index, fact in enumerate(chain.facts):
+        for place in references(fact, index):
+            if not 0 <= place < index:
+                return f"the fact {fact!r} refers to a fact that does not come before it"
+            used.add(place)
+    for index, fact in enumerate(chain.facts[:-1]):
+        if index not in used:
+            return f"no later fact uses the value of {fact!r}"
+    return None
+
+
+def _restates(fact: str, question: str) -> bool:
+    one, other = tokens(fact), tokens(question)
+    return bool(one) and len(one & other) / len(one | other) >= _RESTATED

@@ -1,0 +1,98 @@
+"""Asks for a plan, checks it in code, and asks once more, with the reason, where it fails."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field, create_model
+
+from ...errors import ModelError
+from ...llm.client import ModelSession
+from ...llm.exchange import Message
+from ...prompts import prompt
+from ...settings import Settings
+from ..prompting.replies import ReplyModel
+from .operator import Operators
+from .plan import Chain, Plan, tidied
+from .plan_checks import directed, fault_of
+
+
+class ChainReply(ReplyModel):
+    """A chain of the reply."""
+
+    of: Annotated[str, Field(json_schema_extra={"maxLength": 120})] = ""
+    facts: Annotated[list[str], Field(json_schema_extra={"minItems": 1, "maxItems": 4})]
+
+
+class PlanReply(ReplyModel):
+    """Stage `plan`; the registry's names replace `operator`'s type in `plan_schema`."""
+
+    chains: Annotated[list[ChainReply], Field(json_schema_extra={"minItems": 1, "maxItems": 4})]
+    operator: str
+
+
+@cache
+def plan_schema(names: tuple[str, ...]) -> type[PlanReply]:
+    """The reply's schema: `operator` is one of the registry's names."""
+    operator = Literal[names]  # type: ignore[valid-type]  # known at run time alone
+    return create_model("PlanReply", __base__=PlanReply, operator=(operator, ...))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A plan that passed the checks, or, in `fault`, why there is none."""
+
+    plan: Plan | None
+    fault: str | None = None
+
+
+async def plan_for(
+    model: ModelSession, settings: Settings, question: str, operators: Operators, *, round_: int
+) -> Planned:
+    """The plan of a question, which sees nothing else. Raises only what must stop the run."""
+    asked = _messages(settings, question, operators)
+    planned, reply = await _asked(model, question, operators, asked, round_=round_)
+    if planned.plan is not None or not reply:
+        return planned
+    fault = prompt("plan_again", settings.prompts_dir).text(fault=planned.fault)
+    again = (*asked, Message(role="assistant", content=reply), Message(role="user", content=fault))
+    return (await _asked(model, question, operators, again, round_=round_))[0]
+
+
+async def _asked(
+    model: ModelSession, question: str, operators: Operators, asked: Sequence[Message], *, round_: int
+) -> tuple[Planned, str]:
+    try:
+        reply = await model.ainvoke("plan", asked, plan_schema(tuple(operators)), round_=round_)
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return Planned(plan=None, fault=str(error)), ""
+    chains = tuple(Chain(of=chain.of, facts=tuple(chain.facts)) for chain in reply.chains)
+    plan = directed(tidied(Plan(operator=reply.operator, chains=chains)), question)
+    fault = fault_of(plan, question, operators)
+    return Planned(plan=None if fault else plan, fault=fault), _written(plan)
+
+
+def _messages(settings: Settings, question: str, operators: Operators) -> tuple[Message, ...]:
+    """The task, every operator's examples, and the question: all but the last are the same for every question."""
+    described = "\n".join(f"- {operator.name}: {operator.when}" for operator in operators.values())
+    task = prompt("plan", settings.prompts_dir).text(operators=described, names=json.dumps(list(operators)))
+    messages = [Message(role="system", content=task)]
+    for operator in operators.values():
+        for example, plan in operator.examples:
+            messages.append(Message(role="user", content=_asking(settings, example)))
+            messages.append(Message(role="assistant", content=_written(plan)))
+    messages.append(Message(role="user", content=_asking(settings, question)))
+    return tuple(messages)
+
+
+def _asking(settings: Settings, question: str) -> str:
+    return prompt("question", settings.prompts_dir).text(question=question)
+
+
+def _written(plan: Plan) -> str:
+    chains = [{"of": chain.of, "facts": list(chain.facts)} for chain in plan.chains]
+    return json.dumps({"chains": chains, "operator": plan.operator}, ensure_ascii=False)

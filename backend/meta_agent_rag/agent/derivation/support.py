@@ -1,0 +1,126 @@
+"""Does a looked-up value stand in the evidence? Where, and if not, why not."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...grounding.abstention import is_abstention
+from ...grounding.answer_kind import kind_asked, of_kind
+from ...text.names import content_words, spaced, unqualified
+from ...text.normalise import normalised
+from ...text.sentences import sentences
+from .values import Date, as_date, as_quantity, dates_in, numbers_in
+
+_NAME = r"[^\W\d_a-z\u00df-\u00ff][\w'\u2019&.-]*|\d[\w'\u2019&.-]*"
+_NAMED = re.compile(rf"(?:{_NAME})(?:\s+(?:(?:of|the|and|de|la|le|von|van|in|for|to|a|an|del|al|y)\s+)*(?:{_NAME}))*")
+_QUESTION_WORDS = re.compile(
+    r"^(?:(?:who|whom|whose|what|which|where|when|how|why|in|on|at|is|are|was|were|do|does|did|has|have|the|many|much)\s+)+",
+    re.IGNORECASE,
+)
+_WHERE = re.compile(r"\s*where\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A passage as a prompt showed it: its id, and its title on the first line of `text`."""
+
+    id: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        return self.text.partition("\n")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Support:
+    """Where a value stands; or, in `fault`, why it cannot be relied on."""
+
+    passage_id: str | None = None
+    sentence: str = ""
+    fault: str | None = None
+
+
+def entity_of(fact: str, of: str) -> str:
+    """The name that a fact is about: the candidate if the fact has it, else its longest name; empty if it has none.
+
+    >>> entity_of("Who directed the film Salt Road?", "")
+    'Salt Road'
+    """
+    if of and f" {normalised(of)} " in f" {normalised(fact)} ":
+        return of
+    named = [_without_genitive(name) for name in _NAMED.findall(_QUESTION_WORDS.sub("", fact))]
+    named = [name for name in named if any(character.isupper() for character in name)]
+    return max(named, key=len) if named else ""
+
+
+def _without_genitive(name: str) -> str:
+    return re.sub(r"['\u2019]s$", "", name.strip(" .,?!'\"\u201c\u201d"))
+
+
+def supported(fact: str, entity: str, value: str, texts: Sequence[Text]) -> Support:
+    """Where the value stands in a passage that also speaks of the entity, if it answers what the fact asks.
+
+    A passage whose title names the entity is preferred; where there is one, a value from another passage must stand
+    in a sentence that names the entity. A yes or no stands nowhere: a passage that speaks of the entity is enough.
+    """
+    if fault := _no_answer(fact, value):
+        return Support(fault=fault)
+    about = [text for text in texts if speaks_of(text.text, entity)]
+    if kind_asked(fact) == "verdict":
+        return Support(passage_id=about[0].id) if about else Support(fault=f"no passage speaks of {entity!r}")
+    places = list(_places(value, texts))
+    titled = bool(entity) and any(names(text.title, entity) for text in texts)
+    by_title = [place for place in places if entity and names(place[0].title, entity)]
+    near = [place for place in places if speaks_of(place[1], entity) or (not titled and place[0] in about)]
+    if best := [*by_title, *near]:
+        return Support(passage_id=best[0][0].id, sentence=best[0][1])
+    if not places:
+        return Support(fault=f"{value!r} stands in no passage")
+    return Support(fault=f"no passage that gives {value!r} speaks of {entity!r}")
+
+
+def _no_answer(fact: str, value: str) -> str | None:
+    if is_abstention(value):
+        return "no passage gives it"
+    if of_kind(fact, value) is False:
+        return f"{value!r} is not the kind of answer that it asks for"
+    if kind_asked(fact) != "verdict" and f" {normalised(value)} " in f" {normalised(fact)} ":
+        return f"{value!r} is what the fact is about, not an answer to it"
+    return None
+
+
+def speaks_of(text: str, entity: str) -> bool:
+    """Does a text hold the content words of an entity? A qualifier in brackets may be missing; no entity always is."""
+    held = spaced(text)
+    return not entity or all(f" {word} " in held for word in content_words(unqualified(entity)))
+
+
+def names(title: str, entity: str) -> bool:
+    """Is a title the name of the entity, or one with more or fewer of its words?"""
+    one, other = set(content_words(unqualified(title))), set(content_words(unqualified(entity)))
+    return bool(one and other) and (one <= other or other <= one)
+
+
+def _places(value: str, texts: Sequence[Text]) -> Iterator[tuple[Text, str]]:
+    """The passages that hold a value, each with the sentence where it stands: as words, as a date, or as a number."""
+    short, date, number = normalised(value), as_date(value), as_quantity(value)
+    for text in texts:
+        for sentence in sentences(text.text.partition("\n")[2]):
+            if f" {short} " in f" {normalised(sentence)} ":
+                yield text, sentence.strip()
+                break
+        else:
+            if f" {short} " in f" {normalised(text.title)} ":
+                yield text, ""
+            elif (found := _as_value(text, date, number.number if number and not date else None)) is not None:
+                yield text, found
+
+
+def _as_value(text: Text, date: Date | None, number: float | None) -> str | None:
+    for sentence in sentences(text.text.partition("\n")[2]):
+        if date is not None and date in dates_in(sentence):
+            return sentence.strip()
+        if number is not None and number in numbers_in(sentence):
+            return sentence.strip()
+    return None

@@ -1,0 +1,69 @@
+"""What the diagnosis in code judges by: the facts, the vote, and what may still be searched."""
+
+from dataclasses import dataclass
+
+from ...text.normalise import normalised
+from ..derivation import Derivation, Fact
+from ..routes import Vote
+from ..state import Draft, Signals
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """A draft that the vote did not elect, and everything known about it.
+
+    `searched` holds the questions of the facts that were searched already; `may_search` says whether a search is
+    possible at all, `may_remember` whether answers from memory are allowed.
+    """
+
+    question: str
+    draft: Draft
+    signals: Signals
+    derivation: Derivation
+    vote: Vote
+    searched: frozenset[str]
+    remembered: frozenset[str]
+    may_search: bool
+    may_remember: bool
+
+    @property
+    def to_search(self) -> Fact | None:
+        """The first open fact that was not searched yet."""
+        if not self.may_search:
+            return None
+        return next((fact for fact in self.derivation.open_facts if fact.asked not in self.searched), None)
+
+    @property
+    def to_remember(self) -> Fact | None:
+        """The first open fact of which memory was not asked yet, once nothing is left to search."""
+        if not self.may_remember or self.to_search is not None:
+            return None
+        return next((fact for fact in self.derivation.open_facts if fact.asked not in self.remembered), None)
+
+    @property
+    def unsettled(self) -> Fact | None:
+        """The open fact to do something about, if anything is left to be done about one."""
+        return self.to_search or self.to_remember
+
+    @property
+    def last_fact(self) -> Fact | None:
+        """The fact at the end of the only chain, if it stands: its value is the derived answer."""
+        plan = self.derivation.plan
+        if plan is None or len(plan.chains) != 1 or not self.derivation.facts:
+            return None
+        last = self.derivation.facts[-1]
+        return last if last.open is None and last.index == len(plan.chains[0].facts) - 1 else None
+
+    @property
+    def names_an_earlier_fact(self) -> Fact | None:
+        """The fact that the draft stopped at: its answer is the value of an earlier hop."""
+        said = normalised(self.draft.short_answer)
+        return next((fact for fact in self.derivation.facts[:-1] if said and normalised(fact.value) == said), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Why a deficit applies, in one sentence, and the fact that it is about; `None` if it is the answer as a whole."""
+
+    why: str
+    fact: Fact | None = None

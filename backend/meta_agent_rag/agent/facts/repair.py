@@ -1,0 +1,102 @@
+"""Repairs of a diagnosis by facts: ask for the open fact again, or take what follows from the facts or the vote."""
+
+from ...errors import ModelError
+from ...prompts import phrase
+from ...text.normalise import normalised
+from ...text.sentences import sentences
+from ..context import Context
+from ..derivation import Derivation, Fact
+from ..derivation.derive import looked_up
+from ..derivation.look_up import kind_wanted, value_of
+from ..monitoring.signals import mean_logprob, with_logprobs
+from ..prompting.messages import task
+from ..prompting.packing import Packed
+from ..routes import DERIVATION, Vote
+from ..state import Draft, Plan, State
+
+_STAGE = "recall"
+_RECALLED = "from memory"
+
+
+async def derived_again(state: State, context: Context, plan: Plan, packed: Packed) -> Derivation:
+    """The derivation with the fact that `plan` is about asked again: of the evidence, or of memory.
+
+    All other facts are kept, but for those that rest on this one.
+    """
+    before = state["derivation"]
+    assert before.plan is not None
+    round_ = len(state.get("rounds", ()))
+    known = [fact for fact in before.facts if fact.asked != plan.about]
+    if plan.answer_mode == "memory":
+        known += [await _recalled(context, fact, round_) for fact in before.facts if fact.asked == plan.about]
+    return await looked_up(
+        context, state["question"], before.plan, packed, context.operators, round_=round_, known=known
+    )
+
+
+async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:
+    """The fact as the model remembers it; it stays open if the call fails or gives nothing."""
+    prompt = task(context, _STAGE, fact.asked, None, kind=phrase(f"wanted_{kind_wanted(fact.asked)}"))
+    try:
+        reply = await context.model.areply(_STAGE, prompt, round_=round_, sampling=with_logprobs(context, _STAGE))
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return fact
+    value = value_of(reply, fact.asked, ())
+    if not normalised(value):
+        return fact
+    return Fact(
+        chain=fact.chain,
+        index=fact.index,
+        asked=fact.asked,
+        entity=fact.entity,
+        value=value,
+        logprob=mean_logprob(reply),
+        from_memory=True,
+    )
+
+
+def draft_of(derivation: Derivation, packed: Packed) -> Draft:
+    """The derived answer as a draft: the sentences that hold its facts, each cited, and what follows from them."""
+    numbers = {identity: number for number, identity in enumerate(packed.packing.packed_ids, start=1)}
+    said: dict[str, None] = {}
+    for fact in derivation.facts:
+        if fact.from_memory:
+            said[f"{fact.asked} {fact.value} ({_RECALLED})."] = None
+        elif fact.sentence and fact.passage_id in numbers:
+            said[f"{fact.sentence.rstrip('.')} [{numbers[fact.passage_id]}]."] = None
+    return Draft(
+        answer=" ".join(said) or derivation.because or derivation.answer,
+        short_answer=derivation.answer,
+        quotes=tuple(dict.fromkeys(fact.sentence for fact in derivation.facts if fact.sentence)),
+        route=DERIVATION,
+    )
+
+
+def elected(state: State, vote: Vote, packed: Packed) -> Draft:
+    """The answer that the vote elected as a draft: of the derivation, an earlier draft, or another route."""
+    if vote.route == DERIVATION and state["derivation"].answer:
+        return draft_of(state["derivation"], packed)
+    for round_ in state.get("rounds", ()):
+        if round_.draft.route == vote.route and round_.draft.short_answer == vote.elected:
+            return round_.draft
+    steps = next((answer.steps for answer in state.get("routes", ()) if answer.route == vote.route), ())
+    quote = _sentence_with(vote.elected, packed)
+    cited = [f"{quote[1].rstrip('.')} [{quote[0]}]."] if quote else []
+    return Draft(
+        answer=" ".join(cited or steps) or vote.elected,
+        short_answer=vote.elected,
+        quotes=(quote[1],) if quote else (),
+        route=vote.route,
+    )
+
+
+def _sentence_with(short_answer: str, packed: Packed) -> tuple[int, str] | None:
+    """The number of the first passage that holds an answer, and the sentence where it stands."""
+    wanted = f" {normalised(short_answer)} "
+    for number, text in enumerate(packed.texts, start=1):
+        for sentence in sentences(text.partition("\n")[2]):
+            if wanted.strip() and wanted in f" {normalised(sentence)} ":
+                return number, sentence.strip()
+    return None

@@ -1,0 +1,42 @@
+"""How a route asks: one call with a prompt of its own over the shared evidence, whose reply ends in a short answer."""
+
+from ...errors import ModelError
+from ...grounding.short_answer import without_disambiguation
+from ...llm.exchange import Sampling
+from ...prompts import phrase
+from ..context import Context
+from ..monitoring.signals import short_answer_logprob, with_logprobs
+from ..prompting.messages import task
+from ..prompting.packing import Packed
+from ..prompting.replies import PlainReply, ReferenceReply, ThoughtReply
+from .ballot import RouteAnswer
+from .route import Leg
+
+
+async def asked(
+    context: Context,
+    leg: Leg,
+    route: str,
+    *,
+    prompt: str,
+    schema: type[ReferenceReply | PlainReply | ThoughtReply],
+    packed: Packed | None = None,
+    sampling: Sampling | None = None,
+) -> RouteAnswer:
+    """The answer of a call with `prompt`, over `packed` or all the evidence. Raises only what must stop the run."""
+    shown = packed if packed is not None else leg.packed
+    messages = task(context, prompt, leg.question, shown, short_answer_rule=phrase("short_answer_rule"))
+    try:
+        reply, said = await context.model.aparse(
+            "route", messages, schema, round_=leg.round, sampling=sampling or with_logprobs(context, "route")
+        )
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return RouteAnswer(route=route, short_answer="", error=str(error))
+    return RouteAnswer(
+        route=route,
+        short_answer=without_disambiguation(reply.short_answer, shown.titles),
+        steps=reply.said,
+        logprob=short_answer_logprob(said, reply.short_answer),
+    )

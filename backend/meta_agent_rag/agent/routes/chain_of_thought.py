@@ -1,0 +1,20 @@
+"""Thinks aloud, drawn at a temperature, so that it may err elsewhere."""
+
+from dataclasses import replace
+
+from ..context import Context
+from ..monitoring.signals import with_logprobs
+from ..prompting.replies import ThoughtReply
+from .asking import asked
+from .ballot import RouteAnswer
+from .route import Leg, Route
+
+_TEMPERATURE = 0.7
+
+
+async def _walk(context: Context, leg: Leg) -> RouteAnswer:
+    sampling = replace(with_logprobs(context, "route"), temperature=_TEMPERATURE, draw=1)
+    return await asked(context, leg, "chain_of_thought", prompt="think_aloud", schema=ThoughtReply, sampling=sampling)
+
+
+ROUTE = Route(name="chain_of_thought", about="thinks aloud, drawn at a temperature", walk=_walk)

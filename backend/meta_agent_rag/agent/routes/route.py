@@ -1,0 +1,68 @@
+"""What a route is: a way to an answer of its own, which then votes."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from ...discovery import by_name, exported, exported_from_entry_points, exported_from_folder
+from ...errors import InputError
+from ..context import Context
+from ..prompting.packing import Packed
+from .ballot import DERIVATION, DRAFT, RouteAnswer
+
+ENTRY_POINT_GROUP = "meta_agent_rag.routes"
+_CONSTANT = "ROUTE"
+_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
+_TAKEN = (DERIVATION, DRAFT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leg:
+    """What a route starts from: the question, the evidence as the draft's prompt had it, and the round it works for.
+
+    `cited` is the evidence again, cut down to the passages that the draft and the derivation rest on.
+    """
+
+    question: str
+    packed: Packed
+    cited: Packed
+    round: int
+
+
+Walk: TypeAlias = Callable[[Context, Leg], Awaitable[RouteAnswer]]
+"""Raises only what must stop the run; a call that fails otherwise is the answer's `error`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A route by name; `about` is one clause for readers, `weight` (> 0) what its answer counts in the vote."""
+
+    name: str
+    about: str
+    walk: Walk
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name) or self.name in _TAKEN:
+            raise InputError(
+                f"The route name {self.name!r} is not lower_case_with_underscores, or is one of: {', '.join(_TAKEN)}."
+            )
+        if self.weight <= 0:
+            raise InputError(f"The route {self.name!r} has the weight {self.weight!r}; give it one above 0.")
+
+
+Routes: TypeAlias = Mapping[str, Route]
+
+
+def discover_routes(folder: Path | None = None) -> Routes:
+    """The built-in routes, those of installed packages, and those of `folder` (ROUTES_DIR), by name.
+
+    Raises `DuplicateNameError`, and `InputError` for a file that cannot be loaded.
+    """
+    found = list(exported(__package__, _CONSTANT, Route))
+    found += exported_from_entry_points(ENTRY_POINT_GROUP, Route)
+    if folder is not None:
+        found += exported_from_folder(folder, _CONSTANT, Route)
+    return by_name(sorted(found, key=lambda route: route.name), "routes")

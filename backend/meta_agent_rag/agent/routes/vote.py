@@ -1,0 +1,66 @@
+"""The vote over routes: the answer that all others support most, by the F1 of their words."""
+
+from collections.abc import Sequence
+
+from ...grounding.short_answer import same_answer
+from ...text.normalise import normalised
+from ..derivation.values import same_value
+from ..monitoring.overlap import overlap
+from .ballot import Ballot, Vote
+
+
+def alike(one: str, other: str) -> float:
+    """How far two short answers say the same, 0..1: 1 for equal dates, numbers or countries, else the F1 of words."""
+    if not normalised(one) or not normalised(other):
+        return 0.0
+    if same_answer(one, other) or same_value(one, other) is True:
+        return 1.0
+    return overlap(one, other)
+
+
+def count(ballots: Sequence[Ballot]) -> Vote:
+    """Minimum Bayes risk over the answers of the right kind; of a tie, one that stands in the evidence, then the first.
+
+    Where no answer is of the right kind, all of them vote.
+    """
+    cast = [ballot for ballot in ballots if ballot.short_answer.strip()]
+    eligible = [ballot for ballot in cast if ballot.of_kind is not False] or cast
+    total = sum(ballot.weight for ballot in eligible)
+    if not eligible or total <= 0:
+        return Vote(elected="", route="", share=0.0, ballots=tuple(ballots), support=(0.0,) * len(ballots))
+    scores = {id(ballot): _support(ballot, eligible) / total for ballot in eligible}
+    best = max(
+        eligible,
+        key=lambda ballot: (
+            ballot.outranks,
+            round(scores[id(ballot)], 6),
+            ballot.in_evidence is not False,
+            -eligible.index(ballot),
+        ),
+    )
+    return Vote(
+        elected=best.short_answer,
+        route=best.route,
+        share=round(scores[id(best)], 4),
+        ballots=tuple(ballots),
+        support=tuple(round(scores.get(id(ballot), 0.0), 4) for ballot in ballots),
+    )
+
+
+def _support(ballot: Ballot, eligible: Sequence[Ballot]) -> float:
+    return sum(other.weight * alike(ballot.short_answer, other.short_answer) for other in eligible)
+
+
+def decided(vote: Vote, *, share: float, ahead: float) -> bool:
+    """Can the next route no longer pay? The elected answer leads clearly, or outranks the others.
+
+    `share` (0..1) is what it needs; `ahead` the weight by which a different answer must be behind.
+    """
+    cast = [ballot for ballot in vote.ballots if ballot.short_answer.strip() and ballot.of_kind is not False]
+    if any(ballot.outranks and ballot.short_answer == vote.elected for ballot in cast):
+        return True
+    if len(cast) < 2:
+        return False
+    behind = sum(ballot.weight * (1.0 - alike(ballot.short_answer, vote.elected)) for ballot in cast)
+    before = sum(ballot.weight * alike(ballot.short_answer, vote.elected) for ballot in cast)
+    return vote.share >= share and before - behind >= ahead
