@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..grounding.short_answer import same_answer
+from .routes.vote import upholds
 from .state import NO_DEFICIT, Round
 
 
@@ -11,7 +12,18 @@ def select(rounds: Sequence[Round], how: Literal["best", "last"]) -> Round:
     """The chosen round; `last` reproduces the paper. Among equals the earlier one wins."""
     if how == "last":
         return rounds[-1]
+    if (voted := _elected(rounds)) is not None:
+        return voted
     return max(rounds, key=lambda round_: (*support(round_, rounds), -round_.index))
+
+
+def _elected(rounds: Sequence[Round]) -> Round | None:
+    """The first round whose draft says what the latest vote elected; `None` where there was no vote, or none does."""
+    vote = next((round_.vote for round_ in reversed(rounds) if round_.vote is not None), None)
+    if vote is None:
+        return None
+    agreeing = [round_ for round_ in rounds if not round_.draft.abstained and upholds(vote, round_.draft.short_answer)]
+    return agreeing[0] if agreeing else None
 
 
 def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:

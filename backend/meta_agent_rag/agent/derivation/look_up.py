@@ -16,6 +16,7 @@ from ..prompting.packing import Packed
 from .derivation import Fact
 from .support import Text, entity_of, supported
 from .values import date_texts
+from .verdicts import is_closed
 
 _STAGE = "look_up"
 _PLACE = re.compile(r"^\s*where\b|\b(?:what|which)\s+(?:city|town|country|state|place|county|province|village)\b", re.I)
@@ -67,6 +68,8 @@ def value_of(reply: Reply, asked: str, titles: Iterable[str]) -> str:
 
 def kind_wanted(asked: str) -> str:
     """What the words of a fact ask for, as the key of a phrase."""
+    if is_closed(asked):
+        return "verdict"
     if (kind := kind_asked(asked)) is not None:
         return kind
     if _NATIONALITY.search(asked):

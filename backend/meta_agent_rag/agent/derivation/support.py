@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...grounding.abstention import is_abstention
-from ...grounding.answer_kind import kind_asked, of_kind
+from ...grounding.answer_kind import of_kind
 from ...text.names import content_words, spaced, unqualified
 from ...text.normalise import normalised
 from ...text.sentences import sentences
 from .values import Date, as_date, as_quantity, dates_in, numbers_in
+from .verdicts import is_closed, verdict
 
 _NAME = r"[^\W\d_a-z\u00df-\u00ff][\w'\u2019&.-]*|\d[\w'\u2019&.-]*"
 _NAMED = re.compile(rf"(?:{_NAME})(?:\s+(?:(?:of|the|and|de|la|le|von|van|in|for|to|a|an|del|al|y)\s+)*(?:{_NAME}))*")
@@ -67,7 +68,7 @@ def supported(fact: str, entity: str, value: str, texts: Sequence[Text]) -> Supp
     if fault := _no_answer(fact, value):
         return Support(fault=fault)
     about = [text for text in texts if speaks_of(text.text, entity)]
-    if kind_asked(fact) == "verdict":
+    if is_closed(fact):
         return Support(passage_id=about[0].id) if about else Support(fault=f"no passage speaks of {entity!r}")
     places = list(_places(value, texts))
     titled = bool(entity) and any(names(text.title, entity) for text in texts)
@@ -83,9 +84,9 @@ def supported(fact: str, entity: str, value: str, texts: Sequence[Text]) -> Supp
 def _no_answer(fact: str, value: str) -> str | None:
     if is_abstention(value):
         return "no passage gives it"
-    if of_kind(fact, value) is False:
+    if of_kind(fact, value) is False or (is_closed(fact) and verdict(value) is None):
         return f"{value!r} is not the kind of answer that it asks for"
-    if kind_asked(fact) != "verdict" and f" {normalised(value)} " in f" {normalised(fact)} ":
+    if not is_closed(fact) and f" {normalised(value)} " in f" {normalised(fact)} ":
         return f"{value!r} is what the fact is about, not an answer to it"
     return None
 

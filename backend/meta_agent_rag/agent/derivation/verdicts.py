@@ -1,5 +1,7 @@
 """Questions for a yes or no, and values that are one."""
 
+import re
+
 from ...grounding.answer_kind import kind_asked
 from ...text.normalise import normalised
 
@@ -7,6 +9,18 @@ from ...text.normalise import normalised
 def asks_yes_or_no(question: str) -> str | None:
     """The fault of a plan whose operator gives a yes or no to a question that does not ask for one."""
     return None if kind_asked(question) == "verdict" else "the question does not ask for a yes or no"
+
+
+_CLOSED = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had|can)\b(?!.*\bor\b)", re.IGNORECASE)
+
+
+def is_closed(fact: str) -> bool:
+    """Does a fact ask for a yes or no? Facts are short English questions, so their first word tells.
+
+    >>> is_closed("Is Salt Road a film?"), is_closed("Who directed Salt Road?")
+    (True, False)
+    """
+    return bool(_CLOSED.match(fact))
 
 
 def verdict(value: str) -> bool | None:

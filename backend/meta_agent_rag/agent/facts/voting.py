@@ -11,14 +11,13 @@ from ..monitoring.signals import measure_alone, right_kind
 from ..prompting.packing import Packed, pack
 from ..routes import DERIVATION, Ballot, RouteAnswer, Vote
 from ..routes.route import Leg
-from ..routes.vote import alike, count, decided
+from ..routes.vote import count, decided, upholds
 from ..state import VERDICTS, Draft, Round, State
 from .diagnosis import findings_of
 
 _STANDS = 1.6
 _OPEN = 0.6
 """What the derivation counts in the vote where all its facts stand, and where some are open (docs/decisions/014)."""
-_SAME = 0.99
 
 
 async def examined(
@@ -55,7 +54,7 @@ def _satisfied(state: State, context: Context, round_: Round) -> bool:
     Over documents an answer that quotes none of them is not shown, however plausible.
     """
     assert round_.vote is not None
-    if not upholds(round_.vote, round_.draft):
+    if round_.draft.abstained or not upholds(round_.vote, round_.draft.short_answer):
         return False
     if context.grounded and not (round_.signals is not None and round_.signals.verbatim):
         return False
@@ -64,11 +63,6 @@ def _satisfied(state: State, context: Context, round_: Round) -> bool:
 
 def _decided(context: Context, vote: Vote) -> bool:
     return decided(vote, share=context.settings.vote_share, ahead=context.settings.vote_lead)
-
-
-def upholds(vote: Vote, draft: Draft) -> bool:
-    """Did the vote elect what the draft says? A draft that abstains is never upheld."""
-    return not draft.abstained and alike(vote.elected, draft.short_answer) >= _SAME
 
 
 def _ballots(

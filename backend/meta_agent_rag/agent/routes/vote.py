@@ -8,6 +8,8 @@ from ..derivation.values import same_value
 from ..monitoring.overlap import overlap
 from .ballot import Ballot, Vote
 
+_SAME = 0.99
+
 
 def alike(one: str, other: str) -> float:
     """How far two short answers say the same, 0..1: 1 for equal dates, numbers or countries, else the F1 of words."""
@@ -49,6 +51,11 @@ def count(ballots: Sequence[Ballot]) -> Vote:
 
 def _support(ballot: Ballot, eligible: Sequence[Ballot]) -> float:
     return sum(other.weight * alike(ballot.short_answer, other.short_answer) for other in eligible)
+
+
+def upholds(vote: Vote, short_answer: str) -> bool:
+    """Did the vote elect this answer, or one that says the same?"""
+    return alike(vote.elected, short_answer) >= _SAME
 
 
 def decided(vote: Vote, *, share: float, ahead: float) -> bool:

@@ -1,0 +1,34 @@
+"""The contract of every operator that is discovered."""
+
+import pytest
+
+from meta_agent_rag.agent.derivation.operator import Operand, Operator, discover_operators
+from meta_agent_rag.agent.derivation.plan import tidied
+from meta_agent_rag.agent.derivation.plan_checks import directed, fault_of
+from meta_agent_rag.agent.derivation.planning import plan_schema
+
+OPERATORS = discover_operators()
+
+
+def test_there_are_operators() -> None:
+    assert len(OPERATORS) >= 10
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+def test_its_examples_pass_every_check(operator: Operator) -> None:
+    for question, plan in operator.examples:
+        assert fault_of(plan, question, OPERATORS) is None, question
+        assert tidied(plan) == plan
+        assert directed(plan, question) == plan
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+def test_values_that_cannot_be_read_give_no_comparison(operator: Operator) -> None:
+    operands = [Operand(of="A", value="???"), Operand(of="B", value="!!!")]
+    if operator.compares and operator.name != "same":
+        assert operator.combine("Which has more, A or B?", operands) is None
+
+
+def test_the_planner_may_name_every_operator() -> None:
+    schema = plan_schema(tuple(OPERATORS)).model_json_schema()
+    assert schema["properties"]["operator"]["enum"] == list(OPERATORS)

@@ -1,0 +1,197 @@
+"""The loop under MONITOR_POLICY=vote: a derivation, a vote over routes, and a diagnosis by facts."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.testing import Scripted
+from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, QUESTION, FakeRetriever, Run, ask, draft, user_text
+
+CHAIN = {"chains": [{"of": "", "facts": ["Who directed The Salt Road?", "Where was # born?"]}], "operator": "last"}
+OLDER = "Who is older, Ada Roth or Bo Lind?"
+AGES = (
+    FILM.__class__(id="ada", doc_id="ada", title="Ada Roth", text="Ada Roth was born on 8 May 1931 in Oslo."),
+    FILM.__class__(id="bo", doc_id="bo", title="Bo Lind", text="Bo Lind was born on 2 May 1952 in Bergen."),
+)
+BIRTHS = {
+    "chains": [
+        {"of": "Ada Roth", "facts": ["When was Ada Roth born?"]},
+        {"of": "Bo Lind", "facts": ["When was Bo Lind born?"]},
+    ],
+    "operator": "latest",
+}
+
+
+def values(known: Mapping[str, str]) -> Scripted:
+    """Look-ups answered by what the fact asks for."""
+
+    def line(request: Request) -> str:
+        said = user_text(request)
+        return next((value for asked, value in known.items() if asked in said), "NOT FOUND")
+
+    return line
+
+
+LOOKED_UP = values({"Where was Mira Holt born?": "Oslo", "Who directed The Salt Road?": "Mira Holt"})
+
+
+def route(short: str) -> dict[str, Any]:
+    return {"steps": ["A step."], "rationale": "So.", "answer": f"It is {short}.", "short_answer": short}
+
+
+async def vote(folder: Path, script: Mapping[str, Scripted], *assignments: str, **options: Any) -> Run:
+    return await ask(folder, script, "MONITOR_POLICY=vote", *assignments, **options)
+
+
+async def test_a_draft_that_the_derivation_upholds_needs_no_other_route(tmp_path: Path) -> None:
+    run = await vote(tmp_path, {"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
+    assert run.stages == ["write", "plan", "look_up", "look_up"]
+    assert (run.answer.short_answer, run.answer.stop_reason, len(run.answer.rounds)) == ("Oslo", "satisfied", 1)
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert derivation.stands
+    assert [(fact.value, fact.passage_id) for fact in derivation.facts] == [("Mira Holt", "film"), ("Oslo", "birth")]
+
+
+async def test_a_comparison_in_code_outranks_the_draft(tmp_path: Path) -> None:
+    looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "2 May 1952"})
+    script = {"write": draft("Bo Lind"), "plan": BIRTHS, "look_up": looked_up}
+    run = await vote(tmp_path, script, question=OLDER, evidence=AGES)
+    assert run.answer.short_answer == "Ada Roth"
+    assert run.answer.fired
+    assert run.answer.rounds[0].diagnosis is not None
+    assert run.answer.rounds[0].diagnosis.deficit == "reasoning_error"
+    assert run.answer.rounds[0].diagnosis.source == "facts"
+    assert "8 May 1931 is earlier than 2 May 1952" in run.answer.rounds[0].diagnosis.rationale
+    assert run.stages == ["write", "plan", "look_up", "look_up"], "taking what follows from the facts costs no call"
+    assert "[1]" in run.answer.text
+
+
+async def test_a_draft_that_stops_a_hop_early_is_a_reasoning_error(tmp_path: Path) -> None:
+    script = {"write": draft("Mira Holt"), "plan": CHAIN, "look_up": LOOKED_UP, "route": route("Oslo")}
+    run = await vote(tmp_path, script)
+    diagnosis = run.answer.rounds[0].diagnosis
+    assert diagnosis is not None
+    assert (diagnosis.deficit, diagnosis.about) == ("reasoning_error", "Who directed The Salt Road?")
+    assert run.answer.short_answer == "Oslo"
+
+
+async def test_a_draft_that_the_passages_contradict_is_read_again(tmp_path: Path) -> None:
+    script = {
+        "write": draft("Bergen"),
+        "plan": CHAIN,
+        "look_up": LOOKED_UP,
+        "route": route("Oslo"),
+        "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE]),
+    }
+    run = await vote(tmp_path, script)
+    diagnosis = run.answer.rounds[0].diagnosis
+    assert diagnosis is not None
+    assert (diagnosis.deficit, diagnosis.about) == ("external_only", "Where was Mira Holt born?")
+    assert (run.answer.short_answer, run.stages[-1]) == ("Oslo", "rewrite")
+
+
+async def test_an_open_fact_is_searched_and_asked_again_alone(tmp_path: Path) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM], "Where was Mira Holt born?": [BIRTH]})
+    looked_up: dict[str, int] = {}
+
+    def line(request: Request) -> str:
+        said = user_text(request)
+        if "Who directed" in said:
+            looked_up["film"] = looked_up.get("film", 0) + 1
+            return "Mira Holt"
+        return "Oslo" if BIRTH_SENTENCE in said else "NOT FOUND"
+
+    script: Mapping[str, Scripted] = {
+        "write": draft("Paris", quotes=[FILM_SENTENCE]),
+        "plan": CHAIN,
+        "look_up": line,
+        "route": [route("Rome"), route("Madrid"), route("Lima")],
+    }
+    run = await vote(tmp_path, script, retriever=retriever)
+    first = run.answer.rounds[0].diagnosis
+    assert first is not None
+    assert (first.deficit, first.about) == ("insufficient_knowledge", "Where was Mira Holt born?")
+    assert retriever.queries == [QUESTION, "Where was Mira Holt born?"]
+    assert run.answer.short_answer == "Oslo"
+    assert looked_up == {"film": 1}, "a fact that stands is not asked again"
+
+
+async def test_memory_is_asked_for_the_fact_that_no_search_finds(tmp_path: Path) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM]})
+    script: Mapping[str, Scripted] = {
+        "write": draft("Paris"),
+        "plan": CHAIN,
+        "look_up": values({"Who directed": "Mira Holt"}),
+        "recall": "Oslo",
+        "route": [route("Rome"), route("Madrid"), route("Lima")],
+    }
+    run = await vote(tmp_path, script, retriever=retriever)
+    named = [round_.diagnosis.deficit for round_ in run.answer.rounds if round_.diagnosis is not None]
+    assert named[:2] == ["insufficient_knowledge", "internal_only"]
+    assert run.answer.rounds[-1].derivation is not None
+    assert run.answer.rounds[-1].derivation.facts[-1].from_memory
+    assert "from memory" in run.answer.rounds[2].draft.answer
+
+
+async def test_a_plan_that_fails_twice_gives_nothing_and_breaks_nothing(tmp_path: Path) -> None:
+    useless = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
+    script = {"write": draft("Oslo"), "plan": useless, "route": route("Oslo")}
+    run = await vote(tmp_path, script)
+    assert run.stages == ["write", "plan", "plan", "route"]
+    assert "restates" in user_text(run.model.asked("plan")[1])
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert derivation.plan is None
+    assert "restates" in (derivation.dropped or "")
+    assert run.answer.stop_reason == "satisfied"
+
+
+async def test_routes_are_drawn_while_the_vote_is_undecided(tmp_path: Path) -> None:
+    useless = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
+    script: Mapping[str, Scripted] = {
+        "write": draft("Paris"),
+        "plan": useless,
+        "route": [route("Oslo"), route("Oslo"), route("Oslo")],
+    }
+    run = await vote(tmp_path, script)
+    elected = run.answer.rounds[0].vote
+    assert elected is not None
+    assert elected.elected == "Oslo"
+    assert run.answer.short_answer == "Oslo"
+    assert run.answer.rounds[-1].draft.route == "step_by_step"
+
+
+async def test_a_route_that_fails_has_no_vote(tmp_path: Path) -> None:
+    useless = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
+    script: Mapping[str, Scripted] = {"write": draft("Oslo"), "plan": useless, "route": "no JSON at all"}
+    run = await vote(tmp_path, script)
+    assert (run.answer.short_answer, run.answer.fired) == ("Oslo", False)
+
+
+async def test_an_unknown_route_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="no_such_route"):
+        await vote(tmp_path, {}, "ROUTES=no_such_route")
+
+
+async def test_the_critic_may_still_diagnose(tmp_path: Path) -> None:
+    script: Mapping[str, Scripted] = {
+        "write": draft("Mira Holt"),
+        "plan": CHAIN,
+        "look_up": LOOKED_UP,
+        "route": route("Oslo"),
+        "evaluate": {
+            "rationale": "It stops a hop early.",
+            "deficit": "reasoning_error",
+            "error_type": "incomplete_reasoning",
+            "suggestion": "Read on.",
+            "suggested_queries": [],
+        },
+        "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE]),
+    }
+    run = await vote(tmp_path, script, "DIAGNOSIS=critic")
+    assert run.stages[-2:] == ["evaluate", "rewrite"]
+    assert run.answer.short_answer == "Oslo"

@@ -1,0 +1,77 @@
+"""Plans are tidied and checked in code before a look-up is paid for."""
+
+import pytest
+
+from meta_agent_rag.agent.derivation.operator import discover_operators
+from meta_agent_rag.agent.derivation.plan import Chain, Plan, resolved, tidied
+from meta_agent_rag.agent.derivation.plan_checks import directed, fault_of
+
+OPERATORS = discover_operators()
+BORN = "Where was the director of Salt Road born?"
+OLDER = "Which film has the director who is older, Blue Hill or Grey Water?"
+
+
+def plan(operator: str, *chains: tuple[str, tuple[str, ...]]) -> Plan:
+    return Plan(operator=operator, chains=tuple(Chain(of=of, facts=facts) for of, facts in chains))
+
+
+def both(operator: str, *facts: str) -> Plan:
+    names = ("Blue Hill", "Grey Water")
+    return plan(operator, *((name, tuple(fact.replace("NAME", name) for fact in facts)) for name in names))
+
+
+def test_a_reference_in_a_first_fact_is_what_the_chain_is_about() -> None:
+    slip = plan("same", ("Red Moth", ("Where is # from?",)), ("The Vales", ("Where is # from?",)))
+    assert [chain.facts for chain in tidied(slip).chains] == [
+        ("Where is Red Moth from?",),
+        ("Where is The Vales from?",),
+    ]
+
+
+def test_a_later_chain_that_begins_with_a_reference_continues_the_one_before() -> None:
+    slip = plan("last", ("", ("Who directed Salt Road?",)), ("", ("Where was # born?",)))
+    assert tidied(slip) == plan("last", ("", ("Who directed Salt Road?", "Where was # born?")))
+
+
+def test_the_question_says_the_direction() -> None:
+    assert directed(both("latest", "Who directed NAME?", "When was # born?"), OLDER).operator == "earliest"
+    assert directed(both("most", "How long is NAME?"), "Which is longer?").operator == "most"
+
+
+@pytest.mark.parametrize(
+    ("question", "wrong", "reason"),
+    [
+        (OLDER, both("earliest", "Who directed NAME?", "When did # die?"), "asks for birth"),
+        (OLDER, plan("earliest", ("Blue Hill", ("Who directed Blue Hill?",))), "one chain for each"),
+        (OLDER, both("same", "Who directed NAME?"), "yes or no"),
+        (OLDER, plan("earliest", ("A", ("When was A born?",)), ("B", ("When was B born?",))), "not named"),
+        (
+            "Where was the director of Salt Road born?",
+            plan("last", ("", ("Who directed Salt Road?", "Who is it?"))),
+            "uses",
+        ),
+        (
+            "Where was the director of Salt Road born?",
+            plan("last", ("", ("Where was the director of Salt Road born?",))),
+            "restates",
+        ),
+        (
+            "Who is the paternal uncle of Otto?",
+            plan("last", ("", ("Who is Otto's mother?", "Who is #'s brother?"))),
+            "male",
+        ),
+        ("Who is it?", plan("nonsense", ("", ("Who is Otto?",))), "no operator"),
+    ],
+)
+def test_what_a_plan_may_not_do(question: str, wrong: Plan, reason: str) -> None:
+    fault = fault_of(wrong, question, OPERATORS)
+    assert fault is not None
+    assert reason in fault
+
+
+def test_a_good_plan_has_no_fault() -> None:
+    assert fault_of(both("earliest", "Who directed NAME?", "When was # born?"), OLDER, OPERATORS) is None
+
+
+def test_references_by_number() -> None:
+    assert resolved("Did #1 meet #2?", 2, {0: "Ada", 1: "Bo"}) == "Did Ada meet Bo?"

@@ -1,0 +1,51 @@
+"""A looked-up value stands in a passage that speaks of its entity, or its fact is open."""
+
+import pytest
+
+from meta_agent_rag.agent.derivation.support import Text, entity_of, supported
+
+TEXTS = (
+    Text(id="film", text="Salt Road\nSalt Road is a 1952 film that Mira Holt directed. It has four reels."),
+    Text(id="life", text="Mira Holt\nMira Holt (8 December 1931 - 2 May 1990) was born in Oslo."),
+    Text(id="other", text="Bergen\nBergen is a city. Karl Lutz lived there."),
+)
+
+
+@pytest.mark.parametrize(
+    ("fact", "entity", "value", "passage"),
+    [
+        ("Who directed Salt Road?", "Salt Road", "Mira Holt", "film"),
+        ("When was Mira Holt born?", "Mira Holt", "December 8, 1931", "life"),
+        ("How many reels does Salt Road have?", "Salt Road", "4", "film"),
+        ("Is Salt Road a film?", "Salt Road", "yes", "film"),
+        ("Where did Karl Lutz live?", "Karl Lutz", "Bergen", "other"),
+    ],
+)
+def test_a_value_that_stands(fact: str, entity: str, value: str, passage: str) -> None:
+    found = supported(fact, entity, value, TEXTS)
+    assert (found.fault, found.passage_id) == (None, passage)
+
+
+@pytest.mark.parametrize(
+    ("fact", "entity", "value", "reason"),
+    [
+        ("Where was Mira Holt born?", "Mira Holt", "8 December 1931", "kind"),
+        ("Who directed Salt Road?", "Salt Road", "Salt Road", "what the fact is about"),
+        ("Who directed Salt Road?", "Salt Road", "Ann Bode", "stands in no passage"),
+        ("Where was Mira Holt born?", "Mira Holt", "Bergen", "speaks of"),
+        ("Where was Mira Holt born?", "Mira Holt", "NOT FOUND", "no passage gives it"),
+        ("Is Blue Hill a film?", "Blue Hill", "yes", "no passage speaks of"),
+    ],
+)
+def test_an_open_fact(fact: str, entity: str, value: str, reason: str) -> None:
+    fault = supported(fact, entity, value, TEXTS).fault
+    assert fault is not None
+    assert reason in fault
+
+
+def test_what_a_fact_is_about() -> None:
+    assert entity_of("When was the film Night Train (1950 Film) released?", "Night Train (1950 Film)") == (
+        "Night Train (1950 Film)"
+    )
+    assert entity_of("Who is the father of Otto of Wied?", "") == "Otto of Wied"
+    assert entity_of("who wrote it?", "") == ""

@@ -1,0 +1,93 @@
+"""Values that a look-up gives, compared as what they are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meta_agent_rag.agent.derivation.values import (
+    Date,
+    as_date,
+    as_quantity,
+    countries,
+    dates_in,
+    later,
+    numbers_in,
+    same_value,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("8 December 1966", Date(year=1966, month=12, day=8)),
+        ("born June 20, 1634 in Turin", Date(year=1634, month=6, day=20)),
+        ("1969", Date(year=1969)),
+        ("c. 1450", Date(year=1450)),
+        ("December 1966", Date(year=1966, month=12)),
+        ("12th May 2001", Date(year=2001, month=5, day=12)),
+        ("the 1990s", None),
+        ("17th century", None),
+        ("1,234", None),
+        ("Berlin", None),
+    ],
+)
+def test_dates(text: str, date: Date | None) -> None:
+    assert as_date(text) == date
+
+
+def test_a_date_is_later_only_where_the_shared_precision_tells() -> None:
+    assert later(Date(year=1966, month=12), Date(year=1966, month=3)) is True
+    assert later(Date(year=1966), Date(year=1966, month=3)) is None
+    assert later(Date(year=1950), Date(year=1966, month=3)) is False
+
+
+@given(st.integers(1000, 2099), st.integers(1, 12), st.integers(1, 28))
+def test_a_written_date_is_found_in_a_sentence(year: int, month: int, day: int) -> None:
+    import calendar
+
+    written = f"{calendar.month_name[month]} {day}, {year}"
+    assert as_date(written) == Date(year=year, month=month, day=day)
+    assert {Date(year=year, month=month, day=day), Date(year=year)} <= dates_in(f"She was born on {written} in Ulm.")
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "unit"),
+    [("8051 m", 8051.0, "metre"), ("$3.5 million", 3_500_000.0, "dollar"), ("twenty-five episodes", 25.0, "")],
+)
+def test_quantities(text: str, number: float, unit: str) -> None:
+    quantity = as_quantity(text)
+    assert quantity is not None
+    assert (quantity.number, quantity.unit) == (number, unit)
+
+
+def test_numbers_in_words_and_digits_are_the_same() -> None:
+    assert 4.0 in numbers_in("The band has four members.")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("American", "United States", True),
+        ("German", "France", False),
+        ("20 June 1634", "June 20, 1634", True),
+        ("1634", "June 20, 1634", None),
+        ("Gatwick", "Gatwick Airport", True),
+        ("CBS", "NBC", False),
+    ],
+)
+def test_same_value(one: str, other: str, same: bool | None) -> None:
+    assert same_value(one, other) is same
+    assert same_value(other, one) is same
+
+
+def test_several_countries_joined() -> None:
+    assert countries("French and Italian") == {"FR", "IT"}
+    assert countries("Louis Armstrong") == frozenset()
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_a_reader(text: str) -> None:
+    as_date(text)
+    as_quantity(text)
+    countries(text)
+    same_value(text, "1 May 2001")
