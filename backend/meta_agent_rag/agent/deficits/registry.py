@@ -56,10 +56,11 @@ class DeficitRegistry:
         return next(holding, by_priority[-1])
 
     def found(self, findings: Findings) -> tuple[Deficit, Finding]:
-        """The deficit that the facts name: the lowest priority whose rule finds something, else the last resort."""
+        """The deficit that the facts name: the lowest priority whose rule finds something new, else the last resort."""
         by_priority = sorted(self.deficits, key=lambda deficit: (deficit.priority, deficit.name))
         for deficit in by_priority:
-            if (finding := deficit.rule(findings)) is not None:
+            finding = deficit.rule(findings)
+            if finding is not None and (deficit.name, finding.about) not in findings.tried:
                 return deficit, finding
         return by_priority[-1], Finding(why="the other routes lead to another answer")
 

@@ -21,6 +21,7 @@ def findings_of(state: State, context: Context, round_: Round) -> Findings:
         vote=round_.vote,
         searched=_repaired(plans, from_memory=False),
         remembered=_repaired(plans, from_memory=True),
+        tried=frozenset((plan.deficit, plan.about) for plan in plans),
         may_search=context.retriever is not None,
         may_remember=not context.grounded,
     )
@@ -36,7 +37,7 @@ def diagnosed(findings: Findings, context: Context) -> Diagnosis:
         suggestion="",
         suggested_queries=(finding.fact.asked,) if finding.fact is not None and deficit.retrieves else (),
         source="facts",
-        about=finding.fact.asked if finding.fact is not None else None,
+        about=finding.about,
     )
 
 

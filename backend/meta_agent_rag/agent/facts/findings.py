@@ -13,7 +13,8 @@ class Findings:
     """A draft that the vote did not elect, and everything known about it.
 
     `searched` holds the questions of the facts that were searched already; `may_search` says whether a search is
-    possible at all, `may_remember` whether answers from memory are allowed.
+    possible at all, `may_remember` whether answers from memory are allowed. `tried` are the earlier diagnoses: a
+    deficit, and the question of the fact that it was about.
     """
 
     question: str
@@ -23,6 +24,7 @@ class Findings:
     vote: Vote
     searched: frozenset[str]
     remembered: frozenset[str]
+    tried: frozenset[tuple[str, str | None]]
     may_search: bool
     may_remember: bool
 
@@ -67,3 +69,8 @@ class Finding:
 
     why: str
     fact: Fact | None = None
+
+    @property
+    def about(self) -> str | None:
+        """The question of the fact."""
+        return self.fact.asked if self.fact is not None else None
