@@ -56,7 +56,7 @@ def tidied(plan: Plan) -> Plan:
         facts = tuple(dict.fromkeys(fact.strip() for fact in chain.facts if fact.strip()))
         if not facts:
             continue
-        of = chain.of.strip()
+        of = chain.of.strip().rstrip("?").rstrip()
         if "#" in facts[0] and of:
             facts = (of.join(_REFERENCE.split(facts[0])[::2]), *facts[1:])
         elif "#" in facts[0] and chains:

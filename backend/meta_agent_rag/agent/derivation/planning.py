@@ -78,15 +78,22 @@ async def _asked(
 
 def _messages(settings: Settings, question: str, operators: Operators) -> tuple[Message, ...]:
     """The task, every operator's examples, and the question: all but the last are the same for every question."""
-    described = "\n".join(f"- {operator.name}: {operator.when}" for operator in operators.values())
-    task = prompt("plan", settings.prompts_dir).text(operators=described, names=json.dumps(list(operators)))
-    messages = [Message(role="system", content=task)]
-    for operator in operators.values():
-        for example, plan in operator.examples:
-            messages.append(Message(role="user", content=_asking(settings, example)))
-            messages.append(Message(role="assistant", content=_written(plan)))
+    messages = [Message(role="system", content=prompt("plan", settings.prompts_dir).text())]
+    for example, plan in shown(operators):
+        messages.append(Message(role="user", content=_asking(settings, example)))
+        messages.append(Message(role="assistant", content=_written(plan)))
     messages.append(Message(role="user", content=_asking(settings, question)))
     return tuple(messages)
+
+
+def shown(operators: Operators) -> list[tuple[str, Plan]]:
+    """The examples in the order of the prompt: one of each operator in turn, and each operator's first ones last.
+
+    A small model leans towards what it read last, so that the operators are mixed there.
+    """
+    most = max((len(operator.examples) for operator in operators.values()), default=0)
+    turns = range(most - 1, -1, -1)
+    return [one.examples[turn] for turn in turns for one in operators.values() if turn < len(one.examples)]
 
 
 def _asking(settings: Settings, question: str) -> str:

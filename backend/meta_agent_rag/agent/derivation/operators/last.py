@@ -22,18 +22,6 @@ OPERATOR = Operator(
     check=one_chain,
     examples=(
         (
-            "Who is the maternal grandfather of Ada Holm?",
-            _plan("Who is the mother of Ada Holm?", "Who is the father of #?"),
-        ),
-        (
-            "Where did Karl Brandt, 2Nd Earl Of Lund's mother die?",
-            _plan("Who is the mother of Karl Brandt, 2Nd Earl Of Lund?", "Where did # die?"),
-        ),
-        (
-            "The actor who played Tom Reed in the film Cold Harbour was born in which city?",
-            _plan("Which actor played Tom Reed in the film Cold Harbour?", "In which city was # born?"),
-        ),
-        (
             "Where was the director of film Salt Road born?",
             _plan("Who directed the film Salt Road?", "Where was # born?"),
         ),
@@ -52,6 +40,18 @@ OPERATOR = Operator(
                 "On which novel is # based?",
                 "In what year was # published?",
             ),
+        ),
+        (
+            "Who is the maternal grandfather of Ada Holm?",
+            _plan("Who is the mother of Ada Holm?", "Who is the father of #?"),
+        ),
+        (
+            "Where did Karl Brandt, 2Nd Earl Of Lund's mother die?",
+            _plan("Who is the mother of Karl Brandt, 2Nd Earl Of Lund?", "Where did # die?"),
+        ),
+        (
+            "The actor who played Tom Reed in the film Cold Harbour was born in which city?",
+            _plan("Which actor played Tom Reed in the film Cold Harbour?", "In which city was # born?"),
         ),
     ),
 )
