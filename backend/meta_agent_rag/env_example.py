@@ -12,7 +12,7 @@ _HEAD = """\
 def env_example() -> str:
     """The text of `.env.example`."""
     entries = [
-        f"# {description}\n# {name}={'' if _is_open(default) else default}\n"
+        f"# {description}\n# {name}={'' if _is_open(default) else _written(default)}\n"
         for name, description, default in described()
     ]
     return "\n".join([_HEAD, *entries])
@@ -21,3 +21,8 @@ def env_example() -> str:
 def _is_open(default: object) -> bool:
     """No default of its own, or one that depends on the machine."""
     return default is None or default == {}
+
+
+def _written(default: object) -> object:
+    """A default as the environment writes it: the names of a list are separated by commas."""
+    return ",".join(map(str, default)) if isinstance(default, tuple) else default

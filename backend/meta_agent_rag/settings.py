@@ -7,70 +7,23 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
-from pydantic import AfterValidator, BeforeValidator, Field, PositiveFloat, PositiveInt, SecretStr, ValidationError
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
-    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
 from .errors import SettingsError
 from .setting_faults import fault, nearest, warn_of_slips
+from .setting_types import Key, Names, StageTiers, Tier, UnitFloat, Url
 
-Tier = Literal["flash", "pro"]
-UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
+__all__ = ["Settings", "Tier", "UnitFloat", "child_environment", "described"]
+
 _WORKING_FOLDER_ENV = Path(".env")
-
-
-def _stage_tiers(value: object) -> object:
-    """Read `stage=tier,stage=tier`; a mapping is taken as it is."""
-    return _pairs(value) if isinstance(value, str) else value
-
-
-def _pairs(text: str) -> dict[str, str]:
-    pairs = [item.partition("=") for item in text.split(",") if item.strip()]
-    if any(not equals for _, equals, _ in pairs):
-        raise ValueError("write it as STAGE=TIER,STAGE=TIER, for instance evaluate=flash")
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _key(secret: SecretStr) -> SecretStr:
-    """Keys travel in an HTTP header: no blanks around them, and nothing that a header cannot hold."""
-    text = secret.get_secret_value().strip()
-    if not (text.isascii() and text.isprintable()):
-        raise ValueError("it holds characters that no key has; copy it again")
-    return SecretStr(text)
-
-
-def _address(url: str) -> str:
-    """Without a password, as addresses are shown and recorded, and with a host and a port that can be."""
-    if "@" in url.partition("://")[2].partition("/")[0]:
-        raise ValueError("it holds a name or a password, which would be shown; give the key by its own setting")
-    if "?" in url or "#" in url:
-        raise ValueError("it holds a query, which would be shown and sent nowhere; write it as http://HOST:PORT/PATH")
-    try:
-        parts = urlsplit(url)
-        (parts.hostname or "").encode("idna")
-        _ = parts.port  # read, as that is when it is checked
-    except ValueError:  # of which an encoding's error is one
-        raise ValueError("its host or port is none; write it as http://HOST:PORT/PATH") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("it is no address; write it as http://HOST:PORT/PATH")
-    return url
-
-
-Url = Annotated[str, AfterValidator(_address)]
-Key = Annotated[SecretStr, AfterValidator(_key)]
-
-
-def _names(value: object) -> object:
-    """A list of names as the environment writes it, separated by commas."""
-    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -102,7 +55,7 @@ class Settings(BaseSettings):
     embedded_context_tokens: PositiveInt = Field(
         8192, description="Context window of the embedded model in tokens, per slot."
     )
-    stage_tiers: Annotated[dict[str, Tier], NoDecode, BeforeValidator(_stage_tiers)] = Field(
+    stage_tiers: StageTiers = Field(
         default_factory=dict,
         description="Stages moved to another tier, for instance evaluate=flash,short_answer=flash.",
     )
@@ -143,15 +96,12 @@ class Settings(BaseSettings):
         description="Under MONITOR_POLICY=vote, who names the deficit: rules over the derivation's `facts`, or the "
         "model as `critic`, as under the other policies.",
     )
-    routes: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+    routes: Names = Field(
         ("step_by_step", "plain_pass", "chain_of_thought"),
         description="Routes that vote beside draft and derivation, in the order in which they are drawn.",
     )
     vote_share: UnitFloat = Field(
         0.6, description="Share of the vote from which an answer is elected without asking another route."
-    )
-    vote_lead: Annotated[float, Field(ge=0.0)] = Field(
-        1.0, description="Votes by which other answers must be behind before no other route is asked."
     )
     operators_dir: Path | None = Field(None, description="A folder with operators of your own for derivations.")
     routes_dir: Path | None = Field(None, description="A folder with routes of your own.")

@@ -60,6 +60,12 @@ def assigned(variable: str) -> set[str]:
     }
 
 
+def keywords(argument: str) -> set[str]:
+    """The literal names that code passes by an argument's name."""
+    calls = (node for node in nodes() if isinstance(node, ast.Call))
+    return {text for call in calls for given in call.keywords if given.arg == argument for text in texts(given.value)}
+
+
 def test_prompts_are_found() -> None:
     assert len(prompt_names()) >= 10
 
@@ -107,12 +113,13 @@ def test_every_stage_that_code_asks_for_exists() -> None:
 
 def test_every_stage_of_the_loop_has_a_prompt_of_its_name() -> None:
     listed = yaml.safe_load((ROOT / "backend/meta_agent_rag/llm/stages.yaml").read_text(encoding="utf-8"))
-    assert set(listed) - {"baseline", "step", *CONVERSATION} <= set(prompt_names())
+    assert set(listed) - {"baseline", "step", "route", *CONVERSATION} <= set(prompt_names())
     assert set(CONVERSATION.values()) <= set(prompt_names())
     assert assigned("stage") <= set(prompt_names())
 
 
 def test_every_prompt_is_used() -> None:
     asked = literals("prompt") | literals("messages") | literals("task") | assigned("stage") | assigned("system")
+    asked |= keywords("prompt")
     methods = {path.stem for path in (ROOT / "benchmarks/methods").glob("*.py")}
     assert set(prompt_names()) <= asked | methods

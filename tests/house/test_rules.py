@@ -23,7 +23,18 @@ CODE = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
 ALL_CODE = sorted([*CODE, *(ROOT / "tests").rglob("*.py")])
 
 LAYERS = (
-    {"errors", "settings", "setting_faults", "wording", "journal", "discovery", "env_example", "telemetry", "shipped"},
+    {
+        "errors",
+        "settings",
+        "setting_faults",
+        "setting_types",
+        "wording",
+        "journal",
+        "discovery",
+        "env_example",
+        "telemetry",
+        "shipped",
+    },
     {"text"},
     {"prompts"},
     {"llm"},

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..llm.client import ModelSession
 from ..retrieval.batching import AsyncEncoder
@@ -12,9 +11,7 @@ from ..settings import Settings
 from .deficits import DeficitRegistry
 from .derivation.operator import Operator
 from .oracles import NO_ORACLES, Oracles
-
-if TYPE_CHECKING:
-    from .routes.route import Route
+from .routes.ballot import Voter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +31,7 @@ class Context:
     monitor_encoder: AsyncEncoder
     deficits: DeficitRegistry
     operators: Mapping[str, Operator] = field(default_factory=dict)
-    routes: Mapping[str, "Route"] = field(default_factory=dict)
+    routes: Mapping[str, Voter] = field(default_factory=dict)
     retriever: Retriever | None = None
     evidence: tuple[Passage, ...] | None = None
     oracles: Oracles = NO_ORACLES

@@ -18,7 +18,6 @@ from .support import Text, entity_of, supported
 from .values import date_texts
 from .verdicts import is_closed
 
-_STAGE = "look_up"
 _PLACE = re.compile(r"^\s*where\b|\b(?:what|which)\s+(?:city|town|country|state|place|county|province|village)\b", re.I)
 _NATIONALITY = re.compile(r"\bnationality\b|\b(?:what|which)\s+country\b", re.IGNORECASE)
 _NAME = re.compile(r"^\s*(?:who|whom|whose)\b", re.IGNORECASE)
@@ -30,9 +29,9 @@ async def look_up(
     """The fact with its value, or open with the reason. Raises only what must stop the run."""
     entity = entity or entity_of(asked, of)
     blank = Fact(chain=chain, index=index, asked=asked, entity=entity, value="")
-    prompt = task(context, _STAGE, asked, packed, kind=phrase(f"wanted_{kind_wanted(asked)}"))
+    prompt = task(context, "look_up", asked, packed, kind=phrase(f"wanted_{kind_wanted(asked)}"))
     try:
-        reply = await context.model.areply(_STAGE, prompt, round_=round_, sampling=with_logprobs(context, _STAGE))
+        reply = await context.model.areply("look_up", prompt, round_=round_, sampling=with_logprobs(context, "look_up"))
     except ModelError as error:
         if error.stops_run:
             raise

@@ -2,19 +2,23 @@
 
 from dataclasses import replace
 
+from ...text.names import content_words, spaced
 from ...text.normalise import normalised, tokens
 from .operator import Operators
 from .plan import Chain, Plan, references
-from .wording import direction, strays
+from .support import names_in
+from .wording import direction, mended, strays
 
 _RESTATED = 0.8
 """Jaccard similarity of the words of fact and question from which a fact asks the question itself."""
 
 
 def directed(plan: Plan, question: str) -> Plan:
-    """The plan with the direction of its comparison as the question's words say it."""
+    """The plan with the direction of its comparison, and births and deaths, as the question's words say them."""
     said = direction(question)
-    return replace(plan, operator=said) if said and plan.operator in {"earliest", "latest"} else plan
+    operator = said if said and plan.operator in {"earliest", "latest"} else plan.operator
+    chains = tuple(replace(chain, facts=tuple(mended(question, fact) for fact in chain.facts)) for chain in plan.chains)
+    return Plan(operator=operator, chains=chains)
 
 
 def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
@@ -33,6 +37,8 @@ def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
         if fault := _chain_fault(chain):
             return fault
         for fact in chain.facts:
+            if strange := _strange_name(fact, question):
+                return f"the fact {fact!r} names {strange!r}, which the question does not"
             if _restates(fact, question):
                 return f"the fact {fact!r} restates the question"
             if normalised(fact) in seen and "#" not in fact:
@@ -52,6 +58,13 @@ def _chain_fault(chain: Chain) -> str | None:
         if index not in used:
             return f"no later fact uses the value of {fact!r}"
     return None
+
+
+def _strange_name(fact: str, question: str) -> str | None:
+    """A name that a fact did not take from the question: a small model copies from the examples."""
+    asked = spaced(question)
+    names = names_in(fact)
+    return next((name for name in names if not any(f" {word} " in asked for word in content_words(name))), None)
 
 
 def _restates(fact: str, question: str) -> bool:

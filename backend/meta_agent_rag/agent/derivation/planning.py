@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import Field, create_model
+from pydantic import ConfigDict, Field, create_model
 
 from ...errors import ModelError
 from ...llm.client import ModelSession
@@ -21,6 +21,10 @@ from .plan_checks import directed, fault_of
 
 class ChainReply(ReplyModel):
     """A chain of the reply."""
+
+    # `of` may be missing, yet the schema requires it: under a schema optional keys are written last, and a model that
+    # has not yet said what its chain is about restates the question
+    model_config = ConfigDict(json_schema_extra={"required": ["of", "facts"]})
 
     of: Annotated[str, Field(json_schema_extra={"maxLength": 120})] = ""
     facts: Annotated[list[str], Field(json_schema_extra={"minItems": 1, "maxItems": 4})]

@@ -9,7 +9,7 @@ from ...grounding.answer_kind import of_kind
 from ...text.names import content_words, spaced, unqualified
 from ...text.normalise import normalised
 from ...text.sentences import sentences
-from .values import Date, as_date, as_quantity, dates_in, numbers_in
+from .values import Date, as_date, as_quantity, country_names, dates_in, numbers_in
 from .verdicts import is_closed, verdict
 
 _NAME = r"[^\W\d_a-z\u00df-\u00ff][\w'\u2019&.-]*|\d[\w'\u2019&.-]*"
@@ -30,6 +30,7 @@ class Text:
 
     @property
     def title(self) -> str:
+        """The first line."""
         return self.text.partition("\n")[0]
 
 
@@ -50,9 +51,13 @@ def entity_of(fact: str, of: str) -> str:
     """
     if of and f" {normalised(of)} " in f" {normalised(fact)} ":
         return of
+    return max(names_in(fact), key=len, default="")
+
+
+def names_in(fact: str) -> tuple[str, ...]:
+    """The names in a fact: runs of words with capitals or digits, function words between them included."""
     named = [_without_genitive(name) for name in _NAMED.findall(_QUESTION_WORDS.sub("", fact))]
-    named = [name for name in named if any(character.isupper() for character in name)]
-    return max(named, key=len) if named else ""
+    return tuple(name for name in named if any(character.isupper() for character in name))
 
 
 def _without_genitive(name: str) -> str:
@@ -106,9 +111,11 @@ def names(title: str, entity: str) -> bool:
 def _places(value: str, texts: Sequence[Text]) -> Iterator[tuple[Text, str]]:
     """The passages that hold a value, each with the sentence where it stands: as words, as a date, or as a number."""
     short, date, number = normalised(value), as_date(value), as_quantity(value)
+    nations = country_names(value)
     for text in texts:
         for sentence in sentences(text.text.partition("\n")[2]):
-            if f" {short} " in f" {normalised(sentence)} ":
+            said = f" {normalised(sentence)} "
+            if f" {short} " in said or any(f" {name} " in said for name in nations):
                 yield text, sentence.strip()
                 break
         else:

@@ -153,6 +153,12 @@ def countries(text: str) -> frozenset[str]:
     return frozenset(code for code in codes if code) if codes and all(codes) else frozenset()
 
 
+def country_names(text: str) -> frozenset[str]:
+    """Every name and demonym, normalised, of the countries that a value names: they stand for each other."""
+    wanted = countries(text)
+    return frozenset(name for name, code in _country_codes().items() if code in wanted)
+
+
 @cache
 def _country_codes() -> dict[str, str]:
     from countryinfo import all_countries

@@ -32,12 +32,39 @@ def direction(question: str) -> str | None:
     return said[0] if len(said) == 1 else None
 
 
+_DIED = re.compile(r"^(when|where) did (.+) die\?$", re.IGNORECASE)
+_BORN = re.compile(r"^(when|where) was (.+) born\?$", re.IGNORECASE)
+_PARENTS = {"male": ("mother", "father"), "female": ("father", "mother")}
+
+
+def mended(question: str, fact: str) -> str:
+    """The fact, asked for what the question asks for, where the two can be exchanged word for word.
+
+    A birth for a death, if the question speaks of births alone; a father for a mother, if it speaks of men alone.
+
+    >>> mended("Which film has the director who is older, A or B?", "When did # die?")
+    'When was # born?'
+    """
+    if _said(_LIFE, question) == {"birth"}:
+        fact = _DIED.sub(r"\1 was \2 born?", fact)
+    elif _said(_LIFE, question) == {"death"}:
+        fact = _BORN.sub(r"\1 did \2 die?", fact)
+    kin = _said(_KIN, question)
+    if len(kin) == 1:
+        wrong, right = _PARENTS[next(iter(kin))]
+        fact = re.sub(rf"\b{wrong}\b", right, fact)
+    return fact
+
+
+def _said(families: Mapping[str, re.Pattern[str]], text: str) -> set[str]:
+    return {name for name, words in families.items() if words.search(text)}
+
+
 def strays(question: str, facts: Sequence[str]) -> str | None:
     """What the facts ask for that the question does not: a death for a birth, a mother for a father."""
     asked = " ".join(facts)
     for families in (_LIFE, _KIN):
-        wanted = {name for name, words in families.items() if words.search(question)}
-        found = {name for name, words in families.items() if words.search(asked)}
+        wanted, found = _said(families, question), _said(families, asked)
         if wanted and found and found - wanted:
             return f"the question asks for {_listed(wanted)}, and the facts for {_listed(found)}"
     return None

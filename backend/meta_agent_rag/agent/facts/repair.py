@@ -14,7 +14,6 @@ from ..prompting.packing import Packed
 from ..routes import DERIVATION, Vote
 from ..state import Draft, Plan, State
 
-_STAGE = "recall"
 _RECALLED = "from memory"
 
 
@@ -36,9 +35,9 @@ async def derived_again(state: State, context: Context, plan: Plan, packed: Pack
 
 async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:
     """The fact as the model remembers it; it stays open if the call fails or gives nothing."""
-    prompt = task(context, _STAGE, fact.asked, None, kind=phrase(f"wanted_{kind_wanted(fact.asked)}"))
+    prompt = task(context, "recall", fact.asked, None, kind=phrase(f"wanted_{kind_wanted(fact.asked)}"))
     try:
-        reply = await context.model.areply(_STAGE, prompt, round_=round_, sampling=with_logprobs(context, _STAGE))
+        reply = await context.model.areply("recall", prompt, round_=round_, sampling=with_logprobs(context, "recall"))
     except ModelError as error:
         if error.stops_run:
             raise

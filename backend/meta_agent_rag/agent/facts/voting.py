@@ -62,7 +62,7 @@ def _satisfied(state: State, context: Context, round_: Round) -> bool:
 
 
 def _decided(context: Context, vote: Vote) -> bool:
-    return decided(vote, share=context.settings.vote_share, ahead=context.settings.vote_lead)
+    return decided(vote, context.settings.vote_share)
 
 
 def _ballots(
@@ -87,7 +87,9 @@ def _ballots(
     fixed = [ballot(one.route, one.short_answer) for one in own]
     if derivation.answer:
         weight = _STANDS if derivation.stands else _OPEN
-        fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))
+        fixed.append(
+            ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared and derivation.stands)
+        )
 
     def counted(answers: Sequence[RouteAnswer]) -> Vote:
         return count([*fixed, *(ballot(one.route, one.short_answer, weight=_weight(context, one)) for one in answers)])

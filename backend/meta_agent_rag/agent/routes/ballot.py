@@ -1,6 +1,8 @@
 """What a vote over routes holds."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 DERIVATION = "derivation"
 DRAFT = "quoted_draft"
@@ -15,6 +17,16 @@ class RouteAnswer:
     steps: tuple[str, ...] = ()
     logprob: float | None = None
     error: str | None = None
+
+
+class Voter(Protocol):
+    """A route as a run's context holds it: `route.Route`, of which the context must not know more."""
+
+    @property
+    def weight(self) -> float: ...
+
+    @property
+    def walk(self) -> Callable[[Any, Any], Awaitable[RouteAnswer]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

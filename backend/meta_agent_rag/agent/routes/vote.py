@@ -58,16 +58,9 @@ def upholds(vote: Vote, short_answer: str) -> bool:
     return alike(vote.elected, short_answer) >= _SAME
 
 
-def decided(vote: Vote, *, share: float, ahead: float) -> bool:
-    """Can the next route no longer pay? The elected answer leads clearly, or outranks the others.
-
-    `share` (0..1) is what it needs; `ahead` the weight by which a different answer must be behind.
-    """
+def decided(vote: Vote, share: float) -> bool:
+    """Can the next route no longer pay? Two routes voted and the elected answer has the share, or it outranks all."""
     cast = [ballot for ballot in vote.ballots if ballot.short_answer.strip() and ballot.of_kind is not False]
     if any(ballot.outranks and ballot.short_answer == vote.elected for ballot in cast):
         return True
-    if len(cast) < 2:
-        return False
-    behind = sum(ballot.weight * (1.0 - alike(ballot.short_answer, vote.elected)) for ballot in cast)
-    before = sum(ballot.weight * alike(ballot.short_answer, vote.elected) for ballot in cast)
-    return vote.share >= share and before - behind >= ahead
+    return len(cast) > 1 and vote.share >= share

@@ -1,0 +1,58 @@
+"""The kinds of values that settings take, and how the environment writes them."""
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic_settings import NoDecode
+
+Tier = Literal["flash", "pro"]
+UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+def _stage_tiers(value: object) -> object:
+    """Read `stage=tier,stage=tier`; a mapping is taken as it is."""
+    return _pairs(value) if isinstance(value, str) else value
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs = [item.partition("=") for item in text.split(",") if item.strip()]
+    if any(not equals for _, equals, _ in pairs):
+        raise ValueError("write it as STAGE=TIER,STAGE=TIER, for instance evaluate=flash")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _key(secret: SecretStr) -> SecretStr:
+    """Keys travel in an HTTP header: no blanks around them, and nothing that a header cannot hold."""
+    text = secret.get_secret_value().strip()
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError("it holds characters that no key has; copy it again")
+    return SecretStr(text)
+
+
+def _address(url: str) -> str:
+    """Without a password, as addresses are shown and recorded, and with a host and a port that can be."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError("it holds a name or a password, which would be shown; give the key by its own setting")
+    if "?" in url or "#" in url:
+        raise ValueError("it holds a query, which would be shown and sent nowhere; write it as http://HOST:PORT/PATH")
+    try:
+        parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")
+        _ = parts.port  # read, as that is when it is checked
+    except ValueError:  # of which an encoding's error is one
+        raise ValueError("its host or port is none; write it as http://HOST:PORT/PATH") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("it is no address; write it as http://HOST:PORT/PATH")
+    return url
+
+
+def _names(value: object) -> object:
+    """A list of names as the environment writes it, separated by commas."""
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+Url = Annotated[str, AfterValidator(_address)]
+Key = Annotated[SecretStr, AfterValidator(_key)]
+StageTiers = Annotated[dict[str, Tier], NoDecode, BeforeValidator(_stage_tiers)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
