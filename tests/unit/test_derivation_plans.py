@@ -39,12 +39,28 @@ def test_the_question_says_the_direction() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "fact", "mended"),
+    [
+        (OLDER, "When did # die?", "When was # born?"),
+        ("Where did Otto's father die?", "Where was # born?", "Where did # die?"),
+        ("Who is the paternal grandfather of Otto?", "Who is the mother of #?", "Who is the father of #?"),
+        ("Who is the paternal grandmother of Otto?", "Who is the mother of #?", "Who is the mother of #?"),
+        ("Who wrote it?", "When did # die?", "When did # die?"),
+    ],
+)
+def test_a_fact_asks_for_what_the_question_asks_for(question: str, fact: str, mended: str) -> None:
+    asked = directed(plan("last", ("", ("Who is Otto?", fact))), question)
+    assert asked.chains[0].facts[1] == mended
+
+
+@pytest.mark.parametrize(
     ("question", "wrong", "reason"),
     [
         (OLDER, both("earliest", "Who directed NAME?", "When did # die?"), "asks for birth"),
         (OLDER, plan("earliest", ("Blue Hill", ("Who directed Blue Hill?",))), "one chain for each"),
         (OLDER, both("same", "Who directed NAME?"), "yes or no"),
-        (OLDER, plan("earliest", ("A", ("When was A born?",)), ("B", ("When was B born?",))), "not named"),
+        (OLDER, plan("earliest", ("Hill", ("When was it made?",)), ("Salt", ("When was that made?",))), "not named"),
+        (OLDER, plan("last", ("", ("Who played Tom Reed?",))), "names 'Tom Reed'"),
         (
             "Where was the director of Salt Road born?",
             plan("last", ("", ("Who directed Salt Road?", "Who is it?"))),

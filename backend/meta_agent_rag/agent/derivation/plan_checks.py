@@ -1,5 +1,6 @@
 """Checks of a plan in code, before any of its look-ups is paid for."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...text.names import content_words, spaced
@@ -32,19 +33,27 @@ def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
         return f"there is no operator {plan.operator!r}"
     if not plan.chains:
         return "it has no fact"
-    seen: set[str] = set()
-    for chain in plan.chains:
-        if fault := _chain_fault(chain):
-            return fault
-        for fact in chain.facts:
-            if strange := _strange_name(fact, question):
-                return f"the fact {fact!r} names {strange!r}, which the question does not"
-            if _restates(fact, question):
-                return f"the fact {fact!r} restates the question"
-            if normalised(fact) in seen and "#" not in fact:
-                return f"the fact {fact!r} comes twice"
-            seen.add(normalised(fact))
-    return operator.check(question, plan) or strays(question, [fact for chain in plan.chains for fact in chain.facts])
+    every = [fact for chain in plan.chains for fact in chain.facts]
+    faults = (
+        *(_chain_fault(chain) for chain in plan.chains),
+        *(_fact_fault(fact, question) for fact in every),
+        _twice(every),
+        operator.check(question, plan),
+        strays(question, every),
+    )
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _fact_fault(fact: str, question: str) -> str | None:
+    if strange := _strange_name(fact, question):
+        return f"the fact {fact!r} names {strange!r}, which the question does not"
+    return f"the fact {fact!r} restates the question" if _restates(fact, question) else None
+
+
+def _twice(facts: Sequence[str]) -> str | None:
+    asked = [normalised(fact) for fact in facts if "#" not in fact]
+    twice = next((fact for fact in facts if asked.count(normalised(fact)) > 1), None)
+    return f"the fact {twice!r} comes twice" if twice else None
 
 
 def _chain_fault(chain: Chain) -> str | None:
