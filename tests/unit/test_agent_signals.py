@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.monitoring.signals import coverage, overlap, short_answer_logprob
+from meta_agent_rag.agent.monitoring.overlap import overlap
+from meta_agent_rag.agent.monitoring.signals import coverage, short_answer_logprob
 from meta_agent_rag.llm.exchange import Reply
 from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION
 

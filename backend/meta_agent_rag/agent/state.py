@@ -207,13 +207,9 @@ class State(TypedDict, total=False):
     draft: Draft
     packing: Packing
     rounds: Annotated[tuple[Round, ...], add_all]
-<<<<<<< HEAD
-    stop_reason: StopReason
-=======
     derivation: Derivation
     routes: Annotated[tuple[RouteAnswer, ...], add_all]
-    stop_reason: str
->>>>>>> 9c4317d (Add a derivation, routes with a vote, and a diagnosis by facts)
+    stop_reason: StopReason
 
 
 Update = Mapping[str, object]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ...agent.engine import Answer
-from ...agent.monitoring.signals import overlap
+from ...agent.monitoring.overlap import overlap
 from ...llm.ledger import LedgerRow, Totals, total
 from ...text.normalise import normalised
 from ...wording import FREE, counted
