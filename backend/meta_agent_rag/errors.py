@@ -20,6 +20,7 @@ MetaRagError
 |   |-- CostLimitError       it could cost more than is left
 |   |-- UnpricedModelError   a cost limit is set and the model has no known price (stops a run)
 |   `-- DeadlineError        there is no time left for it
+|-- MissingExtraError      a library is missing that an extra of the package brings
 |-- StorageError           a file cannot be written: disk full, no permission (stops a run)
 |-- CorpusError            a corpus is missing, busy, foreign, or built otherwise
 |   `-- SearchDownError      neither index of a corpus answers
@@ -137,6 +138,12 @@ class DeadlineError(BudgetError):
     """There is no time left for the call."""
 
     stop_reason = "deadline"
+
+
+class MissingExtraError(MetaRagError):
+    """A library is missing that an extra of the package brings; the message says how to install it."""
+
+    stops_run = True
 
 
 class StorageError(MetaRagError):

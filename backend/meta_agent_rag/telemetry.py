@@ -53,22 +53,42 @@ Kind: TypeAlias = Literal["internal", "client", "server"]
 Value: TypeAlias = str | int | float | bool | Sequence[str]
 
 
-@cache
-def _tracer() -> "Tracer":
-    from opentelemetry.trace import get_tracer
+class NoSpan:
+    """A span where OpenTelemetry is not installed: it records nothing."""
 
+    def is_recording(self) -> bool:
+        """Never."""
+        return False
+
+    def set_attribute(self, key: str, value: Value, /) -> None:
+        """Drop an attribute."""
+
+    def set_attributes(self, attributes: Mapping[str, Value], /) -> None:
+        """Drop attributes."""
+
+
+@cache
+def _tracer() -> "Tracer | None":
+    try:
+        from opentelemetry.trace import get_tracer
+    except ModuleNotFoundError:
+        return None
     return get_tracer(SCOPE)
 
 
 @contextmanager
-def span(name: str, attributes: Mapping[str, Value], *, kind: Kind = "internal") -> Iterator["Span"]:
+def span(name: str, attributes: Mapping[str, Value], *, kind: Kind = "internal") -> Iterator["Span | NoSpan"]:
     """A span around a piece of work, below the one that is open in this task; what is raised is recorded by its kind.
 
-    An error's words stay out: they may hold what somebody wrote.
+    An error's words stay out: they may hold what somebody wrote. Without the extra `telemetry` nothing is recorded.
     """
+    tracer = _tracer()
+    if tracer is None:
+        yield NoSpan()
+        return
     from opentelemetry.trace import SpanKind, StatusCode
 
-    with _tracer().start_as_current_span(
+    with tracer.start_as_current_span(
         name, kind=SpanKind[kind.upper()], attributes=attributes, record_exception=False, set_status_on_exception=False
     ) as opened:
         try:
@@ -80,7 +100,7 @@ def span(name: str, attributes: Mapping[str, Value], *, kind: Kind = "internal")
 
 
 @contextmanager
-def retrieval(source: str, *, k: int, queries: int, text: Sequence[str] = ()) -> Iterator["Span"]:
+def retrieval(source: str, *, k: int, queries: int, text: Sequence[str] = ()) -> Iterator["Span | NoSpan"]:
     """A span around a search in a data source for `queries` questions together; `text` are their words, if told."""
     about: dict[str, Value] = {OPERATION: "retrieval", DATA_SOURCE: source, TOP_K: k, QUERIES: queries}
     if text:

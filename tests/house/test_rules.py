@@ -25,6 +25,7 @@ ALL_CODE = sorted([*CODE, *(ROOT / "tests").rglob("*.py")])
 LAYERS = (
     {
         "errors",
+        "extras",
         "settings",
         "setting_faults",
         "setting_types",

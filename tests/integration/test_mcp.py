@@ -166,13 +166,6 @@ async def test_over_stdio_nothing_but_the_protocol_is_said(tmp_path: Path) -> No
     assert "Traceback" not in (tmp_path / "errors").read_text()
 
 
-def test_without_the_extra_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
-    result = CliRunner().invoke(app, ["mcp"])
-    assert result.exit_code == 2
-    assert result.stderr.strip() == "`marag mcp` needs the package `mcp`; install meta-agent-rag[mcp]."
-
-
 def test_an_address_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = CliRunner().invoke(app, ["mcp", "--http", "--port", str(taken.getsockname()[1])])

@@ -30,7 +30,10 @@ def chat(
     """Chat about the documents of a corpus; every answer is checked against them before it is shown."""
     from functools import partial
 
+    from ..extras import require
     from ..settings import Settings
+
+    require("chat", "`marag chat`")
     from .shell.loop import converse
 
     load = partial(Settings.load, tuple(set_ or ()))

@@ -51,10 +51,12 @@ def ingest(
     replace their own passages. Exit code 1: a file was broken and skipped, the others were ingested.
     """
     from ..errors import InputError
+    from ..extras import require
     from ..settings import Settings
 
     if "" in paths:
         raise InputError("One PATH is empty; name a file or folder, `.` for this one.")
+    require("ingest", "`marag ingest`")
     settings = Settings.load(set_ or ())
     try:
         report = run(_ingest(settings, [Path(path) for path in paths], corpus, prune, rebuild, not json_))

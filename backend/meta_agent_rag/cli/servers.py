@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..extras import require
 from .shared.command import Assignments, Debug, complain, reporting, run
 
 
@@ -29,6 +30,7 @@ def serve(
     debug: Debug = False,
 ) -> None:
     """Serve answers over HTTP within a deadline, to clients with a key (`marag keys create`)."""
+    require("service", "`marag serve`")
     from ..retrieval.corpus.corpus import require_corpus
     from ..settings import Settings
 
@@ -53,6 +55,7 @@ def mcp(
     debug: Debug = False,
 ) -> None:
     """Offer `ask` and `search` as tools to assistants (Model Context Protocol); needs the extra `mcp`."""
+    require("mcp", "`marag mcp`")
     from ..service.mcp import serve_http, serve_stdio
     from ..settings import Settings
 
@@ -84,6 +87,7 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Watch the loop question and repair its answers, in a browser."""
+    require("demo", "`marag demo`")
     from ..retrieval.corpus.corpus import require_corpus
     from ..settings import Settings
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ..errors import DataFileError
+from ..extras import require
 
 Hub: TypeAlias = tuple[str, str | None, str]
 """Repository, configuration and split on the Hugging Face hub."""
@@ -34,8 +35,9 @@ def place(hub: Hub) -> str:
 def read_hub_rows(hub: Hub, *, most: int | None = None) -> list[dict[str, Any]]:
     """Load a split, or the first `most` rows of it, from the hub or, where it does not answer, from the local cache.
 
-    Raises `DataFileError` that names `--data-file`.
+    Raises `DataFileError` that names `--data-file`, and `MissingExtraError` without the library `datasets`.
     """
+    require("bench", f"Reading {place(hub)} from the Hugging Face hub")
     import datasets
     from huggingface_hub import constants
 

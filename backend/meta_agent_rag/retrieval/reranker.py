@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import SettingsError
+from ..extras import require
 from ..settings import Settings
 from .encoders import hub
 from .passage import Passage
@@ -71,6 +72,7 @@ def load_reranker(settings: Settings) -> Reranker | None:
     name = settings.reranker
     if name is None:
         return None
+    require("torch", f"RERANKER={name}")
     local = Path(name).expanduser()
     if (local / "config.json").is_file():
         folder: Path | None = local.resolve()

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import InputError, MetaRagError, RequestError
+from ..extras import require
 from ..llm.exchange import Transport
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
@@ -137,13 +138,12 @@ async def open_library(
 
 
 def create_server(library: Library) -> "MCPServer":
-    """The server with its tools. Raises `InputError` where the extra is not installed."""
-    try:
-        from mcp.server.mcpserver import MCPServer
-        from mcp.server.mcpserver.exceptions import ToolError
-    except ImportError:
-        raise InputError("`marag mcp` needs the package `mcp`; install meta-agent-rag[mcp].") from None
+    """The server with its tools. Raises `MissingExtraError` where the extra is not installed."""
+    require("mcp", "`marag mcp`")
     from importlib.metadata import version
+
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
 
     server = MCPServer("meta-agent-rag", version=version("meta-agent-rag"), log_level="WARNING")
 

