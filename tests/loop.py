@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import Answer, open_engine
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -117,6 +118,6 @@ async def ask(
         options.setdefault("evidence", EVIDENCE)
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings_in(folder, *assignments), transport=model, monitor_encoder=encoder) as engine:
-        answer = await engine.answer(question, **options)
+        answer = await engine.run(Task(question=question, **options))
     assert model.closed
     return Run(answer=answer, model=model)

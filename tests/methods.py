@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.methods import Task, discover_methods
+from benchmarks.methods import MethodTask, discover_methods
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -59,10 +59,10 @@ async def answered(
     model = model or ScriptedModel(script)
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings_in(folder, *assignments), transport=model, monitor_encoder=encoder) as engine:
-        task = Task(
+        task = MethodTask(
             id="q1",
             question=question,
-            name=CALLED,
+            method=CALLED,
             search=retriever or SuppliedRetriever(passages=evidence, encoder=encoder),
             evidence=None if retriever is not None else evidence,
             retriever=retriever,

@@ -15,7 +15,7 @@ from meta_agent_rag.agent.prompting.replies import ReplyModel, Short
 from meta_agent_rag.llm.exchange import Sampling
 
 from .inquiry import Inquiry
-from .method import Method, Task
+from .method import Method, MethodTask
 
 _GREEDY = Sampling()
 
@@ -38,7 +38,7 @@ async def chain(inquiry: Inquiry, packed: Packed, sampling: Sampling = _GREEDY) 
     return await inquiry.session.ainvoke("baseline", prompt, ChainReply, sampling=sampling)
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """One retrieval, one chain."""
     inquiry = Inquiry.of(engine, task)
     packed = await inquiry.first_evidence()

@@ -7,10 +7,10 @@ from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting.messages import messages
 
 from .inquiry import AnswerReply, Inquiry
-from .method import Method, Task
+from .method import Method, MethodTask
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """One call, no retrieval."""
     inquiry = Inquiry.of(engine, task)
     prompt = messages(engine.settings, "closed_book", task.question, None)

@@ -22,7 +22,7 @@ from meta_agent_rag.llm.structured import without_thinking
 from meta_agent_rag.prompts import phrase
 
 from .inquiry import Inquiry, concludes, next_sentence
-from .method import Method, Task
+from .method import Method, MethodTask
 
 THETA = 0.8
 BETA = 0.4
@@ -43,7 +43,7 @@ class _Lookahead:
     tokens: Tokens | None
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """Write the reasoning a sentence at a time, searching where it is unsure; then conclude."""
     inquiry = Inquiry.of(engine, task)
     await inquiry.search(task.question)

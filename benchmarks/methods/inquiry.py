@@ -27,7 +27,7 @@ from meta_agent_rag.retrieval.screening.guardrails import Dropped
 from meta_agent_rag.text.normalise import normalised
 from meta_agent_rag.text.sentences import sentences
 
-from .method import Task
+from .method import MethodTask
 
 _NOTES_TOKENS = 800
 """Tokens of a method's own notes beside which the evidence keeps its whole budget."""
@@ -48,7 +48,7 @@ class Inquiry:
     """The state of one question: `found` only grows, so that a prompt's prefix stays; `rounds` holds full drafts."""
 
     engine: Engine
-    task: Task
+    task: MethodTask
     session: ModelSession
     found: tuple[Found, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -57,9 +57,9 @@ class Inquiry:
     _counted: int = field(default=0, init=False)
 
     @classmethod
-    def of(cls, engine: Engine, task: Task) -> "Inquiry":
+    def of(cls, engine: Engine, task: MethodTask) -> "Inquiry":
         """A question before its first call; calls and row go by the task's name."""
-        return cls(engine=engine, task=task, session=engine.model.session(task.id, method=task.name))
+        return cls(engine=engine, task=task, session=engine.model.session(task.id, method=task.method))
 
     async def first_evidence(self) -> Packed:
         """What methods that retrieve once answer from: all that is supplied, else the k best for the question."""

@@ -16,14 +16,14 @@ from meta_agent_rag.prompts import phrase
 
 from .chain_of_thought import chain
 from .inquiry import Inquiry, concludes, next_sentence
-from .method import Method, Task
+from .method import Method, MethodTask
 
 PASSAGES = 15
 SENTENCES = 5
 _ONE_LINE = Sampling(stop=("\n",))
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """Collect passages along a chain of thought, then read them."""
     inquiry = Inquiry.of(engine, task)
     stop_reason = await _collect(inquiry)

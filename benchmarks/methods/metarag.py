@@ -2,19 +2,12 @@
 
 from meta_agent_rag.agent.engine import Answer, Engine
 
-from .method import Method, Task
+from .method import Method, MethodTask
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """Run the compiled graph of `build_graph`."""
-    return await engine.answer(
-        task.question,
-        evidence=task.evidence,
-        retriever=task.retriever,
-        question_id=task.id,
-        method=task.name,
-        oracles=task.oracles,
-    )
+    return await engine.run(task)
 
 
 METHOD = Method(

@@ -4,30 +4,23 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.oracles import NO_ORACLES, Oracles
 from meta_agent_rag.retrieval.hybrid import Retriever
-from meta_agent_rag.retrieval.passage import Passage
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class MethodTask(Task):
     """One question for a method, under the name that its calls and row go by.
 
-    `evidence` is what is supplied with the question; without it `retriever` finds it. `search` is what a
-    method that looks for its own evidence uses: the same retriever, or one over the supplied evidence.
+    `search` is what a method that looks for its own evidence uses: the task's retriever, or one over the
+    supplied evidence.
     """
 
-    id: str
-    question: str
-    name: str
     search: Retriever
-    evidence: tuple[Passage, ...] | None
-    retriever: Retriever | None
-    oracles: Oracles = NO_ORACLES
 
 
-Answerer: TypeAlias = Callable[[Engine, Task], Awaitable[Answer]]
+Answerer: TypeAlias = Callable[[Engine, MethodTask], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, kw_only=True)

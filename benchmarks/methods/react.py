@@ -22,7 +22,7 @@ from meta_agent_rag.text.normalise import normalised
 from meta_agent_rag.text.sentences import sentences
 
 from .inquiry import Inquiry
-from .method import Method, Task
+from .method import Method, MethodTask
 
 STEPS = 7
 _ACTIONS = ("search", "lookup", "finish")
@@ -51,7 +51,7 @@ class _Step:
         return f"Thought {number}: {thought}\nAction {number}: {did}\nObservation {number}: {self.observation}"
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """Act and observe until the model finishes; then that is the answer, else what one last call says."""
     inquiry = Inquiry.of(engine, task)
     steps: list[_Step] = []

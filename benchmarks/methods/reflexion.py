@@ -14,7 +14,7 @@ from meta_agent_rag.agent.prompting.replies import Line, ReplyModel
 
 from .chain_of_thought import ChainReply, chain
 from .inquiry import Inquiry
-from .method import Method, Task
+from .method import Method, MethodTask
 
 TRIALS = 3
 MEMORY = 3
@@ -29,7 +29,7 @@ class _Reflection(ReplyModel):
     reflection: Line
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """Try, judge, reflect, and try again."""
     inquiry = Inquiry.of(engine, task)
     packed = await inquiry.first_evidence()

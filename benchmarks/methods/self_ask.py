@@ -19,7 +19,7 @@ from meta_agent_rag.prompts import phrase
 from meta_agent_rag.text.normalise import normalised
 
 from .inquiry import Inquiry
-from .method import Method, Task
+from .method import Method, MethodTask
 
 FOLLOW_UPS = 4
 
@@ -33,7 +33,7 @@ class _Intermediate(ReplyModel):
     intermediate_answer: Short
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """Ask and settle follow-up questions, then conclude from them."""
     inquiry = Inquiry.of(engine, task)
     settled: list[str] = []

@@ -17,12 +17,12 @@ from meta_agent_rag.text.normalise import normalised
 
 from .chain_of_thought import ChainReply, chain
 from .inquiry import Inquiry
-from .method import Method, Task
+from .method import Method, MethodTask
 
 TEMPERATURE = 0.7
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """One retrieval, as many chains as the setting says, and their vote."""
     inquiry = Inquiry.of(engine, task)
     packed = await inquiry.first_evidence()

@@ -4,10 +4,10 @@ from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting.messages import messages
 
 from .inquiry import AnswerReply, Inquiry
-from .method import Method, Task
+from .method import Method, MethodTask
 
 
-async def answer(engine: Engine, task: Task) -> Answer:
+async def answer(engine: Engine, task: MethodTask) -> Answer:
     """One retrieval, one call of the flash tier."""
     inquiry = Inquiry.of(engine, task)
     packed = await inquiry.first_evidence()

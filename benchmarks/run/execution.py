@@ -21,7 +21,7 @@ from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
-from ..methods import Task
+from ..methods import MethodTask
 from ..recording import TapedEncoder, TapedRetriever
 from ..recording.offline import NoModel, NoSearch
 from ..rows.samples import failed_row, sample_row
@@ -112,7 +112,7 @@ class _Run:
             raise CostLimitError("The cost limit is reached; raise it to go on.")
         return answer
 
-    def _task(self, question: Question, arm: Arm, engine: Engine) -> Task:
+    def _task(self, question: Question, arm: Arm, engine: Engine) -> MethodTask:
         evidence = supplied(question, "supporting" if "retrieval" in arm.oracles else self.config.mode)
         retriever = None
         if evidence is None and self.retriever is not None:
@@ -123,10 +123,10 @@ class _Run:
             search = self._taped(own, question, arm)
         if evidence is not None and engine.narrows(evidence):
             retriever, evidence = search, None
-        return Task(
+        return MethodTask(
             id=question.id,
             question=question.text,
-            name=arm.name,
+            method=arm.name,
             search=search,
             evidence=evidence,
             retriever=retriever,

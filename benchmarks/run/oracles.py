@@ -9,7 +9,7 @@ from meta_agent_rag.agent.state import NO_DEFICIT, Draft, Round
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
-from ..methods import Task, named
+from ..methods import MethodTask, named
 from ..metrics import score_answer
 
 _CLOSED_BOOK = "closed_book"
@@ -49,13 +49,12 @@ def matching(deficits: DeficitRegistry, *, knows: bool, complete: bool, round_: 
 async def _knows(engine: Engine, question: Question, name: str) -> bool:
     """Does the model answer rightly without any evidence?"""
     (closed_book,) = named(_CLOSED_BOOK)
-    task = Task(
+    task = MethodTask(
         id=question.id,
         question=question.text,
-        name=f"{name} (closed book)",
+        method=f"{name} (closed book)",
         search=SuppliedRetriever(passages=(), encoder=engine.monitor_encoder),
         evidence=(),
-        retriever=None,
     )
     answer = await closed_book.answer(engine, task)
     return score_answer(answer.short_answer, question.golds).em == 1.0

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.errors import ContextWindowError, InputError, RefusedError, SettingsError
 from meta_agent_rag.llm.exchange import Request
@@ -283,7 +284,7 @@ async def test_questions_at_once_keep_apart(tmp_path: Path) -> None:
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as engine:
         asked = [f"Question {n}, {'Rome' if n % 2 else 'Oslo'}?" for n in range(12)]
-        answers = await asyncio.gather(*(engine.answer(text, evidence=EVIDENCE, question_id=text) for text in asked))
+        answers = await asyncio.gather(*(engine.run(Task(question=text, evidence=EVIDENCE, id=text)) for text in asked))
     assert [answer.question for answer in answers] == asked
     for number, answer in enumerate(answers):
         assert answer.short_answer == ("Rome" if number % 2 else "Oslo")

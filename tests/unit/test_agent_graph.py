@@ -14,7 +14,7 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.prompting.replies import DraftReply, ReferenceReply, critique_schema
 from meta_agent_rag.agent.state import add_found
-from meta_agent_rag.errors import StructuredOutputError, UnknownNameError
+from meta_agent_rag.errors import InputError, StructuredOutputError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
@@ -64,6 +64,18 @@ async def test_an_engine_without_a_deficit(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="no_such"):
         async with open_engine(settings_in(tmp_path), transport=model, without_deficits=["no_such"]):
             pass
+
+
+async def test_a_question_without_anything_to_answer_from_is_an_error(tmp_path: Path) -> None:
+    model = ScriptedModel(WRONG)
+    encoder = AsyncEncoder(HashEncoder())
+    async with open_engine(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as engine:
+        with pytest.raises(InputError, match="give evidence or a retriever"):
+            await engine.answer(QUESTION)
+        assert not model.requests
+        from_memory = await engine.answer(QUESTION, evidence=())
+    assert from_memory.evidence == ()
+    assert model.requests
 
 
 FOUND = st.lists(st.sampled_from("abcdef"), max_size=8).map(

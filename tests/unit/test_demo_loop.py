@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
+from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import Engine, open_engine
 from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Plan, Reference, Round, Signals, StopReason
@@ -50,7 +51,7 @@ async def engine(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Engine]:
 def begin(engine: Engine) -> Walk:
     question = sample_questions().get(QUESTION_ID)
     assert question is not None
-    return Walk.begin(engine, QUESTION, evidence=question.passages)
+    return Walk.begin(engine, Task(question=QUESTION, evidence=question.passages))
 
 
 def ignore(_: Sight) -> None:

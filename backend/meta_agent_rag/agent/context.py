@@ -1,6 +1,6 @@
-"""Everything a run depends on and is not: one frozen value, given to every node by LangGraph."""
+"""What a run is given: the task from its caller, and the context that LangGraph hands to every node."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..llm.client import ModelSession
@@ -15,15 +15,34 @@ from .routes.ballot import Voter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Context:
-    """Dependencies and policies of one question's run.
+class Task:
+    """One question, what it is answered from, and how.
 
-    `evidence` is what the caller supplies; without it `retriever` finds it, and follow-up retrieval is
-    possible only then. `oracles` replace judgements by what a benchmark knows. `grounded` switches
-    answers from memory off and lets the writer abstain (chat, service); a benchmark wants a best guess.
-    `asked` are the user's own words, where the question was made from them. `manner` is told to the writer with
-    every draft: how to write for this reader. `deadline` is a
-    `time.monotonic` moment.
+    `evidence` is supplied by the caller; without it `retriever` finds it. An empty `evidence` means an answer
+    from the model's memory. `grounded` answers from the evidence alone, or says NOT FOUND. `asked` holds the
+    user's own words where `question` was made from them, and `manner` tells the writer how to write. `id` and
+    `method` name the question and its asker in the ledger; `deadline` is a `time.monotonic` moment. `oracles`
+    replace judgements by what a benchmark knows.
+    """
+
+    question: str
+    evidence: Sequence[Passage] | None = None
+    retriever: Retriever | None = None
+    grounded: bool = False
+    asked: str = ""
+    manner: str = ""
+    id: str = ""
+    method: str = "metarag"
+    deadline: float | None = None
+    oracles: Oracles = NO_ORACLES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """Dependencies and policies of one question's run; a `Task` explains those that come from it.
+
+    Follow-up retrieval is possible only with a `retriever`. `grounded` switches answers from memory off and
+    lets the writer abstain (chat, service); a benchmark wants a best guess.
     """
 
     settings: Settings

@@ -23,12 +23,11 @@ from ..retrieval.screening.guardrails import Dropped, screen
 from ..retrieval.supplied import SuppliedRetriever
 from ..settings import Settings
 from ..telemetry import Value
-from .context import Context
+from .context import Context, Task
 from .deficits import DeficitRegistry, discover_deficits
 from .derivation.operator import Operators, discover_operators
 from .graph import build_graph
 from .monitoring.monitor import policy
-from .oracles import NO_ORACLES, Oracles
 from .routes.route import Routes, discover_routes
 from .selection import select
 from .state import Round, State, StopReason
@@ -112,88 +111,67 @@ class Engine:
         evidence: Sequence[Passage] | None = None,
         retriever: Retriever | None = None,
         grounded: bool = False,
-        asked: str = "",
-        manner: str = "",
-        question_id: str = "",
-        method: str = "metarag",
-        deadline: float | None = None,
-        oracles: Oracles = NO_ORACLES,
         on_step: OnStep | None = None,
     ) -> Answer:
-        """Answer one question over supplied `evidence` or what `retriever` finds; `begin` explains the rest.
+        """Answer a question over `evidence`, or over what `retriever` finds; as `run` for all else."""
+        task = Task(question=question, evidence=evidence, retriever=retriever, grounded=grounded)
+        return await self.run(task, on_step=on_step)
 
-        `on_step` is told of every node as it begins. Raises `InputError` for an empty question, and a
-        `ModelError` or `BudgetError` where not even a first draft could be written.
+    async def run(self, task: Task, *, on_step: OnStep | None = None) -> Answer:
+        """Answer one question; `on_step` is called with every node as it begins.
+
+        Raises `InputError` for an empty question, and for one that has neither evidence nor a retriever;
+        a `ModelError` or `BudgetError` where not even a first draft could be written.
         """
-        if grounded and evidence is not None:
-            await asyncio.to_thread(_without_orders, evidence)  # is remembered, and takes a while for long texts
-        state, context = self.begin(
-            question,
-            evidence=evidence,
-            retriever=retriever,
-            grounded=grounded,
-            asked=asked,
-            manner=manner,
-            question_id=question_id,
-            method=method,
-            deadline=deadline,
-            oracles=oracles,
-        )
-        with telemetry.span(f"{_RUN} {method}", self._about(question, question_id, method)) as span:
+        if task.grounded and task.evidence is not None:
+            await asyncio.to_thread(_without_orders, task.evidence)  # is remembered, and takes a while for long texts
+        state, context = self.begin(task)
+        with telemetry.span(f"{_RUN} {task.method}", self._about(task)) as span:
             final = await self._run(state, context, on_step)
             span.set_attributes({telemetry.STOP_REASON: final["stop_reason"], telemetry.ROUNDS: len(final["rounds"])})
         return self.answered(final, context)
 
-    def begin(
-        self,
-        question: str,
-        *,
-        evidence: Sequence[Passage] | None = None,
-        retriever: Retriever | None = None,
-        grounded: bool = False,
-        asked: str = "",
-        manner: str = "",
-        question_id: str = "",
-        method: str = "metarag",
-        deadline: float | None = None,
-        oracles: Oracles = NO_ORACLES,
-    ) -> tuple[State, Context]:
-        """What the graph is started with, for whoever runs it node by node.
+    def begin(self, task: Task) -> tuple[State, Context]:
+        """What the graph is started with, for whoever runs it node by node; raises `InputError` as `run` does.
 
         Of more evidence than RETRIEVAL_TOP_K the best passages are shown first, and the rest is searched
         where something is missing, unless SUPPLIED_EVIDENCE is `whole`. In `grounded` runs what speaks to the
-        model is left out before anything is ranked. `asked` are the user's own words,
-        where `question` was made from them; `manner` tells the writer how to write.
+        model is left out before anything is ranked.
         """
-        require_question(question)
+        require_question(task.question)
+        question, evidence, retriever = task.question.strip(), task.evidence, task.retriever
+        if evidence is None and retriever is None:
+            raise InputError(
+                "There is nothing to answer from; give evidence or a retriever, or evidence=() for memory alone."
+            )
         dropped: tuple[Dropped, ...] = ()
-        if evidence is not None and grounded:
+        if evidence is not None and task.grounded:
             evidence, dropped = _without_orders(evidence)
         if evidence is not None and retriever is None and self.narrows(evidence):
             retriever, evidence = SuppliedRetriever(passages=tuple(evidence), encoder=self.monitor_encoder), None
         context = Context(
             settings=self.settings,
-            model=self.model.session(question_id, method=method, deadline=deadline),
+            model=self.model.session(task.id, method=task.method, deadline=task.deadline),
             monitor_encoder=self.monitor_encoder,
             deficits=self.deficits,
             operators=self.operators,
             routes=self.routes,
             retriever=retriever,
             evidence=None if evidence is None else tuple(evidence),
-            oracles=oracles,
-            grounded=grounded,
-            asked="" if asked.strip() == question.strip() else asked.strip(),
-            manner=manner,
-            deadline=deadline,
+            oracles=task.oracles,
+            grounded=task.grounded,
+            asked="" if task.asked.strip() == question else task.asked.strip(),
+            manner=task.manner,
+            deadline=task.deadline,
         )
-        return State(question=question.strip(), rounds=(), dropped=dropped), context
+        return State(question=question, rounds=(), dropped=dropped), context
 
-    def _about(self, question: str, question_id: str, method: str) -> dict[str, Value]:
-        about: dict[str, Value] = {telemetry.OPERATION: _RUN, telemetry.WORKFLOW: method}
-        if question_id:
-            about[telemetry.QUESTION_ID] = question_id
+    def _about(self, task: Task) -> dict[str, Value]:
+        about: dict[str, Value] = {telemetry.OPERATION: _RUN, telemetry.WORKFLOW: task.method}
+        if task.id:
+            about[telemetry.QUESTION_ID] = task.id
         if self.settings.telemetry_content:
-            about[telemetry.INPUT_MESSAGES] = telemetry.messages([("user", question)])
+            about[telemetry.INPUT_MESSAGES] = telemetry.messages([("user", task.question)])
         return about
 
     async def _run(self, state: State, context: Context, on_step: OnStep | None) -> Any:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from ..agent.context import Task
 from ..agent.engine import Engine, OnStep
 from ..agent.grounded import Checks, GroundedAnswer, checked
 from ..prompts import prompt
@@ -35,14 +36,14 @@ class Companion:
 
     async def __call__(self, question: str, standalone: str) -> GroundedReply:
         """The answer to a user's words, retrieved and judged by what they are understood as."""
-        answer = await self.engine.answer(
-            standalone,
+        task = Task(
+            question=standalone,
             asked=question,
             manner=self.manner,
             retriever=self.retriever,
             grounded=True,
             method="chat",
-            on_step=self.on_step,
         )
+        answer = await self.engine.run(task, on_step=self.on_step)
         grounded = await checked(self.engine, answer, self.checks)
         return GroundedReply(text=grounded.text, short_answer=grounded.short_answer, grounded=grounded)

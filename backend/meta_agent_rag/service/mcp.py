@@ -83,12 +83,13 @@ class Library:
 
     async def ask(self, question: str, corpus: str) -> ToolAnswer:
         """Answer from a corpus. Raises `MetaRagError`."""
+        from ..agent.context import Task
         from ..agent.grounded import Checks, checked
 
         wanted = _words("question", question)
         checks = Checks.of(self.settings, corpus)
         retriever, engine = await self._retriever(corpus), await self._opened_engine()
-        drafted = await engine.answer(wanted, retriever=retriever, grounded=True, method=_METHOD)
+        drafted = await engine.run(Task(question=wanted, retriever=retriever, grounded=True, method=_METHOD))
         result = await checked(engine, drafted, checks)
         cost = result.totals.cost_usd
         return ToolAnswer(**as_checked(result), cost_usd=None if cost is None else float(cost), corpus=corpus)

@@ -10,6 +10,7 @@ from importlib import import_module
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from ..agent.context import Task
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
 from ..conversation.memories import Limits
@@ -177,7 +178,7 @@ async def _warmed(engine: Engine) -> None:
     """Load what a first question would wait for: its time is as short as that of the others. Asks no model."""
     await asyncio.to_thread(import_module, "openai")
     await engine.monitor_encoder.queries(["Is everything there?"])
-    await engine.answer("Is everything there?", evidence=[], grounded=True, method="service")
+    await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
     claims("Everything is there. Nothing is missing.", [])
 
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
+from ...agent.context import Task
 from ...errors import InputError, MetaRagError
 from ..questions import Question, QuestionSet
 from ..workbench import Workbench
@@ -106,10 +107,10 @@ class LoopVisit:
         question_id = setup.chosen.id if setup.chosen is not None else ""
         if setup.corpus is not None:
             retriever = what_if.retriever(await self.workbench.retriever(setup.corpus))
-            return Walk.begin(engine, setup.text, retriever=retriever, question_id=question_id)
+            return Walk.begin(engine, Task(question=setup.text, retriever=retriever, id=question_id))
         if setup.chosen is None:
             raise InputError("A question of your own brings no paragraphs; search a corpus for it.")
-        return Walk.begin(engine, setup.text, evidence=setup.chosen.passages, question_id=question_id)
+        return Walk.begin(engine, Task(question=setup.text, evidence=setup.chosen.passages, id=question_id))
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...agent.context import Context
+from ...agent.context import Context, Task
 from ...agent.engine import Answer, Engine
 from ...agent.graph import build_graph
 from ...agent.state import Draft, Packing, Plan, Round, State
@@ -81,11 +81,11 @@ class Walk:
     _graph: "CompiledStateGraph[State, Context]" = field(repr=False)
 
     @classmethod
-    def begin(cls, engine: Engine, question: str, **evidence: Any) -> "Walk":
-        """A walk that has not left yet; the options are those of `Engine.begin`. Raises `InputError`."""
-        state, context = engine.begin(question, method="demo", **evidence)
+    def begin(cls, engine: Engine, task: Task) -> "Walk":
+        """A walk that has not left yet. Raises `InputError`."""
+        state, context = engine.begin(replace(task, method="demo"))
         graph = build_graph(engine.deficits, checkpointer=_checkpointer())
-        return cls(engine=engine, context=context, sight=Sight(question=question, state=state), _graph=graph)
+        return cls(engine=engine, context=context, sight=Sight(question=task.question, state=state), _graph=graph)
 
     async def advance(self, show: Callable[[Sight], None], *, steps: bool) -> None:
         """Go on to the end, or, with `steps`, through one node; `show` is told whenever there is more to see.

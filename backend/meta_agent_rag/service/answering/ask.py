@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...agent.context import Task
 from ...agent.engine import Engine, OnStep
 from ...agent.grounded import Checks, GroundedAnswer, checked
 from ...conversation.history import History
@@ -114,16 +115,18 @@ async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]
     manner = prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else ""
     model = engine.model.session(record.query_id, method=METHOD, deadline=task.loop_ends)
     question = await standalone(asked.question, history, model)
-    drafted = await engine.answer(
-        question,
-        asked=asked.question,
-        manner=manner,
-        evidence=evidence,
-        retriever=retriever,
-        grounded=True,
-        question_id=record.query_id,
-        method=METHOD,
-        deadline=task.loop_ends,
+    drafted = await engine.run(
+        Task(
+            question=question,
+            asked=asked.question,
+            manner=manner,
+            evidence=evidence,
+            retriever=retriever,
+            grounded=True,
+            id=record.query_id,
+            method=METHOD,
+            deadline=task.loop_ends,
+        ),
         on_step=task.on_step,
     )
     require_verified(drafted)
