@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from .agent.deficits import Deficit, discover_deficits
     from .agent.engine import Answer, Engine, open_engine
     from .agent.graph import build_graph
-    from .agent.state import Round
-    from .asking import answer
+    from .agent.state import Round, Signals
+    from .asking import answer, grounded_answer
     from .errors import MetaRagError
     from .llm.ledger import Ledger
+    from .retrieval.opening import open_retriever
     from .retrieval.passage import Passage
     from .settings import Settings
 
@@ -28,10 +29,13 @@ __all__ = [
     "Passage",
     "Round",
     "Settings",
+    "Signals",
     "answer",
     "build_graph",
     "discover_deficits",
+    "grounded_answer",
     "open_engine",
+    "open_retriever",
 ]
 
 _HOMES = {
@@ -43,10 +47,13 @@ _HOMES = {
     "Passage": "retrieval.passage",
     "Round": "agent.state",
     "Settings": "settings",
+    "Signals": "agent.state",
     "answer": "asking",
     "build_graph": "agent.graph",
     "discover_deficits": "agent.deficits",
+    "grounded_answer": "asking",
     "open_engine": "agent.engine",
+    "open_retriever": "retrieval.opening",
 }
 
 
