@@ -5,7 +5,7 @@ FROM python:3.11-slim-trixie AS build
 RUN pip install --no-cache-dir "uv>=0.13,<0.14"
 WORKDIR /app
 ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never VIRTUAL_ENV=/app/.venv
-ARG EXTRAS="--extra embedded --extra telemetry --extra mcp"
+ARG EXTRAS="--extra embedded --extra servers --extra service --extra telemetry --extra mcp"
 COPY pyproject.toml uv.lock ./
 # torch without what a graphics card needs: several GB less, for the one export of an encoder
 RUN --mount=type=cache,target=/root/.cache/uv \
@@ -14,7 +14,8 @@ RUN --mount=type=cache,target=/root/.cache/uv \
     && uv pip install --no-deps --require-hashes -r requirements.txt \
     && uv pip install --torch-backend cpu torch
 COPY README.md LICENSE ./
-COPY benchmarks/sample benchmarks/sample
+COPY docs/examples docs/examples
+COPY benchmarks benchmarks
 COPY backend backend
 RUN --mount=type=cache,target=/root/.cache/uv uv pip install --no-deps .
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from meta_agent_rag.extras import require
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -36,6 +38,7 @@ class Plot:
 
 def save(plot: Plot, folder: Path) -> Path:
     """Draw a plot into `FOLDER/NAME.png`, whole or not at all; raises whatever the drawing raises."""
+    require("bench", "A plot")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(plot.width, plot.height), layout="constrained")

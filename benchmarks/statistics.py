@@ -5,6 +5,7 @@ All are order-independent: a resumed run reports what an unbroken one does.
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -167,10 +168,15 @@ def auroc(scores: Sequence[float], labels: Sequence[float]) -> float | None:
 
     `None` where all are right or all wrong. Raises `InputError` for labels other than 0 and 1.
     """
-    from sklearn.metrics import roc_auc_score
+    from scipy.stats import rankdata
 
     known, right = _labelled(scores, labels)
-    return float(roc_auc_score(right, known)) if len(set(right)) == 2 else None
+    rights = sum(right)
+    pairs = rights * (len(right) - rights)
+    if pairs == 0:
+        return None
+    won = rankdata(known)[right].sum() - rights * (rights + 1) / 2  # the statistic of Mann and Whitney
+    return float(won / pairs)
 
 
 def auroc_interval(
@@ -276,12 +282,13 @@ def cohen_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
 
     `None` where both give every case the same single name: agreement by chance is then certain.
     """
-    from sklearn.metrics import cohen_kappa_score
-
     _require_pairs(one, other)
     if len({*one, *other}) == 1:
         return None
-    return float(cohen_kappa_score(list(one), list(other)))
+    by_one, by_other = Counter(one), Counter(other)
+    observed = sum(left == right for left, right in zip(one, other, strict=True)) / len(one)
+    expected = sum(count * by_other[name] for name, count in by_one.items()) / len(one) ** 2
+    return (observed - expected) / (1 - expected)
 
 
 def _require_pairs(one: Sequence[object], other: Sequence[object]) -> None:
