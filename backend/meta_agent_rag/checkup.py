@@ -125,9 +125,10 @@ async def _encoder(settings: Settings) -> Finding:
 
 
 async def _monitor(settings: Settings) -> Finding:
-    from .agent.monitoring.monitor import policy
+    from .agent.monitoring.monitor import monitor_encoder, policy
 
     policy(settings)
+    await asyncio.to_thread(monitor_encoder, settings)
     return await _encoder_called(settings, "monitor", settings.monitor_encoder)
 
 

@@ -5,21 +5,21 @@ from pathlib import Path
 
 from .errors import CorpusError
 
+_PACKAGE = Path(str(files("meta_agent_rag")))
 _CHECKOUT = Path(__file__).parents[2]
-_IN_CHECKOUT = {
-    "questions.json": _CHECKOUT / "benchmarks" / "sample" / "questions.json",
-    "run.zip": _CHECKOUT / "benchmarks" / "recorded" / "run.zip",
-    "course": _CHECKOUT / "docs" / "examples" / "course",
+_PLACES = {
+    "questions.json": "benchmarks/sample/questions.json",
+    "run.zip": "benchmarks/recorded/run.zip",
+    "course": "docs/examples/course",
 }
 
 
 def shipped(name: str) -> Path:
-    """A file or folder that comes with the package. Raises `CorpusError` where it was not installed.
+    """A file or folder that comes with the package: within it in a wheel, at the same place of the tree in a clone.
 
-    A wheel carries them in its folder `sample`; in a checkout they lie where they are made.
+    Raises `CorpusError` where it was not installed.
     """
-    packaged = Path(str(files("meta_agent_rag"))) / "sample" / name
-    found = next((path for path in (packaged, _IN_CHECKOUT[name]) if path.exists()), None)
+    found = next((path for base in (_PACKAGE, _CHECKOUT) if (path := base / _PLACES[name]).exists()), None)
     if found is None:
         raise CorpusError(f"The sample's {name!r} is not installed; reinstall the package, or use data of your own.")
     return found

@@ -9,8 +9,9 @@ from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers import File
 from meta_agent_rag.ingestion.parsers.markdown import PARSER
 from meta_agent_rag.retrieval.passage import Passage, passage_id
+from meta_agent_rag.retrieval.sample import shipped
 
-COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"
+COURSE = shipped("course")
 
 
 @dataclass(frozen=True, kw_only=True)

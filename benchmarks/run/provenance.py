@@ -211,6 +211,8 @@ def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
 
 def commit() -> str | None:
     """The commit of the checkout, with a mark where files were changed; `None` outside one."""
+    if not (_ROOT / "backend").is_dir():
+        return None  # installed: a repository around it is somebody else's
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")

@@ -16,7 +16,6 @@ from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.opening import open_language_model
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.encoders.loading import load_encoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
 from ..retrieval.screening.guardrails import Dropped, screen
@@ -27,6 +26,7 @@ from .context import Context, Task
 from .deficits import DeficitRegistry, discover_deficits
 from .derivation.operator import Operators, discover_operators
 from .graph import build_graph
+from .monitoring.monitor import monitor_encoder as encoder_of_monitor
 from .monitoring.monitor import policy
 from .routes.route import Routes, discover_routes
 from .selection import select
@@ -241,7 +241,7 @@ async def open_engine(
     deficits = discover_deficits(settings.deficits_dir)
     if without_deficits:
         deficits = deficits.without(without_deficits)
-    encoder = monitor_encoder or AsyncEncoder(load_encoder(settings, settings.monitor_encoder).encoder)
+    encoder = monitor_encoder or AsyncEncoder(encoder_of_monitor(settings))
     open_with = partial(
         Engine,
         settings=settings,

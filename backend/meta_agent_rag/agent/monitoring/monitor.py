@@ -8,7 +8,8 @@ from ...errors import ModelError, UnknownNameError
 from ...extras import require
 from ...grounding.short_answer import without_disambiguation
 from ...prompts import phrase
-from ...retrieval.encoders.loading import HASH
+from ...retrieval.encoders.encoder import Encoder
+from ...retrieval.encoders.loading import HASH, load_encoder
 from ...settings import Settings
 from ..context import Context
 from ..prompting.messages import task
@@ -66,8 +67,7 @@ def _vote(settings: Settings) -> Policy:
     return agreement_policy  # the vote itself judges (`facts.py`); signals alone can only be compared
 
 
-def _paper(settings: Settings) -> Policy:
-    _require_encoder(settings)
+def _paper(_settings: Settings) -> Policy:
     return paper_policy
 
 
@@ -76,15 +76,8 @@ def _agreement(_settings: Settings) -> Policy:
 
 
 def _calibrated(settings: Settings) -> Policy:
-    _require_encoder(settings)
     calibration_in_force(settings)  # a file that cannot serve is refused before the first call
     return calibrated_policy
-
-
-def _require_encoder(settings: Settings) -> None:
-    """Both policies weigh the cosine of MONITOR_ENCODER: no other encoder may stand in for it."""
-    if settings.monitor_encoder != HASH:
-        require("torch", f"MONITOR_POLICY={settings.monitor_policy}")
 
 
 POLICIES: Mapping[str, Callable[[Settings], Policy]] = {
@@ -101,6 +94,16 @@ def policy(settings: Settings) -> Policy:
     if settings.monitor_policy not in POLICIES:
         raise UnknownNameError("monitor policy", settings.monitor_policy, list(POLICIES))
     return POLICIES[settings.monitor_policy](settings)
+
+
+def monitor_encoder(settings: Settings) -> Encoder:
+    """The encoder that MONITOR_ENCODER names.
+
+    Raises `MissingExtraError` where it is not installed and the policy weighs its cosine: no other may stand in for it.
+    """
+    if settings.monitor_policy != "agreement" and settings.monitor_encoder != HASH:
+        require("torch", f"MONITOR_POLICY={settings.monitor_policy}")
+    return load_encoder(settings, settings.monitor_encoder).encoder
 
 
 async def reference_answer(context: Context, question: str, packed: Packed, *, round_: int) -> Reference:
