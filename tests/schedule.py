@@ -11,6 +11,7 @@ LONGEST = (
     "house/test_documents.py",
     "integration/test_grounded_corpus.py",
     "integration/test_recording.py",
+    "integration/test_wheel.py",
 )
 
 

@@ -206,7 +206,8 @@ class Settings(BaseSettings):
     )
     encoder: str = Field(
         "BAAI/bge-small-en-v1.5",
-        description="Encoder of passages; the packaged all-MiniLM-L6-v2 if it is unavailable.",
+        description="Encoder of passages; the packaged all-MiniLM-L6-v2 if it is unavailable, "
+        "and words alone without the extra `torch`.",
     )
     encoder_runtime: Literal["onnx", "torch"] = Field(
         "onnx", description="What computes vectors: onnxruntime on the CPU, or torch, which can also use a GPU."

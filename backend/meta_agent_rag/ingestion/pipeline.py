@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import InputError
+from ..extras import require
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
@@ -100,6 +101,7 @@ async def take_in(
 
 
 def _reader(settings: Settings, options: ChunkingOptions) -> IsolatedReader:
+    require("ingest", "Reading documents")
     return IsolatedReader(
         Job(
             seconds=settings.ingest_seconds,
