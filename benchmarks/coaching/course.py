@@ -9,7 +9,7 @@ from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers import File
 from meta_agent_rag.ingestion.parsers.markdown import PARSER
 from meta_agent_rag.retrieval.passage import Passage, passage_id
-from meta_agent_rag.retrieval.sample import shipped
+from meta_agent_rag.shipped import shipped
 
 COURSE = shipped("course")
 

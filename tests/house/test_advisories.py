@@ -22,7 +22,7 @@ def floors() -> dict[str, Version]:
     """The lowest version of each dependency that an installation may get."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
-    asked = [Requirement(one) for one in named]
+    asked = [one for one in map(Requirement, named) if one.specifier]  # an extra may bring another
     return {
         canonicalize_name(one.name): max(
             Version(part.version) for part in one.specifier if part.operator in {">=", "=="}
