@@ -103,7 +103,7 @@ class _Side:
 
 @contextmanager
 def _side(runtime: str, encoder: str, data_dir: Path) -> Iterator[_Side]:
-    command = [sys.executable, "-m", "benchmarks.speed.rigs.encoding_child", runtime, encoder, str(data_dir)]
+    command = [sys.executable, "-m", f"{__package__}.rigs.encoding_child", runtime, encoder, str(data_dir)]
     started = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         try:

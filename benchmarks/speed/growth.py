@@ -47,7 +47,7 @@ def growth(
 
 
 def _in_a_child(server: str, n: int) -> dict[str, Any]:
-    words = [sys.executable, "-m", "benchmarks.speed", "growth", "--size", str(n), "--address", server]
+    words = [sys.executable, "-m", __package__, "growth", "--size", str(n), "--address", server]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])

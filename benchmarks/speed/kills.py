@@ -107,7 +107,7 @@ class _Run:
         common = ("--display", "none", "--no-plots", "--output-dir", str(self.folder / "RESULTS"))
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
-                within(self._settings(), "benchmarks.runner", *words, *common),
+                within(self._settings(), f"{__package__.rpartition('.')[0]}.runner", *words, *common),
                 cwd=self.folder,
                 stdout=output,
                 stderr=output,
