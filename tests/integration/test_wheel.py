@@ -91,3 +91,12 @@ def test_the_recorded_sample_travels_with_the_wheel(core: Path) -> None:
     (record,) = core.parent.glob("lib/python*/site-packages/meta_agent_rag/benchmarks/recorded/sample.jsonl.gz")
     done = marag(core, "bench", "runner", "--replay", str(record))
     assert done.returncode == 0, done.stderr
+
+
+def test_in_a_clone_the_same_command_runs_the_tree_from_any_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH")
+    command = [sys.executable, "-m", "meta_agent_rag.cli.main", "bench", "compare", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--method-a" in done.stdout
+    assert "benchmarks.compare" in done.stdout
