@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from .command import reporting
+from .shared.command import reporting
 
 _INSTALLED = "meta_agent_rag.benchmarks"
 _IN_A_CLONE = "benchmarks"
