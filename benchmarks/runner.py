@@ -123,11 +123,18 @@ def main(
     ] = True,
     record: Annotated[
         Path | None,
-        _option(_RECORD, metavar="FILE", help="Record every call, search and vector in FILE (.jsonl or .jsonl.gz)."),
+        _option(
+            _RECORD, metavar="FILE", help="Record every answer, call, search and vector in FILE (.jsonl or .jsonl.gz)."
+        ),
     ] = None,
     replay: Annotated[
-        Path | None, _option(_RECORD, metavar="FILE", help="Repeat a recorded run without a key, a model or any calls.")
+        Path | None,
+        _option(_RECORD, metavar="FILE", help="Score a recorded run again, without a key, a model or any calls."),
     ] = None,
+    strict: Annotated[
+        bool,
+        _option(_RECORD, "--strict", help="With --replay: make every prompt again; each must be the recorded one."),
+    ] = False,
     convergence_threshold: Annotated[
         float | None, _option(_LOOK, help="Jaccard similarity at which the loop has converged.")
     ] = None,
@@ -182,7 +189,8 @@ def main(
         retry_failed=retry_failed,
         fail_on_error=fail_on_error,
         recorder=None if record is None else Recorder(path=_record_path(record)),
-        player=None if replay is None else Player.read(replay),
+        player=None if replay is None else Player.read(replay, strict=strict),
+        strict=strict,
         plots=plots,
     )
     folder, plan = _plan(config, conduct, resume, output_dir, given)
@@ -199,7 +207,7 @@ def _plan(
 ) -> tuple[RunFolder | None, Plan]:
     if conduct.player is not None:
         _require_as_begun(config, conduct.player.run["experiment"], given)
-        return None, replayed(config, conduct.player)
+        return None, replayed(config, conduct.player, strict=conduct.strict)
     if resume is None:
         return None, planned(config)
     folder = RunFolder.resume(resume, output_dir)
@@ -238,7 +246,7 @@ _EXCLUDE: dict[str, tuple[str, ...]] = {
     "resume": ("record", "dry_run", "protocol"),
     "dry_run": ("record",),
 }
-_NEEDS = {"retry_failed": "resume", "probe": "dry_run"}
+_NEEDS = {"retry_failed": "resume", "probe": "dry_run", "strict": "replay"}
 
 
 def _require_as_begun(config: RunConfig, was: Mapping[str, Any], given: set[str]) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from meta_agent_rag.llm.pricing import Tariff
+
 from ..plots import Plot
 from ..run.arms import Arm
 from ..tables import Table
@@ -19,7 +21,8 @@ class Material:
     """What analyses work on.
 
     `rows` holds those of every arm by its name, in the order of question ids; `n` questions were asked of
-    each, and one without a row earned nothing. `quadrants` are those of the deficits, by name.
+    each, and one without a row earned nothing. `quadrants` are those of the deficits, by name; `tariffs` price
+    the calls of each tier, by default at the newest prices.
     """
 
     arms: tuple[Arm, ...]
@@ -27,6 +30,7 @@ class Material:
     n: int
     seed: int
     quadrants: Mapping[str, Quadrant | None]
+    tariffs: Mapping[str, Tariff] | None = None
 
     def answered(self, arm: Arm) -> list[Row]:
         """The rows of an arm that hold an answer, with its rounds."""

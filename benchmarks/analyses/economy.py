@@ -25,7 +25,7 @@ def measure(material: Material) -> dict[str, Figures]:
     for arm in material.arms:
         rows = [row for row in material.answered(arm) if row.get("usage") and _reported(row)]
         if rows:
-            measured[arm.name] = economy(rows, newest_tariffs())
+            measured[arm.name] = economy(rows, material.tariffs or newest_tariffs())
     return measured
 
 

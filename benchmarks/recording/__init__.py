@@ -2,6 +2,7 @@
 
 from .player import Player, ReplayError
 from .recorder import Recorder
+from .table import table_content
 from .taped import TapedEncoder, TapedRetriever
 
-__all__ = ["Player", "Recorder", "ReplayError", "TapedEncoder", "TapedRetriever"]
+__all__ = ["Player", "Recorder", "ReplayError", "TapedEncoder", "TapedRetriever", "table_content"]

@@ -1,8 +1,8 @@
-"""Plays a recorded run: the same replies, searches, vectors and durations, and no call at all."""
+"""Plays a recorded run: its rows as they are, or the same replies, searches, vectors and durations again."""
 
 import hashlib
-from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,22 @@ from meta_agent_rag.errors import DataFileError, MetaRagError
 from meta_agent_rag.llm.cache import reply_from
 from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.llm.ledger import LedgerRow, ledger_row
+from meta_agent_rag.llm.pricing import Tariff
 from meta_agent_rag.llm.providers import providers
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.vectors import FloatVector
 
-from .records import FORMAT, passage_from, question_from, read_lines, retrieval_from, vector_from
+from ..rows.shape import fault
+from ..run.arms import Arm
+from .records import FORMAT, WITHOUT_ROWS, passage_from, question_from, read_lines, retrieval_from, vector_from
+from .rows import scored
+from .table import Quadrant, arms_from, quadrants_from, tariffs_from
 from .taped import Search
 
 _HEAD = ("experiment", "settings", "provider", "dataset", "encoders", "endpoint", "pooled", "model_words")
+_NAMED = ("deficits", "prompts", "calibration", "rows", "arms", "quadrants", "analyses", "tariffs")
+_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError)
 _Asked = tuple[str, str, str]
 """Question id, row of the table, key of the request."""
 
@@ -34,34 +41,88 @@ class ReplayError(MetaRagError):
 
 @dataclass(kw_only=True)
 class Player:
-    """A record, read; each call and search is handed out as often as it was made."""
+    """A record, read; each call and search is handed out as often as it was made.
+
+    `arms` are the rows of its table, `quadrants` those of its deficits and `tariffs` the prices that its analyses
+    compare by; one without answers names none of them.
+    """
 
     path: Path
     sha256: str
     run: Mapping[str, Any]
     questions: tuple[Question, ...]
     summary_sha256: str
+    arms: tuple[Arm, ...]
+    quadrants: Mapping[str, Quadrant | None]
+    tariffs: Mapping[str, Tariff]
     _calls: dict[_Asked, deque[Mapping[str, Any]]] = field(default_factory=lambda: defaultdict(deque))
     _searches: dict[Search, deque[Retrieval | Exception]] = field(default_factory=lambda: defaultdict(deque))
     _vectors: dict[tuple[str | None, str, str], FloatVector] = field(default_factory=dict)
-    _seconds: dict[tuple[str, str], float] = field(default_factory=dict)
+    _answers: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    _made: list[Mapping[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def read(cls, path: Path) -> "Player":
-        """Read a record; raises `DataFileError` where it is none, or of another format."""
+    def read(cls, path: Path, *, strict: bool = False) -> "Player":
+        """Read a record; raises `DataFileError` where it is none, or of another format.
+
+        Where `strict`, it may be one of the format that held no rows: only calls are played.
+        """
         lines = list(read_lines(path))
         if not lines or lines[0][0] != "run" or lines[-1][0] != "summary":
             raise DataFileError(f"{path.name} is no whole record of a run; record the run anew with --record.")
         run = lines[0][1]
-        if run.get("format") != FORMAT:
-            raise DataFileError(f"{path.name} has the format {run.get('format')!r}, and {FORMAT} is read; record anew.")
-        lacking = [name for name in _HEAD if name not in run]
+        if (given := run.get("format")) == WITHOUT_ROWS and not strict:
+            raise DataFileError(
+                f"{path.name} has the format {WITHOUT_ROWS}, which holds no answers; where its prompts are still "
+                f"today's, --replay {path.name} --strict --record FILE converts it."
+            )
+        if given not in (FORMAT, WITHOUT_ROWS):
+            raise DataFileError(f"{path.name} has the format {given!r}, and {FORMAT} is read; record anew.")
+        lacking = [name for name in (*_HEAD, *(() if strict else _NAMED)) if name not in run]
         if lacking or run["provider"].get("name") not in providers():
             raise DataFileError(f"{path.name} does not say {' and '.join(lacking) or 'a known provider'}; record anew.")
         try:
             return _read(path, lines)
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        except _DAMAGE as error:
             raise DataFileError(f"{path.name} has a damaged line ({error!r}); record the run anew.") from None
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Every recorded answer as a row of `samples.jsonl`, scored now, question by question.
+
+        Raises `DataFileError` where one is missing or damaged, or lacks a call.
+        """
+        made = Counter((call["question_id"], call["method"]) for call in self._made)
+        for question in self.questions:
+            for arm in self.arms:
+                row = self._row(question, arm)
+                if made[question.id, arm.name] < row["llm_calls"]:
+                    raise DataFileError(
+                        f"{self.path.name} holds {made[question.id, arm.name]} of {row['llm_calls']} calls of "
+                        f"{arm.name!r} for {question.id!r}; record the run anew."
+                    )
+                yield row
+
+    def calls(self) -> Sequence[Mapping[str, Any]]:
+        """The ledger's rows, in the order of the record."""
+        return self._made
+
+    def _row(self, question: Question, arm: Arm) -> dict[str, Any]:
+        content = self._answers.get((question.id, arm.name))
+        if content is None:
+            raise DataFileError(
+                f"{self.path.name} holds no answer of {arm.name!r} to {question.id!r}; record the run anew."
+            )
+        try:
+            row = scored(content, question, quotes=arm.method.quotes)
+            damage = fault(row)
+        except _DAMAGE as error:
+            damage = repr(error)
+        if damage is not None:
+            raise DataFileError(
+                f"{self.path.name} has a damaged row, of {arm.name!r} for {question.id!r} ({damage}); "
+                "record the run anew."
+            )
+        return row
 
     def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception]:
         """The recorded row of this call, and its reply or what was raised then."""
@@ -107,7 +168,7 @@ class Player:
 
     def seconds(self, question_id: str, method: str) -> float:
         """How long the answer took when it was recorded."""
-        return self._seconds.get((question_id, method), 0.0)
+        return float(self._answers.get((question_id, method), {}).get("latency_s", 0.0))
 
 
 def _read(path: Path, lines: list[tuple[str, Any]]) -> Player:
@@ -117,6 +178,9 @@ def _read(path: Path, lines: list[tuple[str, Any]]) -> Player:
         run=lines[0][1],
         questions=tuple(question_from(content) for kind, content in lines if kind == "question"),
         summary_sha256=lines[-1][1]["sha256"],
+        quadrants=quadrants_from(lines[0][1]),
+        tariffs=tariffs_from(lines[0][1]),
+        arms=arms_from(lines[0][1]),
     )
     passages: dict[str, Passage] = {}
     for kind, content in lines:
@@ -124,6 +188,7 @@ def _read(path: Path, lines: list[tuple[str, Any]]) -> Player:
             passages[content["id"]] = passage_from(content)
         elif kind == "call":
             row = content["row"]
+            player._made.append(row)
             player._calls[row["question_id"], row["method"], row["request"]].append(content)
         elif kind == "retrieval":
             asked = {name: content[name] for name in ("question_id", "method", "k")}
@@ -133,8 +198,8 @@ def _read(path: Path, lines: list[tuple[str, Any]]) -> Player:
             player._searches[search].append(_raised(*raised) if raised else retrieval_from(content, passages))
         elif kind == "vectors":
             player._vectors[content.get("encoder"), content["kind"], content["text"]] = vector_from(content["values"])
-        elif kind == "answer":
-            player._seconds[content["id"], content["method"]] = content["latency_s"]
+        elif kind in ("answer", "row"):
+            player._answers[content["id"], content["method"]] = content
     return player
 
 

@@ -19,12 +19,13 @@ from meta_agent_rag.retrieval.vectors import FloatVector
 
 from .player import Player
 from .records import FORMAT, Line, as_line, question_line, read_lines, retrieval_content, vector_text, write_lines
+from .rows import row_content
 from .taped import Search
 
 
 @dataclass(kw_only=True)
 class Recorder:
-    """Keeps calls, searches, vectors and durations in the order in which they happened.
+    """Keeps calls, searches, vectors and answers in the order in which they happened.
 
     They go to a file beside `path` as they come, so that a long run needs no memory for them; the record itself
     is there once the run is complete. A lock beside it, which the end of a process frees, keeps a second run away.
@@ -86,15 +87,22 @@ class Recorder:
             self._vectors.add((encoder, kind, text))
             self._write({"vectors": {"encoder": encoder, "kind": kind, "text": text, "values": vector_text(vector)}})
 
-    def answered(self, question_id: str, method: str, latency_s: float) -> None:
-        """A question was answered, or failed, after so many seconds."""
-        self._write({"answer": {"id": question_id, "method": method, "latency_s": latency_s}})
+    def answered(self, row: Mapping[str, Any]) -> None:
+        """A question was answered, or failed: its row of `samples.jsonl`."""
+        self._write({"row": row_content(row)})
 
-    def finish(self, summary_sha256: str, *, of: Player | None = None) -> None:
-        """Write the record: of this run, or of the calls that a player has played."""
-        lines = self._lines() if of is None else (as_line({kind: content}) for kind, content in read_lines(of.path))
-        last = as_line({"summary": {"sha256": summary_sha256}})
-        write_lines(self.path, chain((line for line in lines if not line.startswith(b'{"summary"')), [last]))
+    def finish(self, summary_sha256: str) -> None:
+        """Write the record of this run."""
+        write_lines(self.path, chain(self._lines(), [_last(summary_sha256)]))
+        self.close()
+
+    def sign(
+        self, player: Player, run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], summary_sha256: str
+    ) -> None:
+        """Write a replayed record again: its own calls and seconds, with these rows, this first line and summary."""
+        answers = {(row["id"], row["method"]): row for row in rows}
+        lines = (_signed(kind, content, run, answers) for kind, content in read_lines(player.path) if kind != "summary")
+        write_lines(self.path, chain(map(as_line, lines), [_last(summary_sha256)]))
         self.close()
 
     def close(self) -> None:
@@ -136,3 +144,18 @@ class Recorder:
         yield from map(as_line, self._head)
         with self._unfinished.open("rb") as file:
             yield from (as_line(json.loads(line)) for line in file)
+
+
+def _signed(kind: str, content: Any, run: Mapping[str, Any], answers: Mapping[Any, Mapping[str, Any]]) -> Line:
+    if kind == "run":
+        return {"run": {**run, "format": FORMAT}}
+    if kind not in ("answer", "row"):
+        return {kind: content}
+    row = row_content(answers[content["id"], content["method"]])
+    seconds = [round_["seconds"] for round_ in content.get("rounds", ())] or [0.0] * len(row["rounds"])
+    timed = [{**round_, "seconds": then} for round_, then in zip(row["rounds"], seconds, strict=True)]
+    return {"row": {**row, "rounds": timed}}
+
+
+def _last(summary_sha256: str) -> bytes:
+    return as_line({"summary": {"sha256": summary_sha256}})

@@ -2,13 +2,13 @@
 
 | kind | what |
 |---|---|
-| `run` | format, experiment, settings without secrets, models; the first line |
+| `run` | format, experiment, settings without secrets, models, table, deficits, analyses; the first line |
 | `question` | a question with its paragraphs |
 | `passage` | a passage that a search found, once |
 | `call` | a ledger row, the prompt and the reply, or what was raised |
 | `retrieval` | queries and what they found, by passage id, or what was raised |
 | `vectors` | a text's vector by a monitor's encoder, float32 in base64; older records do not name the encoder |
-| `answer` | how long a question took by one row of the table |
+| `row` | what one row of the table answered to a question, with all rounds, unscored |
 | `summary` | the SHA-256 of `summary.json`; the last line |
 """
 
@@ -30,7 +30,9 @@ from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.retrieval.screening.guardrails import Dropped
 from meta_agent_rag.retrieval.vectors import FloatVector
 
-FORMAT = 1
+FORMAT = 2
+WITHOUT_ROWS = 1
+"""The format before: `answer` lines, with the seconds alone, in place of `row` lines."""
 Line = Mapping[str, Any]
 
 

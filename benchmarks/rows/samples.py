@@ -27,7 +27,7 @@ def sample_row(
     score = score_answer(answer.short_answer, question.golds)
     facts = supporting_facts(question, answer)
     return {
-        **_asked(question, method),
+        **asked(question, method),
         "prediction": answer.short_answer,
         "answer": answer.text,
         **asdict(score),
@@ -40,7 +40,7 @@ def sample_row(
         "dropped": [asdict(dropped) for dropped in answer.dropped],
         "supporting_facts": facts,
         "supporting_facts_gold": list(question.supporting_facts),
-        **_supported(question, score, facts if quotes else None),
+        **supported(question, score, facts if quotes else None),
         "notes": list(answer.notes),
         **_spent(answer.totals, latency_s),
         "usage": [_usage(call) for call in answer.calls],
@@ -48,7 +48,8 @@ def sample_row(
     }
 
 
-def _supported(question: Question, score: AnswerScore, facts: Sequence[Fact] | None) -> dict[str, Any]:
+def supported(question: Question, score: AnswerScore, facts: Sequence[Fact] | None) -> dict[str, Any]:
+    """The official scores of supporting facts and the joint ones; null where there is nothing to score."""
     if facts is None or not question.supporting_facts:
         return {"support": None, "joint": None}
     support = score_supporting_facts(facts, question.supporting_facts)
@@ -58,7 +59,7 @@ def _supported(question: Question, score: AnswerScore, facts: Sequence[Fact] | N
 def failed_row(question: Question, method: str, error: Exception, spent: Totals, *, latency_s: float) -> dict[str, Any]:
     """The row of a question that could not be answered: counted, listed, and no zero in disguise."""
     return {
-        **_asked(question, method),
+        **asked(question, method),
         "prediction": None,
         "em": None,
         "f1": None,
@@ -101,7 +102,8 @@ def _usage(call: LedgerRow) -> dict[str, Any]:
     }
 
 
-def _asked(question: Question, method: str) -> dict[str, Any]:
+def asked(question: Question, method: str) -> dict[str, Any]:
+    """What was asked of whom: the beginning of every row."""
     return {
         "id": question.id,
         "method": method,

@@ -95,10 +95,17 @@ class _Answered(_Failed, _Scores):
 def require_whole(rows: Iterable[Mapping[str, Any]], file: Path) -> None:
     """Raises `InputError` where a row is none of this version: a run would end over it after all was paid."""
     for row in rows:
-        try:
-            (_Answered if row["error"] is None else _Failed).model_validate(dict(row))
-        except ValidationError as error:
+        if (damage := fault(row)) is not None:
             raise InputError(
-                f"{str(file)!r} has a damaged row, of {row['method']!r} for {row['id']!r} ({first_fault(error)}); "
+                f"{str(file)!r} has a damaged row, of {row['method']!r} for {row['id']!r} ({damage}); "
                 "take that line out, and --resume asks the question again."
-            ) from None
+            )
+
+
+def fault(row: Mapping[str, Any]) -> str | None:
+    """What is wrong with a row; `None` where it is whole."""
+    try:
+        (_Answered if row["error"] is None else _Failed).model_validate(dict(row))
+    except ValidationError as error:
+        return first_fault(error)
+    return None

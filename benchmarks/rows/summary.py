@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.llm.pricing import Tariff
 
 from ..analyses import Material, discover_analyses
 from ..analyses.analysis import Quadrant, Row
@@ -30,6 +31,8 @@ def summarise(
     deficits: Sequence[str],
     arms: Sequence[Arm] = (),
     quadrants: Mapping[str, Quadrant | None] | None = None,
+    analyses: Sequence[str] | None = None,
+    tariffs: Mapping[str, Tariff] | None = None,
 ) -> dict[str, Any]:
     """The summary of a run over `n` questions.
 
@@ -37,7 +40,8 @@ def summarise(
     is counted under `errors` or missing from `answered`. What the loop did (rounds, triggers, survival, signals) is
     over answered questions. `methods` are the names that rows go by, those
     of `arms` where these are given; without arms nothing is analysed further. `quadrants` are those of
-    the deficits, by default of the ones that are installed.
+    the deficits, by default of the ones that are installed; `analyses` are the names of those that are wanted, by
+    default of all; `tariffs` are the prices that they compare by, by default the newest.
     """
     ordered = sorted(rows, key=lambda row: (str(row["method"]), str(row["id"])))
     by_method = {name: [row for row in ordered if row["method"] == name] for name in methods}
@@ -45,7 +49,8 @@ def summarise(
     whole = {"dataset": dataset, "mode": mode, "n": n, "seed": seed, "methods": figures}
     if arms:
         known = dict.fromkeys(deficits) | (_quadrants() if quadrants is None else dict(quadrants))
-        whole |= _analysed(Material(arms=tuple(arms), rows=by_method, n=n, seed=seed, quadrants=known), figures)
+        material = Material(arms=tuple(arms), rows=by_method, n=n, seed=seed, quadrants=known, tariffs=tariffs)
+        whole |= _analysed(material, figures, analyses)
     return whole
 
 
@@ -53,13 +58,17 @@ def _quadrants() -> dict[str, Quadrant | None]:
     return {deficit.name: deficit.quadrant for deficit in discover_deficits()}
 
 
-def _analysed(material: Material, figures: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _analysed(
+    material: Material, figures: Mapping[str, dict[str, Any]], wanted: Sequence[str] | None
+) -> dict[str, Any]:
     """Add the analyses of each arm to its figures; return those of the run as a whole."""
     for arm in material.arms:
         if arm.method.quotes:
             figures[arm.name].update(_supporting_facts(material.rows[arm.name], material.n, material.seed))
     across = {}
     for analysis in discover_analyses():
+        if wanted is not None and analysis.name not in wanted:
+            continue
         measured = analysis.measure(material)
         if analysis.across:
             across.update({analysis.name: measured} if measured else {})

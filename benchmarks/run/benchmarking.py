@@ -3,7 +3,7 @@
 import hashlib
 import json
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,8 @@ from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.providers import choose_provider, runs_here
 
-from ..recording import Player
+from ..analyses import discover_analyses
+from ..recording import Player, table_content
 from ..report import protocol, show, write_report
 from ..rows.samples import official_predictions
 from ..rows.shape import require_whole
@@ -30,10 +31,21 @@ from .display import DisplayName, Silent, display
 from .execution import Outcome, execute
 from .folder import REPORT, SAMPLES, SUMMARY, RunFolder
 from .protocols import Protocol
-from .provenance import OWN_FILES, as_begun, changed_settings, recorded_run, recorded_settings, run_config
+from .provenance import (
+    OWN_FILES,
+    RECORDED_FILES,
+    as_begun,
+    changed_files,
+    changed_settings,
+    recorded_run,
+    recorded_settings,
+    run_config,
+)
 from .sampling import by_id, by_position, draw
 
 DEFAULT_N = 50
+_LISTED = 3
+"""Changed prompts that are named."""
 
 
 class AllFailedError(MetaRagError):
@@ -80,17 +92,22 @@ def planned(config: RunConfig) -> Plan:
     )
 
 
-def replayed(config: RunConfig, player: Player) -> Plan:
-    """The plan of a recorded run: data set, questions, methods, seed and settings are the record's."""
+def replayed(config: RunConfig, player: Player, *, strict: bool) -> Plan:
+    """The plan of a recorded run: data set, questions, methods, seed and settings are the record's.
+
+    Where `strict`, today's code makes the rows of its table; else they are the record's too.
+    """
     record = player.run
     own = replace(
         as_begun(config, record["experiment"]),
         settings=recorded_settings(record),
         model_words=record["model_words"],
         recorded=record,
+        recorded_arms=() if strict else player.arms,
     )
     _check_recordable(own)
-    _check(own)
+    if strict:
+        _check(own)
     source = record["dataset"]
     loaded = LoadedQuestions(
         questions=player.questions,
@@ -116,13 +133,14 @@ def benchmark(
         folder.require_same(about)
         require_whole(folder.rows().values(), folder.path / SAMPLES)
     if conduct.recorder is not None and conduct.player is None:
-        conduct.recorder.begin(recorded_run(about, pooled=plan.pooled, model_words=config.model_words), plan.questions)
+        described = recorded_run(about, pooled=plan.pooled, model_words=config.model_words)
+        conduct.recorder.begin({**described, **_table(plan, conduct)}, plan.questions)
     try:
         outcome = _carried_out(plan, conduct, folder, display(display_name, free=runs_here(plan.config.settings)))
         summary = _write(plan, conduct, folder, outcome)
         _say(plan, folder, summary, display_name)
-        _complain(plan, folder, outcome)
-        _close_record(conduct, folder, display_name)
+        _complain(plan, conduct, folder, outcome)
+        _close_record(plan, conduct, folder, outcome, display_name)
     finally:
         if conduct.recorder is not None:
             conduct.recorder.close()
@@ -131,6 +149,8 @@ def benchmark(
 
 def _carried_out(plan: Plan, conduct: Conduct, folder: RunFolder, shown: Silent) -> Outcome:
     """Answer the questions; Ctrl+C and SIGTERM end that with a word on how to go on."""
+    if conduct.player is not None and not conduct.strict:
+        return _from_record(conduct.player, folder, shown)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         return run(execute(plan.config, conduct, plan.loaded, questions=plan.questions, folder=folder, display=shown))
@@ -138,6 +158,19 @@ def _carried_out(plan: Plan, conduct: Conduct, folder: RunFolder, shown: Silent)
         shown.stop()
         complain(f"Stopped. Go on with: --resume {folder.path}")
         raise typer.Exit(130) from None
+
+
+def _from_record(player: Player, folder: RunFolder, shown: Silent) -> Outcome:
+    """The answers of a record, scored now: nothing is asked, searched or derived."""
+    rows = tuple(player.rows())
+    shown.start(len(rows), ())
+    for row in rows:
+        folder.add(row)
+        shown.row(row)
+    shown.stop()
+    folder.close()
+    folder.write_calls(player.calls())
+    return Outcome(rows=rows, deficits=tuple(sorted(player.quadrants)))
 
 
 def _interrupt(*_: object) -> None:
@@ -162,14 +195,17 @@ def _check(config: RunConfig) -> None:
 
 def _check_recordable(config: RunConfig) -> None:
     """A record is complete in itself: it holds no files of the user's own."""
-    for arm in config.arms:
-        own = arm_settings(arm, config.settings)
-        for name in OWN_FILES:
-            if getattr(own, name) is not None:
-                raise InputError(
-                    f"A record cannot hold the files of {name.upper()}, and a replay would lack them; record a run "
-                    f"without {name.upper()}."
-                )
+    varied = {assignment.partition("=")[0].strip().lower() for assignment in _assignments(config)}
+    for name in OWN_FILES:
+        if getattr(config.settings, name) is not None or name in varied:
+            raise InputError(
+                f"A record cannot hold the files of {name.upper()}, and a replay would lack them; record a run "
+                f"without {name.upper()}."
+            )
+
+
+def _assignments(config: RunConfig) -> tuple[str, ...]:
+    return (*config.sweeps, *(assignment for arm in config.arms for assignment in arm.assignments))
 
 
 def _check_calibration(config: RunConfig, questions: Sequence[Question]) -> None:
@@ -203,7 +239,9 @@ def _write(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome) ->
         seed=config.seed,
         deficits=outcome.deficits,
         arms=config.arms,
-        quadrants=_quadrants(config),
+        quadrants=_quadrants(plan, conduct),
+        analyses=_analyses(conduct),
+        tariffs=None if conduct.player is None or conduct.recorder is not None else conduct.player.tariffs,
     )
     folder.write_json(SUMMARY, summary)
     for number, name in enumerate(names):
@@ -215,8 +253,24 @@ def _write(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome) ->
     return summary
 
 
-def _quadrants(config: RunConfig) -> dict[str, tuple[bool, bool] | None]:
+def _analyses(conduct: Conduct) -> tuple[str, ...]:
+    """Those that a record names, so that its summary has the same figures; all where a summary is made for keeps."""
+    player = conduct.player
+    if player is None or conduct.recorder is not None or "analyses" not in player.run:
+        return tuple(analysis.name for analysis in discover_analyses())
+    return tuple(player.run["analyses"])
+
+
+def _table(plan: Plan, conduct: Conduct) -> dict[str, Any]:
+    """What a record says of the run's table."""
+    return table_content(plan.config.arms, quadrants=_quadrants(plan, conduct), analyses=_analyses(conduct))
+
+
+def _quadrants(plan: Plan, conduct: Conduct) -> Mapping[str, tuple[bool, bool] | None]:
     """Of the deficits of all rows."""
+    config, player = plan.config, conduct.player
+    if player is not None and not conduct.strict:
+        return player.quadrants
     folders = dict.fromkeys(arm_settings(arm, config.settings).deficits_dir for arm in config.arms)
     return {deficit.name: deficit.quadrant for folder in folders for deficit in discover_deficits(folder)}
 
@@ -239,10 +293,13 @@ def _say(plan: Plan, folder: RunFolder, summary: dict[str, Any], display_name: D
         say(f"Run folder: {folder.path}")
 
 
-def _complain(plan: Plan, folder: RunFolder, outcome: Outcome) -> None:
+def _complain(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome) -> None:
     failed = [row for row in outcome.rows if row["error"] is not None]
     wanted = len(plan.questions) * len(plan.config.arms)
     if outcome.stopped_by is not None:
+        if conduct.player is not None:
+            for line in _changes(plan, conduct.player):
+                complain(line)
         answered = len(outcome.rows) - len(failed)
         complain(f"Stopped after {answered} of {wanted} answers. Go on with: --resume {folder.path}")
         raise outcome.stopped_by
@@ -255,7 +312,7 @@ def _complain(plan: Plan, folder: RunFolder, outcome: Outcome) -> None:
         )
 
 
-def _close_record(conduct: Conduct, folder: RunFolder, display_name: DisplayName) -> None:
+def _close_record(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome, display_name: DisplayName) -> None:
     """Write the record of a complete run; hold a replay to the summary that was recorded.
 
     A replay that is recorded keeps the old calls beside today's summary.
@@ -263,8 +320,13 @@ def _close_record(conduct: Conduct, folder: RunFolder, display_name: DisplayName
     sha256 = hashlib.sha256((folder.path / SUMMARY).read_bytes()).hexdigest()
     recorder, player = conduct.recorder, conduct.player
     told = []
-    if recorder is not None:
-        recorder.finish(sha256, of=player)
+    if recorder is not None and player is not None:
+        about = run_config(plan.config, plan.loaded)
+        files = {name: about[name] for name in RECORDED_FILES}
+        recorder.sign(player, {**player.run, **files, **_table(plan, conduct)}, outcome.rows, sha256)
+        told.append(f"Record: {recorder.path}")
+    elif recorder is not None:
+        recorder.finish(sha256)
         told.append(f"Record: {recorder.path}")
     elif player is not None and sha256 != player.summary_sha256:
         raise OtherBytesError(
@@ -273,6 +335,16 @@ def _close_record(conduct: Conduct, folder: RunFolder, display_name: DisplayName
         )
     elif player is not None:
         told.append(f"Replayed without a call: {SUMMARY} equals the recorded one, byte for byte.")
+        told += [] if conduct.strict else _changes(plan, player)
     if display_name not in ("json", "none"):
         for sentence in told:
             say(sentence)
+
+
+def _changes(plan: Plan, player: Player) -> list[str]:
+    """One line where prompts or deficits are others today than in the record; nothing where they are the same."""
+    changed = changed_files(player.run, plan.config.settings)
+    if not changed:
+        return []
+    more = f"; and {len(changed) - _LISTED} more" if len(changed) > _LISTED else ""
+    return [f"{player.path.name} has other prompts than today's: {'; '.join(changed[:_LISTED])}{more}."]

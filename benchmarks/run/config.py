@@ -23,7 +23,8 @@ class RunConfig:
     `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id in place of a draw of `n`; `sweeps`,
     `ablations`, `oracles` and `repeats` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too.
     `concurrency` is the number of questions at once, by default what suits the provider. `model_words` describe
-    the model to a reader. `recorded` is what a record says of the run that is replayed.
+    the model to a reader. `recorded` is what a record says of the run that is replayed, and `recorded_arms` the rows
+    of its table where these are not asked again.
     """
 
     dataset: str
@@ -45,11 +46,12 @@ class RunConfig:
     judge: bool = False
     model_words: str = ""
     recorded: Mapping[str, Any] | None = None
+    recorded_arms: tuple[Arm, ...] = ()
 
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
         """The rows of the table, in its order."""
-        return arms(
+        return self.recorded_arms or arms(
             named(",".join(self.methods)),
             sweeps=self.sweeps,
             ablations=self.ablations,
@@ -63,11 +65,13 @@ class Conduct:
     """How a run is carried out, which changes nothing in its answers.
 
     `retry_failed` asks questions again that failed before; `fail_on_error` stops at the first failure;
-    a recorder keeps the run, a player takes its calls from a record; without `plots` the report has none.
+    a recorder keeps the run; a player takes its rows from a record, or, where `strict`, makes them again from the
+    record's calls; without `plots` the report has none.
     """
 
     retry_failed: bool = False
     fail_on_error: bool = False
     recorder: Recorder | None = None
     player: Player | None = None
+    strict: bool = False
     plots: bool = True

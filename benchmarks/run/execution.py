@@ -146,13 +146,12 @@ class _Run:
     def _seconds(self, question: Question, arm: Arm, started: float) -> float:
         if self.conduct.player is not None:
             return self.conduct.player.seconds(question.id, arm.name)
-        seconds = round(time.perf_counter() - started, 4)
-        if self.conduct.recorder is not None:
-            self.conduct.recorder.answered(question.id, arm.name, seconds)
-        return seconds
+        return round(time.perf_counter() - started, 4)
 
     def _keep(self, row: dict[str, Any]) -> None:
         self.folder.add(row)
+        if self.conduct.recorder is not None:
+            self.conduct.recorder.answered(row)
         self.display.row(row)
 
 

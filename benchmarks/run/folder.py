@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
@@ -177,6 +177,13 @@ class RunFolder:
         """Append a row, on the disk before this returns."""
         self._samples = self._samples or Journal(self.path / SAMPLES, durable=True)
         self._samples.append(row)
+
+    def write_calls(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write a ledger that is known already, a row a call."""
+        ledger = Journal(self.calls)
+        for row in rows:
+            ledger.append(row)
+        ledger.close()
 
     def close(self) -> None:
         """Close the files."""

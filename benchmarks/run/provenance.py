@@ -29,6 +29,8 @@ _GIT_SECONDS = 10
 _OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
 OWN_FILES = ("prompts_dir", "deficits_dir", "monitor_calibration")
 """Settings that name files of the user's own, which no record holds."""
+RECORDED_FILES = ("deficits", "calibration", "prompts", "rows")
+"""Parts of `config.json` that are digests of what was in force."""
 
 
 def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
@@ -48,7 +50,11 @@ def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
             else known["provider"]["embedded_model"],
         },
         "encoders": _encoders(config) if known is None else known["encoders"],
-        **_files(config),
+        **(
+            _files(config)
+            if known is None or not config.recorded_arms
+            else {name: known[name] for name in RECORDED_FILES}
+        ),
         "settings": config.settings.model_dump(mode="json"),
         "commit": commit(),
         "version": version("meta-agent-rag"),
@@ -76,6 +82,17 @@ def _files(config: RunConfig) -> dict[str, Any]:
     shared = _digests(config.settings)
     own = {arm.base: _digests(arm_settings(arm, config.settings)) for arm in config.arms if arm.assignments}
     return {**shared, "rows": {name: digests for name, digests in own.items() if digests != shared}}
+
+
+def changed_files(run: Mapping[str, Any], settings: Settings) -> list[str]:
+    """Prompts and deficits of a record that are others today, each with both digests."""
+    now = {kind: _digests(settings)[kind] for kind in ("prompts", "deficits")}
+    return [
+        f"{name} {digest}, now {now[kind].get(name, 'gone')}"
+        for kind in now
+        for name, digest in run.get(kind, {}).items()
+        if now[kind].get(name) != digest
+    ]
 
 
 def _digests(settings: Settings) -> dict[str, Any]:

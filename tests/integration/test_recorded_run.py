@@ -11,9 +11,13 @@ from typer.testing import CliRunner
 
 from benchmarks.compare import app as compare
 from benchmarks.methods import discover_methods
+from benchmarks.recording import Player
+from benchmarks.run.provenance import changed_files
 from benchmarks.runner import app
 from benchmarks.tools.pack import packed
+from meta_agent_rag.settings import Settings
 from tests.integration.test_runner import lines
+from tests.trees import copied_tree, in_tree
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -75,6 +79,80 @@ def timeless(samples: bytes) -> list[dict[str, Any]]:
         for round_ in row["rounds"]:
             del round_["seconds"]
     return rows
+
+
+def test_the_newest_record_is_derived_again(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["--replay", str(RECORD), "--strict", "--no-plots", "--output-dir", str(tmp_path)])
+    changed = changed_files(Player.read(RECORD).run, Settings())
+    if done.exit_code == 0:
+        assert "byte for byte" in done.stdout
+    else:
+        assert changed, f"the prompts are those of the record, and yet: {done.stderr}"
+        assert f"{RECORD.name} has other prompts than today's: {changed[0]}" in done.stderr
+
+
+DEFICIT = """
+from .deficit import Deficit
+
+DEFICIT = Deficit(
+    name="outdated_facts",
+    when="the passages are older than the time that the question asks about",
+    directive="Name the date of each passage, and prefer the newest.",
+    answer_mode="evidence",
+    retrieves=True,
+    examples=("the passage is of 1990, and the question asks for the mayor today",),
+    priority=5,
+)
+"""
+ANALYSIS = """
+from .analysis import Analysis
+
+ANALYSIS = Analysis(
+    name="answers",
+    title="Answers",
+    about=("How many there are.",),
+    measure=lambda material: {arm.name: {"n": len(material.answered(arm))} for arm in material.arms},
+)
+"""
+TARIFF = """
+  - models: [deepseek-flash, deepseek-v4-flash, deepseek-v4-pro]
+    from: 2999-01-01
+    cache_hit: "1"
+    cache_miss: "2"
+    completion: "3"
+"""
+REPLAY_ALL = """
+import sys
+from typer.testing import CliRunner
+from benchmarks.runner import app
+
+for record in sys.argv[1:]:
+    done = CliRunner().invoke(app, ["--replay", record, "--no-plots", "--display", "plain"])
+    assert done.exit_code == 0, done.output
+    print(done.stdout.splitlines()[-1])
+"""
+
+
+def test_every_record_scores_the_same_after_prompts_deficits_and_prices_changed(tmp_path: Path) -> None:
+    tree = copied_tree(tmp_path / "tree", "backend", "benchmarks")
+    package = tree / "backend" / "meta_agent_rag"
+    prompts = [file for file in package.rglob("*.yaml") if "instruction: |\n" in file.read_text()]
+    assert len(prompts) >= 10
+    for file in prompts:
+        file.write_text(file.read_text().replace("instruction: |\n", "instruction: |\n  Read the question twice.\n"))
+    (package / "agent" / "deficits" / "outdated_facts.py").write_text(DEFICIT)
+    (tree / "benchmarks" / "analyses" / "answers.py").write_text(ANALYSIS)
+    with (package / "llm" / "tariffs.yaml").open("a") as tariffs:
+        tariffs.write(TARIFF)
+    records = [str(record) for record in (RECORD, *sorted(RESULTS.glob("*.jsonl.gz")))]
+    done = in_tree(tree, "-c", REPLAY_ALL, *records)
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()
+    assert len(last) == len(records) >= 12
+    assert all(" has other prompts than today's: " in line for line in last)
+    strict = in_tree(tree, "-m", "benchmarks.runner", "--replay", str(RECORD), "--strict", "--display", "none")
+    assert strict.returncode == 2
+    assert "holds no call of stage" in strict.stderr
 
 
 def test_the_readme_has_its_table(replayed: Path) -> None:

@@ -43,13 +43,25 @@ def replay(kept: Path, folder: Path, *words: str) -> Any:
     )
 
 
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a run in any order, without the seconds that its rounds took."""
+    found = sorted(lines(folder / "samples.jsonl"), key=lambda row: (row["id"], row["method"]))
+    for row in found:
+        for round_ in row["rounds"]:
+            del round_["seconds"]
+    return found
+
+
+@pytest.mark.parametrize("strict", [(), ("--strict",)])
 @pytest.mark.parametrize("mode", ["gold", "open_domain"])
-def test_a_replay_makes_no_call_and_gives_the_same_bytes(tmp_path: Path, mode: str) -> None:
+def test_a_replay_makes_no_call_and_gives_the_same_bytes(tmp_path: Path, mode: str, strict: tuple[str, ...]) -> None:
     with loopback_server(disagreeing()) as server:
         kept, first = record(server, tmp_path, "--mode", mode, "--n", "3", "--method", METHODS, "--judge")
-    again = replay(kept, tmp_path)
+    again = replay(kept, tmp_path, *strict)
     assert again.exit_code == 0, again.output
     assert "byte for byte" in again.stdout
+    assert "other prompts" not in again.stdout
+    assert rows(first) == rows(next((tmp_path / "AGAIN").iterdir()))
     (second,) = (tmp_path / "AGAIN").iterdir()
     assert (second / "summary.json").read_bytes() == (first / "summary.json").read_bytes()
     assert (second / "predictions.json").read_bytes() == (first / "predictions.json").read_bytes()
@@ -62,8 +74,9 @@ def test_sweeps_oracles_and_repetitions_are_replayed_too(tmp_path: Path) -> None
     varied = ("--sweep", "MAX_METACOGNITIVE_ROUNDS=0,1", "--oracle", "monitor,diagnosis,retrieval", "--repeat", "2")
     with loopback_server(disagreeing()) as server:
         kept, first = record(server, tmp_path, "--n", "2", *varied)
-    again = replay(kept, tmp_path)
-    assert again.exit_code == 0, again.output
+    for strict in ((), ("--strict",)):
+        again = replay(kept, tmp_path, *strict)
+        assert again.exit_code == 0, again.output
     assert len(json.loads((first / "summary.json").read_text())["methods"]) == 20
 
 
@@ -76,7 +89,7 @@ def test_each_encoder_has_its_own_vectors(tmp_path: Path) -> None:
     taped = [TapedEncoder(name=encoder.name, tape=recorder, inner=encoder) for encoder in encoders]
     made = [encoder.encode_passages(["Oslo", "Bergen"]) for encoder in taped]
     recorder.finish("0")
-    player = Player.read(recorder.path)
+    player = Player.read(recorder.path, strict=True)
     played = [TapedEncoder(name=name, tape=player).encode_passages(["Oslo", "Bergen"]) for name in served]
     assert [vectors.tolist() for vectors in played] == [vectors.tolist() for vectors in made]
     with pytest.raises(ReplayError, match="no vector of 'Oslo' by 'another'"):
@@ -89,7 +102,7 @@ def test_an_older_record_names_no_encoder_of_its_vectors(tmp_path: Path) -> None
     older = gzip.decompress(kept.read_bytes()).replace(b'{"vectors": {"encoder": "hash-64", ', b'{"vectors": {')
     assert b'{"vectors": {"kind"' in older
     (tmp_path / "older.jsonl").write_bytes(older)
-    again = replay(tmp_path / "older.jsonl", tmp_path)
+    again = replay(tmp_path / "older.jsonl", tmp_path, "--strict")
     assert again.exit_code == 0, again.output
 
 
@@ -102,6 +115,7 @@ def test_failed_calls_fail_again(tmp_path: Path) -> None:
         kept, first = record(server, tmp_path, "--limit", "1-12", "--mode", "supporting")
     assert json.loads((first / "summary.json").read_text())["methods"]["metarag"]["errors"] >= 1
     assert replay(kept, tmp_path).exit_code == 0
+    assert replay(kept, tmp_path, "--strict").exit_code == 0
 
 
 def test_a_follow_up_search_that_failed_fails_again_and_is_asked_again(
@@ -125,7 +139,7 @@ def test_a_follow_up_search_that_failed_fails_again_and_is_asked_again(
         with monkeypatch.context() as failing:
             failing.setattr(HybridRetriever, "retrieve", once)
             kept, first = record(server, tmp_path, "--mode", "open_domain", "--n", "2", "--method", "metarag")
-        again = replay(kept, tmp_path)
+        again = replay(kept, tmp_path, "--strict")
         assert again.exit_code == 0, again.output
         assert {row["stop_reason"] for row in lines(first / "samples.jsonl")} == {"search_failed"}
         done = in_process(["--resume", str(first), "--retry-failed"], environment(server.base_url, tmp_path / "data"))
@@ -146,7 +160,7 @@ def test_a_replay_of_malformed_replies_leaves_the_response_cache(
     assert json.loads((first / "summary.json").read_text())["methods"]["standard_rag"]["errors"] >= 1
     dropped: list[str] = []
     monkeypatch.setattr(ResponseCache, "drop", lambda self, key: dropped.append(key))
-    assert replay(kept, tmp_path).exit_code == 0
+    assert replay(kept, tmp_path, "--strict").exit_code == 0
     assert dropped == []
 
 
@@ -164,7 +178,7 @@ def test_tries_of_a_call_are_replayed_one_by_one(tmp_path: Path, failed: int) ->
         kept, first = record(server, tmp_path, "--n", "2", "--method", "standard_rag", retries=2)
     errors = json.loads((first / "summary.json").read_text())["methods"]["standard_rag"]["errors"]
     assert errors == (failed == 3)
-    again = replay(kept, tmp_path)
+    again = replay(kept, tmp_path, "--strict")
     assert again.exit_code == 0, again.output
     (second,) = (tmp_path / "AGAIN").iterdir()
     made, played = (sorted(lines(folder / "calls.jsonl"), key=str) for folder in (first, second))
@@ -185,19 +199,30 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
         kept, _ = record(server, tmp_path, "--n", "2")
     whole = gzip.decompress(kept.read_bytes()).split(b"\n")
 
-    def refused(content: list[bytes], said: str, exit_code: int = 2) -> None:
+    def refused(lines: list[bytes], said: str, *words: str, exit_code: int = 2) -> None:
         other = tmp_path / "other.jsonl"
-        other.write_bytes(b"\n".join(content))
-        done = replay(other, tmp_path, "--display", "none")
+        other.write_bytes(b"\n".join(lines))
+        done = replay(other, tmp_path, "--display", "none", *words)
         assert done.exit_code == exit_code, done.output
         assert said in done.stderr
 
     refused(whole[:-2], "no whole record")
     refused(whole[1:], "no whole record")
-    refused([whole[0].replace(b'"format": 1', b'"format": 99'), *whole[1:]], "format 99")
-    refused([line for line in whole if b'"stage": "reference"' not in line], "holds no call of stage 'reference'")
-    refused([line for line in whole if not line.startswith(b'{"vectors"')], "holds no vector")
-    refused([*whole[:-2], b'{"summary": {"sha256": "0"}}'], "not the one that was recorded", exit_code=1)
+    refused([whole[0].replace(b'"format": 2', b'"format": 99'), *whole[1:]], "format 99")
+    lost = [line for line in whole if not (line.startswith(b'{"call"') and b'"stage": "reference"' in line)]
+    refused(lost, "holds no call of stage 'reference'", "--strict")
+    refused(lost, "calls of 'metarag' for")
+    refused([line for line in whole if not line.startswith(b'{"vectors"')], "holds no vector", "--strict")
+    refused([line for line in whole if not line.startswith(b'{"row"')], "holds no answer of 'metarag' to")
+    refused([line.replace(b'"fired": true', b'"fired": 7') for line in whole], "has a damaged row, of 'metarag' for")
+    refused(
+        [line.replace(b'"prediction": ', b'"predicted": ') for line in whole], "has a damaged row, of 'metarag' for"
+    )
+    refused([whole[0].replace(b'"arms"', b'"legs"'), *whole[1:]], "does not say arms")
+    refused([whole[0].replace(b'"quotes"', b'"cites"'), *whole[1:]], "has a damaged line")
+    for words in ((), ("--strict",)):
+        changed = [*whole[:-2], b'{"summary": {"sha256": "0"}}']
+        refused(changed, "not the one that was recorded", *words, exit_code=1)
     refused([b"{"], "no whole record")
     # the same calls, kept with the summary of today
     signed = tmp_path / "signed.jsonl.gz"
@@ -205,9 +230,68 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
     (tmp_path / "other.jsonl").write_bytes(b"\n".join([*whole[:-2], b'{"summary": {"sha256": "0"}}']))
     assert replay(tmp_path / "other.jsonl", tmp_path, "--record", str(signed)).exit_code == 0
     assert gzip.decompress(signed.read_bytes()) == gzip.decompress(kept.read_bytes())
+    (tmp_path / "other.jsonl").write_bytes(b"\n".join([*whole[:-2], b'{"summary": {"sha256": "0"}}']))
+    assert replay(tmp_path / "other.jsonl", tmp_path, "--strict", "--record", str(signed)).exit_code == 0
+    assert gzip.decompress(signed.read_bytes()) == gzip.decompress(kept.read_bytes())
     missing = replay(tmp_path / "nowhere.jsonl", tmp_path)
     assert missing.exit_code == 2
     assert "There is no record" in missing.stderr
+
+
+def content(path: Path) -> list[Any]:
+    """The lines of a record, without the seconds that rounds took."""
+    found = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    for line in found:
+        for round_ in line.get("row", {}).get("rounds", ()):
+            del round_["seconds"]
+    return found
+
+
+def test_a_record_of_the_format_without_rows_is_converted_once(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        kept, _ = record(server, tmp_path, "--n", "2", "--method", "metarag,standard_rag")
+    older = tmp_path / "older.jsonl"
+    older.write_text("\n".join(json.dumps(without_rows(line)) for line in content(kept)))
+    done = replay(older, tmp_path)
+    assert done.exit_code == 2
+    assert "--replay older.jsonl --strict --record FILE" in done.stderr
+    again = tmp_path / "again.jsonl.gz"
+    done = replay(older, tmp_path, "--strict", "--record", str(again))
+    assert done.exit_code == 0, done.output
+    assert content(again) == content(kept)
+    assert replay(again, tmp_path).exit_code == 0
+
+
+def without_rows(line: dict[str, Any]) -> dict[str, Any]:
+    """A line as the first format had it."""
+    if "run" in line:
+        later = ("arms", "quadrants", "analyses", "tariffs")
+        kept = {name: value for name, value in line["run"].items() if name not in later}
+        return {"run": {**kept, "format": 1}}
+    if "row" in line:
+        return {"answer": {name: line["row"][name] for name in ("id", "method", "latency_s")}}
+    return line
+
+
+def test_a_record_is_scored_though_its_prompts_methods_and_deficits_are_gone(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        kept, _ = record(server, tmp_path, "--n", "2", "--method", "metarag,standard_rag")
+    text = gzip.decompress(kept.read_bytes()).decode()
+    prompts = json.loads(text.splitlines()[0])["run"]["prompts"]
+    renamed = text.replace('"reasoning_error"', '"zz_gone"').replace('"standard_rag"', '"zz_method"')
+    other = tmp_path / "other.jsonl"
+    other.write_text(renamed.replace(prompts["write"], "0123456789ab"))
+    done = replay(other, tmp_path, "--record", str(tmp_path / "signed.jsonl"))
+    assert done.exit_code == 0, done.output
+    done = replay(tmp_path / "signed.jsonl", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert f"write 0123456789ab, now {prompts['write']}" in done.stdout
+    assert "zz_gone" in done.stdout
+    for folder in (tmp_path / "AGAIN").iterdir():
+        methods = json.loads((folder / "summary.json").read_text())["methods"]
+        assert set(methods) == {"metarag", "zz_method"}
+        assert "zz_gone" in methods["metarag"]["deficits"]
+        assert "reasoning_error" not in methods["metarag"]["deficits"]
 
 
 def test_a_record_runs_no_file_and_names_no_folder_and_no_address(tmp_path: Path) -> None:
@@ -219,22 +303,25 @@ def test_a_record_runs_no_file_and_names_no_folder_and_no_address(tmp_path: Path
     (own / "x.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     other = tmp_path / "other.jsonl"
 
-    def altered(**values: Any) -> Any:
+    def altered(*words: str, **values: Any) -> Any:
         run = json.loads(head)["run"]
         for part, changes in values.items():
             run[part] = {**run[part], **changes}
         other.write_bytes(b"\n".join([json.dumps({"run": run}).encode(), *rest]))
-        return replay(other, tmp_path, "--display", "none")
+        return replay(other, tmp_path, "--display", "none", *words)
 
     for settings in ({"deficits_dir": str(own)}, {"prompts_dir": str(own)}, {"monitor_calibration": str(own / "x")}):
-        done = altered(settings=settings)
+        for strict in ((), ("--strict",)):
+            done = altered(*strict, settings=settings)
+            assert done.exit_code == 2
+            assert "A record cannot hold the files of" in done.stderr
+    for strict in ((), ("--strict",)):
+        done = altered(*strict, experiment={"sweeps": [f"DEFICITS_DIR={own}"]})
         assert done.exit_code == 2
-        assert "A record cannot hold the files of" in done.stderr
-    done = altered(experiment={"sweeps": [f"DEFICITS_DIR={own}"]})
-    assert done.exit_code == 2
-    assert "A record cannot hold the files of DEFICITS_DIR" in done.stderr
+        assert "A record cannot hold the files of DEFICITS_DIR" in done.stderr
     away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9", "leakage_dir": str(own)}
     assert altered(settings=away).exit_code == 0
+    assert altered("--strict", settings=away).exit_code == 0
     assert not (tmp_path / "away").exists()
     outside = altered(experiment={"dataset": "x/../../../outside"})
     assert outside.exit_code == 2
@@ -291,6 +378,7 @@ def test_two_runs_at_once_write_no_record_together(tmp_path: Path) -> None:
         (["--record", "x.jsonl", "--resume", "y"], "exclude each other"),
         (["--retry-failed"], "goes with --resume"),
         (["--probe", "3"], "goes with --dry-run"),
+        (["--strict"], "goes with --replay"),
         (["--n", "3", "--sample-id", "a"], "exclude each other"),
         (["--sample-id", "nope"], "no question 'nope'"),
         (["--protocol", "nope"], "'nope'"),

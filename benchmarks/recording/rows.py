@@ -1,0 +1,44 @@
+"""Answers on record: what a method did, without what the question and today's scorer say of it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from meta_agent_rag.datasets import Question
+
+from ..metrics import score_answer
+from ..rows.samples import asked, supported
+
+Row = Mapping[str, Any]
+_SCORES = ("em", "f1", "precision", "recall")
+_TOLD = ("question", "gold", "aliases", "type", "hops", "supporting_facts_gold", "support", "joint", *_SCORES)
+
+
+def row_content(row: Row) -> dict[str, Any]:
+    """A row of `samples.jsonl` for a record: scores and the question's own fields are left out."""
+    kept = {name: value for name, value in row.items() if name not in _TOLD}
+    return {**kept, "rounds": [_without(round_, "em", "f1") for round_ in row["rounds"]]}
+
+
+def scored(content: Row, question: Question, *, quotes: bool) -> dict[str, Any]:
+    """The row of `samples.jsonl` again, scored now; `quotes` says that the method's supporting facts are scored.
+
+    What else was measured on the passages (`evidence_recall`, `answer_recall`) is as it was recorded.
+    """
+    head = {**asked(question, content["method"]), "prediction": content["prediction"]}
+    facts = {"supporting_facts_gold": [list(fact) for fact in question.supporting_facts]}
+    if content["error"] is not None:
+        return {**head, **dict.fromkeys(_SCORES), **content, **facts, "support": None, "joint": None}
+    score = score_answer(content["prediction"], question.golds)
+    told = [(title, index) for title, index in content["supporting_facts"]] if quotes else None
+    rounds = [{**round_, **_draft_scores(round_, question)} for round_ in content["rounds"]]
+    return {**head, **asdict(score), **content, "rounds": rounds, **facts, **supported(question, score, told)}
+
+
+def _draft_scores(round_: Row, question: Question) -> dict[str, float]:
+    score = score_answer(round_["draft"]["short_answer"], question.golds)
+    return {"em": score.em, "f1": score.f1}
+
+
+def _without(content: Row, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in names}
