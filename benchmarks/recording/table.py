@@ -8,7 +8,7 @@ from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.llm.pricing import Tariff
 
 from ..analyses.economy import newest_tariffs
-from ..methods import Method, Task
+from ..methods import Method, MethodTask
 from ..run.arms import Arm
 
 Quadrant = tuple[bool, bool]
@@ -69,5 +69,5 @@ def _arm(content: Mapping[str, Any]) -> Arm:
     )
 
 
-async def _answered(engine: Engine, task: Task) -> Answer:
+async def _answered(engine: Engine, task: MethodTask) -> Answer:
     raise DataFileError(f"The answer of {task.name!r} to {task.id!r} is on record; a replay asks nothing.")
