@@ -70,4 +70,4 @@ def _arm(content: Mapping[str, Any]) -> Arm:
 
 
 async def _answered(engine: Engine, task: MethodTask) -> Answer:
-    raise DataFileError(f"The answer of {task.name!r} to {task.id!r} is on record; a replay asks nothing.")
+    raise DataFileError(f"The answer of {task.method!r} to {task.id!r} is on record; a replay asks nothing.")
