@@ -1,7 +1,7 @@
 """The evidence that a mode gives to every method alike."""
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.retrieval.corpus.editing import Progress, ensure_corpus
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
 from meta_agent_rag.retrieval.opening import open_encoder, open_retriever
-from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.passage import Passage, passages_of
 from meta_agent_rag.settings import Settings
 
 from .config import RunConfig
@@ -20,17 +20,12 @@ def supplied(question: Question, mode: str) -> tuple[Passage, ...] | None:
     if mode == "open_domain":
         return None
     wanted = [paragraph for paragraph in question.paragraphs if mode == "gold" or paragraph.is_supporting]
-    return unique(paragraph.passage() for paragraph in wanted)
+    return passages_of(wanted)
 
 
 def pooled(questions: Sequence[Question]) -> tuple[Passage, ...]:
     """All paragraphs of a data file, each once, in the order of the file."""
-    return unique(paragraph.passage() for question in questions for paragraph in question.paragraphs)
-
-
-def unique(passages: Iterable[Passage]) -> tuple[Passage, ...]:
-    """Each passage once, in the order of first appearance."""
-    return tuple({passage.id: passage for passage in passages}.values())
+    return passages_of(paragraph for question in questions for paragraph in question.paragraphs)
 
 
 @asynccontextmanager

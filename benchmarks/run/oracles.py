@@ -7,6 +7,7 @@ from meta_agent_rag.agent.engine import Engine
 from meta_agent_rag.agent.oracles import Oracles
 from meta_agent_rag.agent.state import NO_DEFICIT, Draft, Round
 from meta_agent_rag.datasets import Question
+from meta_agent_rag.retrieval.passage import passages_of
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
 from ..methods import MethodTask, named
@@ -61,5 +62,5 @@ async def _knows(engine: Engine, question: Question, name: str) -> bool:
 
 
 def _is_complete(question: Question, round_: Round) -> bool:
-    wanted = {paragraph.passage().id for paragraph in question.paragraphs if paragraph.is_supporting}
+    wanted = {passage.id for passage in passages_of(one for one in question.paragraphs if one.is_supporting)}
     return wanted <= set(round_.packing.packed_ids) - set(round_.packing.shortened_ids)

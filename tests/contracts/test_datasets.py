@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.datasets import Dataset, discover, load_questions
+from meta_agent_rag.datasets import Dataset, discover, load_file, load_questions
 from meta_agent_rag.errors import DataFileError
+from meta_agent_rag.retrieval.passage import passages_of
 
 DATASETS = discover()
 every_dataset = pytest.mark.parametrize("dataset", list(DATASETS.values()), ids=list(DATASETS))
@@ -62,8 +63,9 @@ def test_a_paragraph_gives_the_same_passage_wherever_it_stands(dataset: Dataset)
     one, other = (dataset.parse(row, {}) for row in rows_of(dataset))
     assert one is not None
     assert other is not None
-    passages = [paragraph.passage() for paragraph in one.paragraphs]
-    assert passages == [paragraph.passage() for paragraph in other.paragraphs]
+    passages = passages_of(one.paragraphs)
+    assert len(passages) == len(one.paragraphs)
+    assert passages == passages_of(other.paragraphs)
     assert len({passage.id for passage in passages}) == len(passages)
     assert all(re.fullmatch(r"[a-z0-9-]+-[0-9a-f]{12}", passage.id) for passage in passages)
 
@@ -88,6 +90,13 @@ def test_every_encoding_of_a_file_gives_the_same_questions(
     assert loaded.questions == tuple(dataset.parse(row, {}) for row in rows)
     assert loaded.source == "rows.any"
     assert re.fullmatch(r"[0-9a-f]{64}", loaded.sha256)
+
+
+@every_dataset
+def test_a_file_tells_its_data_set_by_its_fields(dataset: Dataset, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows_of(dataset)), encoding="utf-8")
+    assert load_file(path) == load_questions(dataset.name, data_file=path)
 
 
 @every_dataset

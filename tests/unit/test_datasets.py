@@ -20,6 +20,7 @@ from benchmarks.run.sampling import by_position, draw
 from meta_agent_rag.datasets import Dataset, Paragraph, Question, discover, load_questions
 from meta_agent_rag.datasets.registry import collect
 from meta_agent_rag.errors import DataFileError, DuplicateNameError, InputError, UnknownNameError
+from meta_agent_rag.retrieval.passage import passages_of
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_shared_data = pytest.mark.skipif(
@@ -253,7 +254,7 @@ def test_the_same_data_gzipped_have_the_same_checksum(tmp_path: Path) -> None:
 
 def test_title_and_text_make_the_passage() -> None:
     def identity(title: str, text: str = "Text.") -> str:
-        return Paragraph(title=title, sentences=(text,), is_supporting=False).passage().id
+        return passages_of([Paragraph(title=title, sentences=(text,), is_supporting=False)])[0].id
 
     assert identity("Mill Bridge (1412)").startswith("mill-bridge-1412-")
     assert identity("A-B") != identity("A B")

@@ -26,7 +26,7 @@ from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.passage import Found
+from meta_agent_rag.retrieval.passage import Found, passages_of
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line
@@ -51,7 +51,7 @@ async def engine(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Engine]:
 def begin(engine: Engine) -> Walk:
     question = sample_questions().get(QUESTION_ID)
     assert question is not None
-    return Walk.begin(engine, Task(question=QUESTION, evidence=question.passages))
+    return Walk.begin(engine, Task(question=QUESTION, evidence=passages_of(question.paragraphs)))
 
 
 def ignore(_: Sight) -> None:

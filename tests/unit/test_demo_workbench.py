@@ -45,13 +45,13 @@ class TestQuestions:
         lines.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in (MUSIQUE, HUB)), encoding="utf-8")
         (hotpot,) = read_questions(whole).questions
         assert (hotpot.id, hotpot.golds, hotpot.hops) == ("h1", ("Oslo",), 2)
-        assert hotpot.passages[0].text == "A film. By Mira."
+        assert hotpot.paragraphs[0].text == "A film. By Mira."
         musique, hub = read_questions(lines).questions
         assert musique.golds == ("the Tarn", "Tarn")
-        assert hub.passages[0].text == "A film. By Mira."
+        assert hub.paragraphs[0].text == "A film. By Mira."
 
     @pytest.mark.parametrize(
-        ("text", "said"), [('[{"id": "x"}]', "row 1"), ("{]", "is not JSON"), ("[]", "holds no question")]
+        ("text", "said"), [('[{"id": "x"}]', "row 1"), ("{]", "expected one JSON object"), ("[]", "holds no rows")]
     )
     def test_another_file_is_refused_with_what_is_wrong(self, tmp_path: Path, text: str, said: str) -> None:
         path = tmp_path / "other.json"
@@ -70,7 +70,7 @@ class TestQuestions:
         found = sample_questions().get(QUESTION_ID)
         assert found is not None
         assert found.text == QUESTION
-        assert len(found.passages) == 8
+        assert len(found.paragraphs) == 8
 
 
 class TestWorkbench:

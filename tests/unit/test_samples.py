@@ -15,7 +15,7 @@ from meta_agent_rag.agent.state import Draft, Packing, Round
 from meta_agent_rag.datasets.question import Paragraph, Question
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.ledger import total
-from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.retrieval.passage import Found, Passage, passages_of
 from tests.loop import BIRTH, FILM, QUESTION, WRONG, ask
 
 GOLD = ("Ada wrote the first program.", "Byron was her father.")
@@ -100,7 +100,7 @@ def long_paragraph(supporting: int) -> Question:
 
 
 def test_a_shortened_passage_counts_by_the_sentences_that_the_prompt_held() -> None:
-    passage = long_paragraph(0).paragraphs[0].passage()
+    (passage,) = passages_of(long_paragraph(0).paragraphs)
     packing = pack([Found(passage=passage, score=0.0)], 150).packing
     assert packing.shortened_ids == (passage.id,)
     round_ = Round(index=0, draft=Draft(answer="a", short_answer="a"), packing=packing, evidence_ids=(passage.id,))
@@ -180,7 +180,10 @@ BORN = Question(id="b", text="?", answer="Oslo", paragraphs=(HOLT, PAGE), suppor
 
 def facts(*quotes: str, elsewhere: str = "", packed: bool = True) -> list[tuple[str, int]]:
     """The facts of one draft; `elsewhere` is the text of a further passage, of no paragraph of the question."""
-    passages = [HOLT.passage(), *([Passage(id="x", doc_id="x", title="Else", text=elsewhere)] if elsewhere else [])]
+    passages = [
+        *passages_of([HOLT]),
+        *([Passage(id="x", doc_id="x", title="Else", text=elsewhere)] if elsewhere else []),
+    ]
     ids = tuple(passage.id for passage in passages if packed or passage.id != "x")
     draft = Draft(answer="a", short_answer="a", quotes=quotes)
     round_ = Round(index=0, draft=draft, packing=Packing(packed_ids=ids), evidence_ids=ids)

@@ -2,7 +2,7 @@
 
 from .dataset import Dataset
 from .question import Paragraph, Question
-from .registry import LoadedQuestions, discover, load_questions
+from .registry import LoadedQuestions, discover, load_file, load_questions
 
 __all__ = [
     "Dataset",
@@ -10,5 +10,6 @@ __all__ = [
     "Paragraph",
     "Question",
     "discover",
+    "load_file",
     "load_questions",
 ]

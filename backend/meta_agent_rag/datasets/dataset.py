@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .hub_rows import Hub
+from .hub import Hub
 from .question import Question
 from .rows import RawRows, read_json_rows
 
@@ -16,9 +16,10 @@ Aliases = Mapping[str, tuple[str, ...]]
 class Dataset:
     """A data set: where its rows come from, and how a row becomes a question.
 
-    `parse` raises `pydantic.ValidationError` for a row of the wrong shape and returns `None` for a row
-    that is no question of this data set. `example` is a smallest valid row of the official file; the
-    contract tests work on it. `packaged` names the file of `shipped` that is read where no other is given.
+    `parse` takes a row of the official file or of the hub. It raises `pydantic.ValidationError` for a row of the
+    wrong shape and returns `None` for a row that is not a question of this data set. `example` is a smallest valid
+    row of the official file: the contract tests work on it, and its fields tell this data set's files from others.
+    `packaged` names the file of `shipped` that is read if no other is given.
 
         DATASET = Dataset(name="mine", hub=None, parse=parse, example={...})
     """

@@ -4,7 +4,7 @@ Official file: `hotpot_dev_distractor_v1.json` from https://hotpotqa.github.io (
 """
 
 from .dataset import Aliases, Dataset
-from .hub_rows import HUBS
+from .hub import Hub
 from .question import Question
 from .rows import read_json_rows
 from .schema import HotpotRow, paragraphs
@@ -26,7 +26,7 @@ def parse(raw: object, _aliases: Aliases) -> Question:
 
 DATASET = Dataset(
     name="hotpotqa",
-    hub=HUBS["hotpotqa"],
+    hub=Hub("hotpotqa/hotpot_qa", "distractor"),
     read_rows=read_json_rows,
     parse=parse,
     example={

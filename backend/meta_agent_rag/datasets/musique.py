@@ -9,7 +9,7 @@ import re
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from .dataset import Aliases, Dataset
-from .hub_rows import HUBS
+from .hub import Hub
 from .question import Paragraph, Question
 from .rows import read_json_rows
 from .schema import String, Text
@@ -60,7 +60,7 @@ def parse(raw: object, _aliases: Aliases) -> Question | None:
 
 DATASET = Dataset(
     name="musique",
-    hub=HUBS["musique"],
+    hub=Hub("dgslibisey/MuSiQue"),
     read_rows=read_json_rows,
     parse=parse,
     example={

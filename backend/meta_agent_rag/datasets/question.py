@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from ..retrieval.passage import Passage, passage_id
-
 
 @dataclass(frozen=True, kw_only=True)
 class Paragraph:
@@ -23,11 +21,6 @@ class Paragraph:
     def text(self) -> str:
         """The paragraph as it reads, without its title."""
         return "".join(self.sentences)
-
-    def passage(self) -> Passage:
-        """Give the passage of this paragraph; the same title and text are the same passage in every question."""
-        identity = passage_id(self.title, self.text)
-        return Passage(id=identity, doc_id=identity, title=self.title, text=self.text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,10 +14,10 @@ from ..errors import DataFileError, DuplicateNameError, InputError, UnknownNameE
 from ..shipped import shipped
 from ..wording import first_fault
 from .aliases import read_aliases
-from .dataset import Aliases, Dataset
+from .dataset import Dataset
 from .hub import read_hub_rows
 from .question import Question
-from .rows import RawRows
+from .rows import RawRows, read_json_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +55,9 @@ def load_questions(
     data_file: Path | None = None,
     aliases_file: Path | None = None,
     registry: Mapping[str, Dataset] | None = None,
+    most: int | None = None,
 ) -> LoadedQuestions:
-    """Read a data set from the file given, else from the package, else from the hub.
+    """Read a data set from the file given, else from the package, else from the hub (at most `most` rows of it).
 
     Raises `UnknownNameError`, `InputError` for aliases where the data set takes none, and
     `DataFileError` with the file, the row from 1 and the field.
@@ -66,9 +68,9 @@ def load_questions(
     dataset = known[name]
     if aliases_file is not None and not dataset.takes_aliases:
         raise InputError(f"The data set {name!r} takes no file of aliases; leave --aliases out.")
-    raw = _raw(dataset, data_file)
+    raw = _raw(dataset, data_file, most)
     aliases, aliases_sha256 = read_aliases(aliases_file) if aliases_file is not None else ({}, None)
-    questions = _parsed(dataset, raw, aliases)
+    questions = _parsed(raw, lambda row: dataset.parse(row, aliases), of=f" of {name!r}")
     if aliases_file is not None and not any(question.aliases for question in questions):
         raise DataFileError(
             f"{aliases_file.name} has an alias for no answer of {raw.source}; "
@@ -77,22 +79,38 @@ def load_questions(
     return LoadedQuestions(questions=questions, source=raw.source, sha256=raw.sha256, aliases_sha256=aliases_sha256)
 
 
-def _raw(dataset: Dataset, data_file: Path | None) -> RawRows:
+def load_file(path: Path, *, registry: Mapping[str, Dataset] | None = None) -> LoadedQuestions:
+    """Read a file whose data set is not named: each row goes to the data set whose example shares most fields with it.
+
+    Raises `DataFileError` with the file, the row from 1 and the field.
+    """
+    known = tuple((discover() if registry is None else registry).values())
+    raw = read_json_rows(path)
+    questions = _parsed(raw, lambda row: max(known, key=partial(_likeness, row)).parse(row, {}))
+    return LoadedQuestions(questions=questions, source=raw.source, sha256=raw.sha256)
+
+
+def _likeness(row: object, dataset: Dataset) -> tuple[int, float]:
+    shared = len(dataset.example.keys() & row.keys()) if isinstance(row, dict) else 0
+    return shared, shared / max(len(dataset.example), 1)
+
+
+def _raw(dataset: Dataset, data_file: Path | None, most: int | None) -> RawRows:
     if data_file is None and dataset.packaged is not None:
         data_file = shipped(dataset.packaged)
     if data_file is not None:
         return dataset.read_rows(data_file)
     if dataset.hub is None:
         raise InputError(f"The data set {dataset.name!r} is read from a file; name it with --data-file.")
-    return read_hub_rows(dataset.hub)
+    return read_hub_rows(dataset.hub, most=most)
 
 
-def _parsed(dataset: Dataset, raw: RawRows, aliases: Aliases) -> tuple[Question, ...]:
+def _parsed(raw: RawRows, parse: Callable[[object], Question | None], *, of: str = "") -> tuple[Question, ...]:
     questions: dict[str, Question] = {}
     row_of: dict[str, int] = {}
     for number, value in raw.rows:
         try:
-            question = dataset.parse(value, aliases)
+            question = parse(value)
         except RowError as error:
             raise DataFileError(f"{raw.source}: row {number}, {first_fault(error)}.") from None
         if question is None:
@@ -105,5 +123,5 @@ def _parsed(dataset: Dataset, raw: RawRows, aliases: Aliases) -> tuple[Question,
         row_of[question.id] = number
         questions[question.id] = question
     if not questions:
-        raise DataFileError(f"{raw.source} holds no question of {dataset.name!r} that can be answered.")
+        raise DataFileError(f"{raw.source} holds no question{of} that can be answered.")
     return tuple(questions.values())

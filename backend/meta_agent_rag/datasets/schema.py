@@ -72,12 +72,15 @@ class HotpotRow(BaseModel):
         return len({title for title, _ in self.supporting_facts}) or None
 
 
-def paragraphs(row: HotpotRow, *, spaced: bool = False) -> tuple[Paragraph, ...]:
+def paragraphs(row: HotpotRow, *, spaced: bool | None = None) -> tuple[Paragraph, ...]:
     """Give the context with its labels; facts beside the context are tolerated, as HotpotQA has such.
 
     `spaced` puts a blank before each further sentence that does not begin with white space (the files of
-    2WikiMultiHopQA leave it out; HotpotQA's bring it, except where a sentence was cut inside a word).
+    2WikiMultiHopQA leave it out; HotpotQA's bring it, except where a sentence was cut inside a word). If it is not
+    given, a row none of whose sentences begins with a blank is spaced.
     """
+    if spaced is None:
+        spaced = not any(sentence[:1].isspace() for _, sentences in row.context for sentence in sentences)
     return tuple(
         Paragraph(
             title=title,

@@ -6,7 +6,7 @@ the row's `answer_id`; they come from the separate file alone.
 """
 
 from .dataset import Aliases, Dataset
-from .hub_rows import HUBS
+from .hub import Hub
 from .question import Question
 from .rows import read_json_rows
 from .schema import HotpotRow, String, paragraphs
@@ -33,7 +33,7 @@ def parse(raw: object, aliases: Aliases) -> Question:
 
 DATASET = Dataset(
     name="2wikimultihopqa",
-    hub=HUBS["2wikimultihopqa"],
+    hub=Hub("framolfese/2WikiMultihopQA"),
     read_rows=read_json_rows,
     parse=parse,
     takes_aliases=True,
@@ -43,6 +43,7 @@ DATASET = Dataset(
         "question": "Who is the father of the director of Long Winter?",
         "answer": "Otto Hale",
         "answer_id": "Q1",
+        "evidences": [["Long Winter", "director", "Vera Hale"], ["Vera Hale", "father", "Otto Hale"]],
         "supporting_facts": [["Long Winter (film)", 0], ["Vera Hale", 1]],
         "context": [
             ["Long Winter (film)", ["Long Winter is a film.", "It was directed by Vera Hale."]],

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
-from ..datasets.hub_rows import HUBS
+from ..datasets import Question, discover
 from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
@@ -27,7 +27,7 @@ from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import Settings
-from .questions import Question, QuestionSet, hub_questions, read_questions, sample_questions
+from .questions import QuestionSet, hub_questions, read_questions, sample_questions
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -244,9 +244,10 @@ async def open_workbench(
 
     Raises `DataFileError` for a file that holds no questions, `UnknownNameError` for a data set the hub does not have.
     """
+    on_hub = [name for name, dataset in discover().items() if dataset.hub is not None]
     for name in datasets:
-        if name not in HUBS:
-            raise UnknownNameError("data set", name, list(HUBS))
+        if name not in on_hub:
+            raise UnknownNameError("data set", name, on_hub)
     sets = (sample_questions(), *(read_questions(path) for path in data_files))
     workbench = Workbench(settings=settings, corpus=corpus, question_sets=sets, datasets=tuple(datasets), **parts)
     try:

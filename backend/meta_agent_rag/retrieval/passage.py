@@ -2,7 +2,12 @@
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..datasets import Paragraph
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +28,12 @@ class Passage:
     start_sentence: int | None = None
     end_sentence: int | None = None
     span: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, title: str, text: str) -> "Passage":
+        """The passage of a paragraph; the same title and text are the same passage wherever they are met."""
+        identity = passage_id(title, text)
+        return cls(id=identity, doc_id=identity, title=title, text=text)
 
     def searchable(self) -> str:
         """Title and text as they are indexed: the title often holds the words that the text lacks."""
@@ -45,6 +56,12 @@ class Found:
     lexical: float | None = None
     via: str | None = None
     suspect: tuple[str, ...] = ()
+
+
+def passages_of(paragraphs: "Iterable[Paragraph]") -> tuple[Passage, ...]:
+    """The passages of a data set's paragraphs, each once, in the order of first appearance."""
+    passages = (Passage.of(paragraph.title, paragraph.text) for paragraph in paragraphs)
+    return tuple({passage.id: passage for passage in passages}.values())
 
 
 def passage_id(title: str, text: str) -> str:

@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from ...agent.context import Task
+from ...datasets import Question
 from ...errors import InputError, MetaRagError
-from ..questions import Question, QuestionSet
+from ...retrieval.passage import passages_of
+from ..questions import QuestionSet
 from ..workbench import Workbench
 from .walk import Sight, Walk, unexpected
 from .what_if import WhatIf
@@ -110,7 +112,8 @@ class LoopVisit:
             return Walk.begin(engine, Task(question=setup.text, retriever=retriever, id=question_id))
         if setup.chosen is None:
             raise InputError("A question of your own brings no paragraphs; search a corpus for it.")
-        return Walk.begin(engine, Task(question=setup.text, evidence=setup.chosen.passages, id=question_id))
+        evidence = passages_of(setup.chosen.paragraphs)
+        return Walk.begin(engine, Task(question=setup.text, evidence=evidence, id=question_id))
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:

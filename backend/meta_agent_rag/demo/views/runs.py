@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MetaRagError
-from ...retrieval.passage import Found
+from ...retrieval.passage import Found, passages_of
 from ...settings import Settings
 from ..components import Parts, Updates
 from ..loop.status import problem
@@ -216,9 +216,8 @@ _NO_RUN = Run(name="", rows=())
 
 def _texts(workbench: Workbench) -> Mapping[str, Found]:
     """The passages that the demo knows, by id: those of its questions."""
-    passages = (
-        passage for one in workbench.question_sets for question in one.questions for passage in question.passages
-    )
+    questions = (question for one in workbench.question_sets for question in one.questions)
+    passages = passages_of(paragraph for question in questions for paragraph in question.paragraphs)
     return {passage.id: Found(passage=passage, score=0.0) for passage in passages}
 
 
