@@ -7,11 +7,19 @@ from .errors import CorpusError
 
 _PACKAGE = Path(str(files("meta_agent_rag")))
 _CHECKOUT = Path(__file__).parents[2]
+_EXTENSIONS = ("benchmarks/methods", "benchmarks/judge")
 _PLACES = {
     "questions.json": "benchmarks/sample/questions.json",
     "run.zip": "benchmarks/recorded/run.zip",
     "course": "docs/examples/course",
 }
+
+
+def extensions() -> tuple[Path, ...]:
+    """Folders of the benchmark that bring prompts, phrases and stages of their own beside the code that uses them."""
+    bases = (_PACKAGE, _CHECKOUT)
+    found = (next((path for base in bases if (path := base / name).is_dir()), None) for name in _EXTENSIONS)
+    return tuple(path for path in found if path is not None)
 
 
 def shipped(name: str) -> Path:

@@ -12,12 +12,12 @@ from meta_agent_rag.llm.ledger import LedgerRow, read_ledger, total
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.wording import counted
 
+from ..judge import NAME as JUDGE
 from .arms import Arm
 from .benchmarking import Plan, benchmark
 from .config import Conduct, RunConfig
 from .display import DisplayName
 from .folder import CONFIG, RunFolder
-from .judge import NAME as JUDGE
 from .provenance import changed_settings
 
 

@@ -21,6 +21,7 @@ from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
+from ..judge import Judge
 from ..methods import MethodTask
 from ..recording import TapedEncoder, TapedRetriever
 from ..recording.offline import NoModel, NoSearch
@@ -29,7 +30,6 @@ from .arms import Arm, arm_settings
 from .config import Conduct, RunConfig
 from .evidence import open_domain, supplied, tuned
 from .folder import RunFolder
-from .judge import Judge
 from .oracles import oracles_for
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")

@@ -31,7 +31,11 @@ from tests.methods import CALLED, Shelf, answered, shelf
 ROOT = Path(__file__).parents[2]
 METHODS = discover_methods()
 BASELINES = {name: method for name, method in METHODS.items() if not method.loop}
-STAGES = list(yaml.safe_load((ROOT / "backend/meta_agent_rag/llm/stages.yaml").read_text(encoding="utf-8")))
+STAGES = [
+    stage
+    for folder in ("backend/meta_agent_rag/llm", "benchmarks/methods")
+    for stage in yaml.safe_load((ROOT / folder / "stages.yaml").read_text(encoding="utf-8"))
+]
 NAMES = {
     "chain_of_thought",
     "closed_book",

@@ -113,7 +113,7 @@ def test_every_stage_that_code_asks_for_exists() -> None:
 
 def test_every_stage_of_the_loop_has_a_prompt_of_its_name() -> None:
     listed = yaml.safe_load((ROOT / "backend/meta_agent_rag/llm/stages.yaml").read_text(encoding="utf-8"))
-    assert set(listed) - {"baseline", "step", "route", *CONVERSATION} <= set(prompt_names())
+    assert set(listed) - {"route", *CONVERSATION} <= set(prompt_names())
     assert set(CONVERSATION.values()) <= set(prompt_names())
     assert assigned("stage") <= set(prompt_names())
 

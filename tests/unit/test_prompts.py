@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import meta_agent_rag.prompts as built_in
 from meta_agent_rag.errors import PromptError, UnknownNameError
-from meta_agent_rag.prompts import SECTIONS, check_prompts, phrase, prompt, prompt_names
+from meta_agent_rag.prompts import SECTIONS, check_prompts, phrase, prompt, prompt_files, prompt_names
 from meta_agent_rag.prompts.builder import Prompt
 
 
@@ -167,7 +166,6 @@ def test_a_folder_of_prompts_that_is_none(tmp_path: Path) -> None:
 
 
 def test_every_built_in_prompt_may_be_a_prompt_of_ones_own(tmp_path: Path) -> None:
-    folder = Path(built_in.__file__).parent
-    for name in prompt_names():
-        (tmp_path / f"{name}.yaml").write_text((folder / f"{name}.yaml").read_text("utf-8"), encoding="utf-8")
+    for name, file in prompt_files().items():
+        (tmp_path / f"{name}.yaml").write_text(file.read_text("utf-8"), encoding="utf-8")
     check_prompts(tmp_path)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 import yaml
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 
 from ..errors import SettingsError, UnknownNameError
 from ..settings import Settings, Tier
+from ..shipped import extensions
 
 COMPATIBLE = "compatible"
 EMBEDDED = "embedded"
@@ -130,8 +132,9 @@ class Stage:
 
 @cache
 def _built_in() -> Mapping[str, Stage]:
-    rows = yaml.safe_load(files(__package__).joinpath("stages.yaml").read_text(encoding="utf-8"))
-    return {name: Stage(name=name, **row) for name, row in rows.items()}
+    tables = (folder / "stages.yaml" for folder in (Path(str(files(__package__))), *extensions()))
+    rows = (row for table in tables for row in yaml.safe_load(table.read_text(encoding="utf-8")).items())
+    return {name: Stage(name=name, **row) for name, row in rows}
 
 
 def stage(name: str, settings: Settings) -> Stage:

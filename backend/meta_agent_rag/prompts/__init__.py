@@ -1,5 +1,5 @@
-"""Every prompt, in YAML beside this file, and the one builder that assembles them."""
+"""The prompts, in YAML beside this file and beside the benchmark's methods, and the builder that assembles them."""
 
-from .builder import SECTIONS, Prompt, check_prompts, phrase, prompt, prompt_names
+from .builder import SECTIONS, Prompt, check_prompts, phrase, prompt, prompt_files, prompt_names
 
-__all__ = ["SECTIONS", "Prompt", "check_prompts", "phrase", "prompt", "prompt_names"]
+__all__ = ["SECTIONS", "Prompt", "check_prompts", "phrase", "prompt", "prompt_files", "prompt_names"]

@@ -11,10 +11,12 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from types import MappingProxyType
 
 import yaml
 
-from ..errors import PromptError, UnknownNameError
+from ..errors import DuplicateNameError, PromptError, UnknownNameError
+from ..shipped import extensions
 
 SECTIONS = (
     "role",
@@ -40,6 +42,8 @@ _HEADINGS = {
 }
 _STRATEGIES = "strategies"
 _PHRASES = "phrases"
+_TABLES = {_STRATEGIES, _PHRASES, "stages"}
+"""Files that are no prompts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +81,22 @@ class Prompt:
         return hashlib.sha256(repr(sorted(self.sections.items())).encode()).hexdigest()[:12]
 
 
+@cache
+def prompt_files() -> Mapping[str, Path]:
+    """The files of the built-in prompts by name: those of this folder, and those beside the benchmark's methods."""
+    found: dict[str, Path] = {}
+    for folder in _folders():
+        for file in sorted(folder.glob("*.yaml")):
+            if file.stem in found:
+                raise DuplicateNameError(f"Two prompts are named {file.stem!r}; rename {str(file)!r}.")
+            if file.stem not in _TABLES:
+                found[file.stem] = file
+    return MappingProxyType(dict(sorted(found.items())))
+
+
 def prompt_names() -> list[str]:
     """Names of the built-in prompts."""
-    names = (entry.name for entry in files(__package__).iterdir())
-    stems = {name.removesuffix(".yaml") for name in names if name.endswith(".yaml")}
-    return sorted(stems - {_STRATEGIES, _PHRASES})
+    return list(prompt_files())
 
 
 def phrase(key: str) -> str:
@@ -105,9 +120,9 @@ def prompt(name: str, folder: Path | None = None) -> Prompt:
             return _read(name, own.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise PromptError(f"The prompt file {str(own)!r} cannot be read ({error}); write it in UTF-8.") from None
-    if name not in prompt_names():
+    if name not in prompt_files():
         raise UnknownNameError("prompt", name, prompt_names())
-    return _read(name, files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    return _read(name, prompt_files()[name].read_text(encoding="utf-8"))
 
 
 def check_prompts(folder: Path | None) -> None:
@@ -159,8 +174,15 @@ def _section_text(name: str, section: str, value: object) -> str:
 
 @cache
 def _table(name: str) -> Mapping[str, str]:
-    rows = yaml.safe_load(files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
-    return {key: text.strip() for key, text in rows.items()}
+    tables = [path for folder in _folders() if (path := folder / f"{name}.yaml").is_file()]
+    rows = [row for path in tables for row in yaml.safe_load(path.read_text(encoding="utf-8")).items()]
+    if len(dict(rows)) < len(rows):
+        raise DuplicateNameError(f"An entry stands twice in {name}.yaml of {', '.join(map(str, tables))}; rename one.")
+    return {key: text.strip() for key, text in rows}
+
+
+def _folders() -> tuple[Path, ...]:
+    return Path(str(files(__package__))), *extensions()
 
 
 def _part(section: str, text: str) -> str:
