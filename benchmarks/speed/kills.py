@@ -26,6 +26,7 @@ from meta_agent_rag.testing.server import Behaviour, LoopbackServer, ServerReply
 from ..run.folder import SUMMARY, RunFolder
 from .rigs.serving import within
 
+_RUNNER = f"{__package__.rpartition('.')[0]}.runner"
 _CALLS_A_QUESTION = 5
 _MODEL_SECONDS = 0.05
 _CACHED_SHARE = 0.6
@@ -107,7 +108,7 @@ class _Run:
         common = ("--display", "none", "--no-plots", "--output-dir", str(self.folder / "RESULTS"))
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
-                within(self._settings(), f"{__package__.rpartition('.')[0]}.runner", *words, *common),
+                within(self._settings(), _RUNNER, *words, *common),
                 cwd=self.folder,
                 stdout=output,
                 stderr=output,

@@ -34,7 +34,7 @@ def free_port() -> int:
 
 def within(settings: Mapping[str, str], module: str, *words: str) -> list[str]:
     """The command `python -m MODULE WORDS` with settings for it alone, from any folder."""
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[__name__.count(".")]
     given = [f"{name}={value}" for name, value in {"PYTHONPATH": str(root), **settings}.items()]
     return ["env", *given, sys.executable, "-m", module, *words]
 
