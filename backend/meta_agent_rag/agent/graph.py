@@ -1,24 +1,32 @@
 """The loop's wiring, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 
+from .. import telemetry
+from ..telemetry import Value
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
 from .diagnose import diagnose
 from .remediate import remediate
 from .retrieve import retrieve
-from .spans import Node, within_span
-from .state import State
+from .state import State, Update
 from .write import write
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 _STOP = "stop"
+
+
+class Node(Protocol):
+    """What runs as a node."""
+
+    def __call__(self, state: State, runtime: Runtime[Context]) -> Awaitable[Update]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +57,7 @@ def build_graph(
     )
     nodes: dict[str, Node] = {"retrieve": retrieve, "write": write, "diagnose": diagnose}
     for name, node in (nodes | dict.fromkeys(deficits.names, remediate)).items():
-        graph.add_node(name, within_span(name, interface.wrap(node)))
+        graph.add_node(name, _within_span(name, interface.wrap(node)))
     for name in deficits.names:
         graph.add_edge(name, "write")
     graph.add_edge(START, "retrieve")
@@ -57,6 +65,17 @@ def build_graph(
     graph.add_edge("write", "diagnose")
     graph.add_conditional_edges("diagnose", _route, {**{name: name for name in deficits.names}, _STOP: END})
     return graph.compile(**compile_options)
+
+
+def _within_span(name: str, node: Node) -> Node:
+    """The node, within a span that bears its name in the graph."""
+
+    async def spanned(state: State, runtime: Runtime[Context]) -> Update:
+        about: dict[str, Value] = {telemetry.NODE: name, telemetry.ROUND: len(state.get("rounds", ()))}
+        with telemetry.span(f"node {name}", about):
+            return await node(state, runtime)
+
+    return spanned
 
 
 def _route(state: State) -> str:

@@ -4,10 +4,10 @@ The rules are those of the package `grounding`; a model is asked only where CLAI
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import DataFileError
+from ..errors import BudgetError, DataFileError, ModelError
 from ..grounding.abstention import Reason, is_abstention, refusal
 from ..grounding.citation import Citation
 from ..grounding.citations import cite, removed_marks
@@ -32,8 +32,10 @@ from ..retrieval import hybrid
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.passage import Found, Passage
 from ..settings import Settings
-from .claim_critic import refuted
 from .engine import Answer, Engine
+from .prompting.messages import messages
+from .prompting.packing import pack
+from .prompting.replies import ClaimsReply
 from .state import Round
 
 
@@ -119,7 +121,7 @@ async def checked(
     support = on_the_question(answer.question, stated, support, source)
     calls = answer.calls
     if checks.settings.claim_check == "critic" and any(found.supported for found in support):
-        support, asked = await refuted(engine, answer, stated, support, question_id=question_id, deadline=deadline)
+        support, asked = await _refuted(engine, answer, stated, support, question_id=question_id, deadline=deadline)
         calls = (*calls, *asked)
     borne_out = any(found.supported for found in support)
     only_links = bool(answer.short_answer.strip() and not short.strip())
@@ -207,3 +209,36 @@ def _refused(
         answer=answer,
         calls=answer.calls if calls is None else calls,
     )
+
+
+async def _refuted(
+    engine: Engine,
+    answer: Answer,
+    stated: Sequence[Claim],
+    support: Sequence[Support],
+    *,
+    question_id: str = "",
+    deadline: float | None = None,
+) -> tuple[tuple[Support, ...], tuple[LedgerRow, ...]]:
+    """The support that remains once the critic has looked at the claims, in one call; and what it cost.
+
+    It refutes what the rules let pass, and never the other way round. Where the call fails, or is not done by
+    the deadline (a `time.monotonic` moment), the rules' verdict stands. Raises what must stop the run.
+    """
+    session = engine.model.session(question_id, method="check_claims", deadline=deadline)
+    listed = "\n".join(f"{number}. {claim.text}" for number, claim in enumerate(stated, start=1))
+    packed = pack(answer.evidence, engine.model.evidence_tokens())
+    prompt = messages(engine.settings, "check_claims", answer.question, packed, system="grounded", claims=listed)
+    try:
+        reply = await session.ainvoke("check_claims", prompt, ClaimsReply)
+    except BudgetError:
+        return tuple(support), tuple(session.rows)
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return tuple(support), tuple(session.rows)
+    checked = (
+        replace(found, supported=found.supported and number not in reply.unsupported)
+        for number, found in enumerate(support, start=1)
+    )
+    return tuple(checked), tuple(session.rows)

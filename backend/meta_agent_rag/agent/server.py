@@ -21,8 +21,7 @@ from ..settings import Settings
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
 from .engine import open_engine
-from .graph import GraphInterface, build_graph
-from .spans import Node
+from .graph import GraphInterface, Node, build_graph
 from .state import State, Update
 
 if TYPE_CHECKING:
