@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from meta_agent_rag.cli.shared.command import print_json, reporting, say
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.retrieval.screening import overrides
+from meta_agent_rag.retrieval.screening import injection_classifier
 from meta_agent_rag.retrieval.screening.guardrails import ORDER, injections
 
 from .obedience import attack_passage, outcomes_of, sample
@@ -35,7 +35,7 @@ _ENCYCLOPEDIA = ("wikipedia_passage", _PARAGRAPH)
 _FOLDS = 5
 _FALSE_ALARMS = 0.0125
 _LOST_PARAGRAPHS = 0.001
-_PACKAGED = Path(overrides.__file__).with_name("overrides.npz")
+_PACKAGED = Path(injection_classifier.__file__).with_name("injection_classifier.npz")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 Attacks = Annotated[Path, typer.Option(help="Attacks, as JSON Lines with `text` and `kind`.")]
@@ -95,7 +95,7 @@ def attack(
             if given[number].kind in OVERRIDES:
                 passage = attack_passage(known[number % len(known)], given[number].text)
                 named = any(sign != ORDER for sign in injections(passage.searchable()))
-                through[number] = np.inf if named else overrides.score(passage.searchable(), judge)
+                through[number] = np.inf if named else injection_classifier.score(passage.searchable(), judge)
     threshold = _threshold(given, scores)
     tried = [
         (number, text.text, bool(through[number] <= threshold))

@@ -1,4 +1,4 @@
-"""Fits the model of `retrieval.screening.overrides` on attacks and harmless texts that are labelled as a whole."""
+"""Fits the model of `retrieval.screening.injection_classifier` on attacks and harmless texts, labelled as a whole."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meta_agent_rag.retrieval.screening.overrides import KEYS, Grams, Model
+from meta_agent_rag.retrieval.screening.injection_classifier import KEYS, Grams, Model
 
 from .phrases import made
 

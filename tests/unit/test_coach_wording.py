@@ -7,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.socratic.phrases import consists_of, holds, language_of, plain
+from meta_agent_rag.conversation.socratic.phrases import consists_of, holds, language_of
 from meta_agent_rag.conversation.socratic.wording import (
     cut,
     ends_with_question,
@@ -15,6 +15,7 @@ from meta_agent_rag.conversation.socratic.wording import (
     length,
     shortened_to_question,
 )
+from meta_agent_rag.text.normalise import typed
 
 PIECES = st.sampled_from(
     [
@@ -139,4 +140,4 @@ def test_words_are_found_as_words() -> None:
     assert holds("he will pass it", {"pass"})
     assert not holds("he passed it by a password", {"pass"})
     assert holds("答えは知りません", {"知りません"})
-    assert plain("I DON’T know…!") == "i dont know"
+    assert typed("I DON’T know…!") == "i dont know"

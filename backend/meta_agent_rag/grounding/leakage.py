@@ -8,7 +8,6 @@ phrase excuses nothing.
 """
 
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
@@ -19,10 +18,9 @@ from typing import NamedTuple
 import yaml
 
 from ..errors import DataFileError
-from ..text.normalise import as_quoted
+from ..text.normalise import unmarked
 
 _WORD = re.compile(r"\w+")
-_MARKS = str.maketrans({"\u2010": "-", "\u2011": "-", "\u02bc": "'", "\u2032": "'"} | dict.fromkeys('*_`"'))
 _LONGEST_PHRASE = 200
 
 
@@ -57,7 +55,7 @@ def leaks(answer: str, verified_quotes: Sequence[str], phrases: Sequence[str]) -
 @lru_cache(maxsize=64)
 def _by_plain(phrases: tuple[str, ...]) -> Mapping[str, str]:
     """The phrases by how they are looked for; one list serves many answers."""
-    return {plain: phrase for phrase in reversed(phrases) if (plain := _plain(phrase))}
+    return {plain: phrase for phrase in reversed(phrases) if (plain := unmarked(phrase))}
 
 
 @cache
@@ -95,17 +93,12 @@ def _listed(source: str, name: str) -> tuple[str, ...]:
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, str):
             raise DataFileError(f"Entry {number} of {name!r} is {repr(row)[:80]} and no text; put it in quotes.")
-        if not _WORD.search(_plain(row)) or len(row) > _LONGEST_PHRASE:
+        if not _WORD.search(unmarked(row)) or len(row) > _LONGEST_PHRASE:
             raise DataFileError(
                 f"Entry {number} of {name!r}, {row[:80]!r}, has no word or more than {_LONGEST_PHRASE} characters; "
                 "write a phrase of a few words."
             )
     return tuple(rows)
-
-
-def _plain(text: str) -> str:
-    shown = "".join(character for character in as_quoted(text) if unicodedata.category(character) != "Cf")
-    return " ".join(shown.translate(_MARKS).casefold().split())
 
 
 @lru_cache(maxsize=16)
@@ -116,7 +109,7 @@ def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _hits(text: str, pattern: re.Pattern[str]) -> Iterator[_Hit]:
-    plain = _plain(text)
+    plain = unmarked(text)
     matches = list(pattern.finditer(plain))
     words = list(_WORD.finditer(plain)) if matches else []
     starts, ends = [word.start() for word in words], [word.end() for word in words]

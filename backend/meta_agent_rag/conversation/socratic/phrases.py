@@ -1,7 +1,6 @@
 """The words of `phrases.yaml`, and how a text is compared with them."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,8 +11,8 @@ from typing import Any
 
 import yaml
 
-_APOSTROPHES = str.maketrans("", "", "'\u2019\u2018\u02bc\u00b4`")
-_NO_WORD = re.compile(r"[\W_]+")
+from ...text.normalise import typed
+
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f]")
 _JAPANESE = re.compile("[\u3040-\u30ff\uff66-\uff9f]")
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
@@ -95,16 +94,6 @@ def reason(key: str, **values: object) -> str:
     """The reason of that key with its values."""
     text: str = _rows()["reasons"][key]
     return Template(text.strip()).substitute({name: str(value) for name, value in values.items()})
-
-
-def plain(text: str) -> str:
-    """The words of a text in lower case, without apostrophes, single blanks in place of punctuation.
-
-    >>> plain("I DON'T know...")
-    'i dont know'
-    """
-    folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
-    return _NO_WORD.sub(" ", folded).strip()
 
 
 def without_adverbs(text: str) -> str:
@@ -190,4 +179,4 @@ def _places(text: str, phrase: str) -> list[int]:
 
 def _phrases(rows: Sequence[str | Sequence[str]]) -> Phrases:
     texts = (text for row in rows for text in ([row] if isinstance(row, str) else row))
-    return frozenset(filter(None, map(plain, texts)))
+    return frozenset(filter(None, map(typed, texts)))

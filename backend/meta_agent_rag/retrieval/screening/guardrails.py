@@ -1,8 +1,9 @@
 """Screening passages for text that is addressed to the model instead of the reader.
 
 Patterns are data (`injection.yaml`), each with a text that it must catch and one that it must spare; a linear model
-(`overrides.py`) finds the wordings that no pattern names. Both see overt instructions and nothing else: a patient
-attacker, or a plain request, gets past them, so they promise a record of what was dropped or marked, not safety.
+(`injection_classifier.py`) finds the wordings that no pattern names. Both see overt instructions and nothing else: a
+patient attacker, or a plain request, gets past them, so they promise a record of what was dropped or marked, not
+safety.
 """
 
 import re
@@ -13,8 +14,9 @@ from importlib.resources import files
 
 import yaml
 
+from ...text.normalise import undisguised
 from ..passage import Found
-from .overrides import plain, reads_like_an_order
+from .injection_classifier import reads_like_an_order
 
 SHORTEST_TEXT = 20
 """Characters; a shorter passage holds no evidence."""
@@ -80,7 +82,7 @@ def screen(found: Sequence[Found], *, drop: bool, shortest: int = SHORTEST_TEXT)
 @lru_cache(maxsize=4096)  # what one question finds, many find
 def injections(text: str) -> tuple[Sign, ...]:
     """The patterns that occur in `text`, else what the model says of it; disguises of form are seen through."""
-    form = plain(text)
+    form = undisguised(text)
     found = tuple(pattern for pattern in patterns() if pattern.regex.search(form))
     return found or ((ORDER,) if reads_like_an_order(text) else ())
 

@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass
 
+from ....text.normalise import typed
 from ...history import HINT
 from ..hook import IncomingMessage, Ruling
-from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain, reason, without_adverbs
+from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, reason, without_adverbs
 from ..wording import ends_with_question
 
 _LONGEST = 200
@@ -50,7 +51,7 @@ def says_nothing(message: str) -> bool:
     if not _MEANING.search(message):
         return True
     mumbles = coach_words().mumbles
-    return consists_of(plain(message)[:_LONGEST], mumbles, frozenset())
+    return consists_of(typed(message)[:_LONGEST], mumbles, frozenset())
 
 
 def gives_up(message: str) -> bool:
@@ -59,7 +60,7 @@ def gives_up(message: str) -> bool:
     >>> gives_up("Sorry, I have no idea!"), gives_up("I passed the exam"), gives_up("The answer is 42")
     (True, False, False)
     """
-    text, known = plain(message), coach_words()
+    text, known = typed(message), coach_words()
     if not text or len(text) > _LONGEST:
         return False
     text = without_adverbs(text)
@@ -75,7 +76,7 @@ def gives_up(message: str) -> bool:
 def _gives_up_on_something(message: str) -> bool:
     """Does a clause say on what its writer gives up, and no other clause anything beside?"""
     known = coach_words()
-    clauses = [text for clause in _CLAUSE_END.split(message) if (text := without_adverbs(plain(clause)))]
+    clauses = [text for clause in _CLAUSE_END.split(message) if (text := without_adverbs(typed(clause)))]
     others = [clause for clause in clauses if not _says_on_what(clause)]
     says_no_more = known.surrender | known.bare | known.fillers
     return len(others) < len(clauses) and all(consists_of(clause, says_no_more, frozenset()) for clause in others)
@@ -102,7 +103,7 @@ def repeats(message: str, before: str) -> bool:
     (True, False, False)
     """
     known = coach_words()
-    said, earlier = plain(message), plain(before)
+    said, earlier = typed(message), typed(before)
     while said and (size := beginning_of(said, known.repeats)):
         said = said[size:].strip()
     if not said or consists_of(said, known.affirmations, known.fillers):

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ....text.normalise import typed
 from ..hook import CoachDraft, RuleFinding
-from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, plain, without_adverbs
+from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, without_adverbs
 
 _CLAUSE = re.compile(r"([^.!?,;:\u2026\n\u2013\u2014()\u3002\uff01\uff1f\u3001\uff0c]+)([.!?\uff1f\u3002]?)")
 _DASH = re.compile(r"\s-+\s")
@@ -57,7 +58,7 @@ def _clauses(text: str) -> Iterator[str]:
     for match in _CLAUSE.finditer(_DASH.sub(", ", text)):
         if match[2] and match[2] in _QUESTION_MARKS:
             continue
-        words = plain(match[1])[:_LONGEST].split()
+        words = typed(match[1])[:_LONGEST].split()
         begin = 0
         for place, word in enumerate(words):
             if word in conjunctions:

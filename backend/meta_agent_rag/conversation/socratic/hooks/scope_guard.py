@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass
 
+from ....text.normalise import typed
 from ...answers import reply_phrase
 from ..hook import IncomingMessage, Ruling
-from ..phrases import coach_words, is_word_at, plain
+from ..phrases import coach_words, is_word_at
 from ..wording import length
 from .deadlock_breaker import gives_up
 
@@ -50,7 +51,7 @@ def is_conversational(message: str) -> bool:
     """
     if length(message) >= SHORT:
         return False
-    text = plain(message)
+    text = typed(message)
     return not _WORD.search(text) or any(_stands_in(text, word) for word in coach_words().safe)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.injection.phrases import made
 from benchmarks.injection.training import Text, Windows, fit
 from meta_agent_rag.retrieval.screening.guardrails import ORDER, injections
-from meta_agent_rag.retrieval.screening.overrides import Model, model, reads_like_an_order, score
+from meta_agent_rag.retrieval.screening.injection_classifier import Model, model, reads_like_an_order, score
 
 HARMLESS = "The mill was built in 1843. Its owner, a judge, told the jury to ignore the earlier statement."
 UNNAMED = (

@@ -2,13 +2,12 @@
 
 A text is cut into windows of one sentence and of two; a window's score is the sum of the weights of its word and
 letter n-grams over the square root of their number, a text's score that of its worst window. Weights are data
-(`overrides.npz`), found by `python -m benchmarks.injection train`; keys are hashes, so that no text of the training
-set is in the package.
+(`injection_classifier.npz`), found by `python -m benchmarks.injection train`; keys are hashes, so that no text of the
+training set is in the package.
 It sees the wording that attacks share: a plain request, or an attacker who adapts, gets past it.
 """
 
 import re
-import unicodedata
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...text.normalise import undisguised
+
 KEYS = 1 << 20
 """N-grams are hashed into so many."""
 _LONGEST_WINDOW = 60
 _EDGE = "¶"
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
 _SENTENCE_END = re.compile(r"\n+|(?<=[.!?:;。！？])\s+")  # noqa: RUF001  # full-width marks end sentences
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+|[<>\[\]{}#|:\"*=-]+")  # noqa: RUF001  # both apostrophes
 _LETTERS = 4
@@ -78,7 +78,7 @@ class Grams:
     def of(cls, text: str) -> "Grams":
         """Cut a text; letter case, invisible characters and look-alike forms do not count."""
         tokens, edges = [_EDGE], [0]
-        for sentence in _SENTENCE_END.split(plain(text)):
+        for sentence in _SENTENCE_END.split(undisguised(text)):
             words = _TOKEN.findall(sentence)
             if words:
                 tokens += [*words, _EDGE]
@@ -116,16 +116,10 @@ class Grams:
         return np.array([zlib.crc32(f"#{gram}".encode()) % KEYS for gram in grams], dtype=np.uint32)
 
 
-def plain(text: str) -> str:
-    """A text in one form: lower case, without invisible characters, look-alike forms made equal."""
-    # Lower case here instead of a flag in each regex: three times as fast.
-    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).lower()
-
-
 @cache
 def model() -> Model:
     """The model of the package."""
-    return read(files(__package__).joinpath("overrides.npz").read_bytes())
+    return read(files(__package__).joinpath("injection_classifier.npz").read_bytes())
 
 
 def read(data: bytes) -> Model:
