@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import typer
 
@@ -13,21 +13,15 @@ from meta_agent_rag.settings import Settings
 
 from .methods import named
 from .recording import Player, Recorder
-from .run.benchmarking import DEFAULT_N, Plan, benchmark, planned, replayed, resumed
+from .run.benchmarking import Plan, benchmark, planned, replayed, resumed
 from .run.config import MODES, Conduct, Mode, RunConfig
 from .run.estimate import estimated
 from .run.folder import RunFolder
+from .run.options import OutputOptions, QuestionOptions, RecordOptions, RowOptions, RunOptions, grouped
 from .run.protocols import protocol_named
 from .run.provenance import experiment
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-_WHAT, _ROWS, _RUN, _RECORD, _LOOK = (
-    "Questions",
-    "Rows of the table",
-    "The run",
-    "Record and replay",
-    "Settings and output",
-)
 _EXAMPLES = (
     "--dataset sample --mode open_domain --n 5",
     "--dataset hotpotqa --n 100 --method metarag,standard_rag --cost-limit 2",
@@ -36,118 +30,16 @@ _EXAMPLES = (
 )
 
 
-def _option(panel: str, *names: str, metavar: str | None = None, help: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
-    return option
-
-
 @app.command(epilog="  |  ".join(f"python -m benchmarks.runner {words}" for words in _EXAMPLES))
 @reporting
+@grouped
 def main(
     context: typer.Context,
-    dataset: Annotated[str, _option(_WHAT, help="hotpotqa, 2wikimultihopqa, musique or sample.")] = "sample",
-    mode: Annotated[
-        str,
-        _option(
-            _WHAT,
-            help="gold: the context supplied with each question; supporting: only its supporting paragraphs; "
-            "open_domain: retrieval over the pooled paragraphs of the data file.",
-        ),
-    ] = "gold",
-    n: Annotated[int | None, _option(_WHAT, "--n", help=f"Questions to draw (default {DEFAULT_N}).")] = None,
-    limit: Annotated[
-        str | None, _option(_WHAT, metavar="A-B", help="Take rows by position instead of drawing.")
-    ] = None,
-    sample_id: Annotated[
-        list[str] | None, _option(_WHAT, metavar="ID", help="Take this question instead of drawing; repeatable.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the draw and of the confidence intervals.", rich_help_panel=_WHAT)
-    ] = 42,
-    protocol: Annotated[
-        str | None,
-        _option(_WHAT, metavar="NAME", help="Take data set, mode, questions and seed from run/protocols.yaml."),
-    ] = None,
-    data_file: Annotated[
-        Path | None, _option(_WHAT, metavar="FILE", help="Read this official JSON or JSONL file instead of the hub.")
-    ] = None,
-    aliases: Annotated[Path | None, _option(_WHAT, metavar="FILE", help="2WikiMultiHopQA's id_aliases.json.")] = None,
-    corpus: Annotated[str | None, _option(_WHAT, metavar="NAME", help="An ingested corpus for open_domain.")] = None,
-    method: Annotated[
-        str, _option(_ROWS, help="Methods, separated by commas, or `all`: see docs/benchmarks.md.")
-    ] = "metarag",
-    sweep: Annotated[
-        list[str] | None,
-        _option(_ROWS, metavar="SETTING=V1,V2", help="One row per value; several sweeps give all combinations."),
-    ] = None,
-    without_deficit: Annotated[
-        list[str] | None,
-        _option(
-            _ROWS, metavar="NAME", help="Add a row without this deficit (several at once: A,B) beside the full method."
-        ),
-    ] = None,
-    oracle: Annotated[
-        str | None,
-        _option(
-            _ROWS,
-            metavar="STAGES",
-            help="monitor, diagnosis, retrieval, separated by commas: add a row with each stage replaced by what the "
-            "data set knows.",
-        ),
-    ] = None,
-    repeat: Annotated[int, _option(_ROWS, metavar="K", help="Run everything K times to measure the spread.")] = 1,
-    judge: Annotated[bool, _option(_ROWS, "--judge", help="Have a model judge the answers as well.")] = False,
-    resume: Annotated[
-        str | None, _option(_RUN, metavar="RUN", help="Continue an interrupted run, with its own data and methods.")
-    ] = None,
-    retry_failed: Annotated[
-        bool, _option(_RUN, "--retry-failed", help="With --resume: ask failed questions again.")
-    ] = False,
-    fail_on_error: Annotated[
-        bool, _option(_RUN, "--fail-on-error", help="Stop at the first failed answer; --resume continues.")
-    ] = False,
-    cost_limit: Annotated[
-        float | None, _option(_RUN, metavar="USD", help="Stop before the run costs more than this; --resume continues.")
-    ] = None,
-    dry_run: Annotated[
-        bool, _option(_RUN, "--dry-run", help="Estimate the run from an earlier one, without asking anything.")
-    ] = False,
-    probe: Annotated[
-        int | None, _option(_RUN, metavar="K", help="With --dry-run: base the estimate on K questions asked first.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, _option(_RUN, help="Questions in parallel (default 8, or 2 with the embedded model).")
-    ] = None,
-    cache: Annotated[
-        bool, _option(_RUN, "--cache/--no-cache", help="Answer repeated calls from the response cache.")
-    ] = True,
-    record: Annotated[
-        Path | None,
-        _option(
-            _RECORD, metavar="FILE", help="Record every answer, call, search and vector in FILE (.jsonl or .jsonl.gz)."
-        ),
-    ] = None,
-    replay: Annotated[
-        Path | None,
-        _option(_RECORD, metavar="FILE", help="Score a recorded run again, without a key, a model or any calls."),
-    ] = None,
-    strict: Annotated[
-        bool,
-        _option(_RECORD, "--strict", help="With --replay: make every prompt again; each must be the recorded one."),
-    ] = False,
-    convergence_threshold: Annotated[
-        float | None, _option(_LOOK, help="Jaccard similarity at which the loop has converged.")
-    ] = None,
-    output_dir: Annotated[Path, _option(_LOOK, metavar="DIR", help="Where run folders are written.")] = Path("RESULTS"),
-    display_: Annotated[
-        Literal["rich", "plain", "json", "none"], _option(_LOOK, "--display", help="How progress is shown.")
-    ] = "rich",
-    plots: Annotated[bool, _option(_LOOK, "--plots/--no-plots", help="Draw the report's plots.")] = True,
-    set_: Annotated[
-        list[str] | None,
-        _option(_LOOK, "--set", metavar="NAME=VALUE", help="Any setting; `marag config show` lists them."),
-    ] = None,
-    debug: Annotated[bool, _option(_LOOK, "--debug", help="Show the traceback of an error.")] = False,
+    questions: QuestionOptions,
+    rows: RowOptions,
+    run: RunOptions,
+    records: RecordOptions,
+    output: OutputOptions,
 ) -> None:
     """Answer questions of a data set by one or more methods, score them, and write a report.
 
@@ -157,49 +49,54 @@ def main(
     answer in samples.jsonl. An interrupted run can be continued with `--resume`.
     """
     given = {name for name in context.params if (by := context.get_parameter_source(name)) and by.name != "DEFAULT"}
-    assignments = [
-        *(set_ or ()),
-        *([] if convergence_threshold is None else [f"CONVERGENCE_THRESHOLD={convergence_threshold}"]),
-        *([] if cost_limit is None else [f"COST_LIMIT_USD={cost_limit}"]),
-        *([] if cache else ["RESPONSE_CACHE=false"]),
-    ]
-    config = RunConfig(
-        dataset=dataset,
-        mode=_mode(mode),
-        methods=tuple(chosen.name for chosen in named(method)),
-        n=n,
-        limit=limit,
-        sample_ids=tuple(sample_id or ()),
-        seed=seed,
-        data_file=data_file,
-        aliases_file=aliases,
-        corpus=corpus,
-        concurrency=concurrency,
-        settings=Settings.load(assignments),
-        sweeps=tuple(sweep or ()),
-        ablations=tuple(without_deficit or ()),
-        oracles=() if oracle is None else tuple(name.strip() for name in oracle.split(",")),
-        repeats=repeat,
-        judge=judge,
-    )
-    if protocol is not None:
-        config = _by_protocol(config, protocol, given)
+    config = _config(questions, rows, run, output)
+    if questions.protocol is not None:
+        config = _by_protocol(config, questions.protocol, given)
     _check_together(given)
     conduct = Conduct(
-        retry_failed=retry_failed,
-        fail_on_error=fail_on_error,
-        recorder=None if record is None else Recorder(path=_record_path(record)),
-        player=None if replay is None else Player.read(replay, strict=strict),
-        strict=strict,
-        plots=plots,
+        retry_failed=run.retry_failed,
+        fail_on_error=run.fail_on_error,
+        recorder=None if records.record is None else Recorder(path=_record_path(records.record)),
+        player=None if records.replay is None else Player.read(records.replay, strict=records.strict),
+        strict=records.strict,
+        plots=output.plots,
     )
-    folder, plan = _plan(config, conduct, resume, output_dir, given)
-    if protocol is not None:
-        _require_whole_sample(plan, protocol)
-    if dry_run:
-        estimated(plan, output_dir, probe=probe, display_name=display_)
+    folder, plan = _plan(config, conduct, run.resume, output.output_dir, given)
+    if questions.protocol is not None:
+        _require_whole_sample(plan, questions.protocol)
+    if run.dry_run:
+        estimated(plan, output.output_dir, probe=run.probe, display_name=output.display_)
         return
-    benchmark(plan, conduct, folder, output_dir, display_)
+    benchmark(plan, conduct, folder, output.output_dir, output.display_)
+
+
+def _config(questions: QuestionOptions, rows: RowOptions, run: RunOptions, output: OutputOptions) -> RunConfig:
+    threshold = output.convergence_threshold
+    assignments = [
+        *(output.set_ or ()),
+        *([] if threshold is None else [f"CONVERGENCE_THRESHOLD={threshold}"]),
+        *([] if run.cost_limit is None else [f"COST_LIMIT_USD={run.cost_limit}"]),
+        *([] if run.cache else ["RESPONSE_CACHE=false"]),
+    ]
+    return RunConfig(
+        dataset=questions.dataset,
+        mode=_mode(questions.mode),
+        methods=tuple(chosen.name for chosen in named(rows.method)),
+        n=questions.n,
+        limit=questions.limit,
+        sample_ids=tuple(questions.sample_id or ()),
+        seed=questions.seed,
+        data_file=questions.data_file,
+        aliases_file=questions.aliases,
+        corpus=questions.corpus,
+        concurrency=run.concurrency,
+        settings=Settings.load(assignments),
+        sweeps=tuple(rows.sweep or ()),
+        ablations=tuple(rows.without_deficit or ()),
+        oracles=() if rows.oracle is None else tuple(name.strip() for name in rows.oracle.split(",")),
+        repeats=rows.repeat,
+        judge=rows.judge,
+    )
 
 
 def _plan(
