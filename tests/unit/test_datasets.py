@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from benchmarks.run.sampling import by_position, draw
 from meta_agent_rag.datasets import Dataset, Paragraph, Question, discover, load_questions
-from meta_agent_rag.datasets.registry import collect
+from meta_agent_rag.datasets.loading import collect
 from meta_agent_rag.errors import DataFileError, DuplicateNameError, InputError, UnknownNameError
 from meta_agent_rag.retrieval.passage import passages_of
 

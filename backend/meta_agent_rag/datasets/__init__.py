@@ -1,8 +1,8 @@
 """Questions of every data set; a file of this folder that exports `DATASET` is one."""
 
 from .dataset import Dataset
+from .loading import LoadedQuestions, discover, load_file, load_questions
 from .question import Paragraph, Question
-from .registry import LoadedQuestions, discover, load_file, load_questions
 
 __all__ = [
     "Dataset",
