@@ -17,7 +17,7 @@ from .run.benchmarking import Plan, benchmark, planned, replayed, resumed
 from .run.config import MODES, Conduct, Mode, RunConfig
 from .run.estimate import estimated
 from .run.folder import RunFolder
-from .run.options import OutputOptions, QuestionOptions, RecordOptions, RowOptions, RunOptions, grouped
+from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordOptions, RowOptions, grouped
 from .run.protocols import protocol_named
 from .run.provenance import experiment
 
@@ -37,7 +37,7 @@ def main(
     context: typer.Context,
     questions: QuestionOptions,
     rows: RowOptions,
-    run: RunOptions,
+    run: ConductOptions,
     records: RecordOptions,
     output: OutputOptions,
 ) -> None:
@@ -70,7 +70,7 @@ def main(
     benchmark(plan, conduct, folder, output.output_dir, output.display_)
 
 
-def _config(questions: QuestionOptions, rows: RowOptions, run: RunOptions, output: OutputOptions) -> RunConfig:
+def _config(questions: QuestionOptions, rows: RowOptions, run: ConductOptions, output: OutputOptions) -> RunConfig:
     threshold = output.convergence_threshold
     assignments = [
         *(output.set_ or ()),

@@ -21,7 +21,7 @@ from meta_agent_rag.retrieval.screening import injection_classifier
 from meta_agent_rag.retrieval.screening.guardrails import ORDER, injections
 
 from .obedience import attack_passage, outcomes_of, sample
-from .training import SEED, Fitted, Text, Windows, fit, made_texts
+from .training import SEED, Fitted, LabelledText, Windows, fit, made_texts
 
 OVERRIDES = ("indirect_override", "override_snippet", "roleplay_jailbreak", "sysprompt_extraction")
 """Attacks that the model is fitted to find."""
@@ -137,12 +137,12 @@ def measure(
     say(f"milliseconds a text: median {p50:.2f}, p99 {p99:.2f}")
 
 
-def read(path: Path, *, attack: bool) -> list[Text]:
+def read(path: Path, *, attack: bool) -> list[LabelledText]:
     """Texts of a file. Raises `InputError` where it is not JSON lines with `text` and `kind`."""
     try:
         rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
         return [
-            Text(
+            LabelledText(
                 text=row["text"],
                 attack=attack,
                 kind=row["kind"],
@@ -155,7 +155,7 @@ def read(path: Path, *, attack: bool) -> list[Text]:
         raise InputError(f"{str(path)!r} cannot be read ({error!r}); give JSON lines with `text` and `kind`.") from None
 
 
-def folds(texts: Sequence[Text], given: int, windows: Windows) -> Iterator[tuple[NDArray[np.int64], Fitted]]:
+def folds(texts: Sequence[LabelledText], given: int, windows: Windows) -> Iterator[tuple[NDArray[np.int64], Fitted]]:
     """Fifths of the first `given` texts, each with a model fitted on the others and on all made sentences."""
     order = np.random.default_rng(SEED).permutation(given)
     rest = np.arange(given, len(texts))
@@ -163,14 +163,14 @@ def folds(texts: Sequence[Text], given: int, windows: Windows) -> Iterator[tuple
         yield part, fit(texts, windows, np.concatenate([np.setdiff1d(order, part), rest]))
 
 
-def _given(attacks: Path, benign: Path, paragraphs: Path | None, questions: int) -> list[Text]:
+def _given(attacks: Path, benign: Path, paragraphs: Path | None, questions: int) -> list[LabelledText]:
     """The texts of the files that say what they are."""
     read_texts = read(attacks, attack=True) + read(benign, attack=False)
     kept = [text for text in read_texts if text.kind not in _PLAIN + _FRAMES]
     return kept + ([] if paragraphs is None else _paragraphs(paragraphs, questions))
 
 
-def _threshold(texts: Sequence[Text], scores: NDArray[np.float64]) -> float:
+def _threshold(texts: Sequence[LabelledText], scores: NDArray[np.float64]) -> float:
     """The lowest one at which few documents and fewer encyclopedia paragraphs are lost."""
     paragraphs = np.array([text.kind in _ENCYCLOPEDIA for text in texts])
     documents = np.array([not text.attack and text.kind.endswith(("doc", "instructions")) for text in texts])
@@ -180,16 +180,16 @@ def _threshold(texts: Sequence[Text], scores: NDArray[np.float64]) -> float:
     )
 
 
-def _paragraphs(path: Path, questions: int) -> list[Text]:
+def _paragraphs(path: Path, questions: int) -> list[LabelledText]:
     try:
         rows = json.loads(path.read_text("utf-8"))[:questions]
         texts = {f"{title}\n{''.join(sentences)}": None for row in rows for title, sentences in row["context"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{str(path)!r} cannot be read ({error!r}); give HotpotQA's official JSON.") from None
-    return [Text(text=text, attack=False, kind=_PARAGRAPH) for text in texts]
+    return [LabelledText(text=text, attack=False, kind=_PARAGRAPH) for text in texts]
 
 
-def _rates(texts: Sequence[Text], found: NDArray[Any]) -> dict[str, Any]:
+def _rates(texts: Sequence[LabelledText], found: NDArray[Any]) -> dict[str, Any]:
     kinds = sorted({(not text.attack, text.kind) for text in texts})
     rows = {
         kind: {"attack": not harmless, "texts": len(own), "flagged": int(found[own].sum())}
@@ -205,7 +205,7 @@ def _rates(texts: Sequence[Text], found: NDArray[Any]) -> dict[str, Any]:
     return rows
 
 
-def _table(texts: Sequence[Text], found: NDArray[Any]) -> str:
+def _table(texts: Sequence[LabelledText], found: NDArray[Any]) -> str:
     return "\n".join(
         f"  {'caught' if row['attack'] else 'lost  '} {row['flagged']:5d} of {row['texts']:5d}"
         f" {100 * row['flagged'] / max(row['texts'], 1):6.1f} %  {kind}"

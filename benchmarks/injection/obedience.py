@@ -37,7 +37,7 @@ _CONFIDENTIAL = Passage(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class AttackedAnswer:
     """What was shown with the attack among the passages, beside what is shown without it."""
 
     plain: GroundedAnswer
@@ -145,7 +145,7 @@ async def obeying(*assignments: str) -> AsyncIterator[tuple[Engine, Checks]]:
             yield engine, Checks.of(settings, "supplied")
 
 
-async def outcomes_of(attacks: Sequence[tuple[int, str, bool]]) -> list[Outcome]:
+async def outcomes_of(attacks: Sequence[tuple[int, str, bool]]) -> list[AttackedAnswer]:
     """What comes of attacks, each with the number of its question and whether it gets past the guardrails."""
     async with obeying() as (engine, checks):
         return [
@@ -153,7 +153,7 @@ async def outcomes_of(attacks: Sequence[tuple[int, str, bool]]) -> list[Outcome]
         ]
 
 
-async def attacked(engine: Engine, checks: Checks, number: int, attack: str, *, screened: bool) -> Outcome:
+async def attacked(engine: Engine, checks: Checks, number: int, attack: str, *, screened: bool) -> AttackedAnswer:
     """Ask a question of the sample without and with the attack; `screened` says whether the guardrails see it."""
     row = _rows()[number % len(_rows())]
     known, evidence = Known.of(row), _evidence(row)
@@ -165,4 +165,4 @@ async def attacked(engine: Engine, checks: Checks, number: int, attack: str, *, 
         )
         return await checked(engine, answer, checks)
 
-    return Outcome(plain=await shown(evidence), attacked=await shown([attack_passage(known, attack), *evidence]))
+    return AttackedAnswer(plain=await shown(evidence), attacked=await shown([attack_passage(known, attack), *evidence]))

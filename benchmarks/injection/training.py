@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meta_agent_rag.retrieval.screening.injection_classifier import KEYS, Grams, Model
+from meta_agent_rag.retrieval.screening.injection_classifier import KEYS, Grams, LinearModel
 
 from .phrases import made
 
@@ -26,7 +26,7 @@ _HINT = -1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Text:
+class LabelledText:
     """One text of a training set. `mixed`: the attack is some part of it; `doubtful`: there may be none to see."""
 
     text: str
@@ -77,11 +77,11 @@ class Fitted:
         np.maximum.at(scores, windows.owners, windows.rows @ dense + self.bias)
         return scores
 
-    def model(self, threshold: float) -> Model:
+    def model(self, threshold: float) -> LinearModel:
         """As the package reads it."""
         weights = np.zeros(KEYS, dtype=np.float32)
         weights[self.keys] = self.weights
-        return Model(weights=weights, bias=self.bias, threshold=threshold)
+        return LinearModel(weights=weights, bias=self.bias, threshold=threshold)
 
     def save(self, path: Path, threshold: float) -> None:
         """Write the file that the package reads."""
@@ -95,16 +95,16 @@ class Fitted:
         )
 
 
-def made_texts() -> list[Text]:
+def made_texts() -> list[LabelledText]:
     """The sentences of `phrases.yaml`."""
     return [
-        Text(text=text, attack=attack, kind="made", weight=_WEIGHT_OF_MADE)
+        LabelledText(text=text, attack=attack, kind="made", weight=_WEIGHT_OF_MADE)
         for attack in (True, False)
         for text in made("attacks" if attack else "harmless", _ATTACKS if attack else _HARMLESS, SEED)
     ]
 
 
-def fit(texts: Sequence[Text], windows: Windows, chosen: NDArray[np.int64]) -> Fitted:
+def fit(texts: Sequence[LabelledText], windows: Windows, chosen: NDArray[np.int64]) -> Fitted:
     """Fit on the texts of these numbers.
 
     Which window of a mixed text is the attack is not known: a first model, fitted without these texts, points at it,

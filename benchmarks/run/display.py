@@ -75,7 +75,7 @@ class Plain(Silent):
         sys.stderr.write(f"{self.asked}/{self.total} {row['method']} {row['id']}: {result}  | {self.figures()}\n")
 
 
-class JsonLines(Silent):
+class JsonProgress(Silent):
     """A JSON object an answer, on stdout."""
 
     def row(self, row: Mapping[str, Any]) -> None:
@@ -128,7 +128,7 @@ class RichBar(Silent):
 
 def display(name: DisplayName, *, free: bool = False) -> Silent:
     """The display of that name; `free` says that the model runs on this machine."""
-    kinds: dict[DisplayName, type[Silent]] = {"rich": RichBar, "plain": Plain, "json": JsonLines, "none": Silent}
+    kinds: dict[DisplayName, type[Silent]] = {"rich": RichBar, "plain": Plain, "json": JsonProgress, "none": Silent}
     shown = kinds[name]()
     shown.free = free
     return shown

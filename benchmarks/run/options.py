@@ -89,7 +89,7 @@ class RowOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class ConductOptions:
     """How the run goes."""
 
     resume: Annotated[

@@ -40,7 +40,7 @@ def orchestration(
 ) -> None:
     """Wall time of a run against the ideal and against a bare LangGraph graph with the same calls."""
     with model_server(seconds) as address, tempfile.TemporaryDirectory() as folder:
-        load = Load(address=address, n=n, concurrency=concurrency, seconds=seconds)
+        load = Workload(address=address, n=n, concurrency=concurrency, seconds=seconds)
         result = asyncio.run(measured(load, Path(folder), repeats))
     if json_:
         print_json(result)
@@ -53,7 +53,7 @@ def orchestration(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load:
+class Workload:
     """What both sides run: `n` questions, `concurrency` at once, against a server that takes `seconds`."""
 
     address: str
@@ -62,7 +62,7 @@ class Load:
     seconds: float
 
 
-async def measured(load: Load, folder: Path, repeats: int) -> dict[str, Any]:
+async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]:
     """Both sides in turns, in medians over the repeats; seconds and milliseconds as the names say."""
     ours: list[tuple[float, float]] = []
     bare: list[tuple[float, float]] = []
@@ -91,7 +91,7 @@ async def measured(load: Load, folder: Path, repeats: int) -> dict[str, Any]:
     }
 
 
-async def _ours(load: Load, questions: Sequence[Question], folder: Path, times: list[tuple[float, float]]) -> int:
+async def _ours(load: Workload, questions: Sequence[Question], folder: Path, times: list[tuple[float, float]]) -> int:
     """One run through the benchmark's own machinery; returns the calls that it made."""
     with _timed(times):
         outcome = await answered(
@@ -101,7 +101,7 @@ async def _ours(load: Load, questions: Sequence[Question], folder: Path, times: 
     return sum(row["llm_calls"] for row in outcome.rows)
 
 
-async def _bare(load: Load, questions: Sequence[Question], calls: int, times: list[tuple[float, float]]) -> None:
+async def _bare(load: Workload, questions: Sequence[Question], calls: int, times: list[tuple[float, float]]) -> None:
     """The same number of calls through a graph with ChatOpenAI and nothing else."""
     gate = asyncio.Semaphore(load.concurrency)
     async with bare_graph(load.address, calls) as bare:

@@ -22,7 +22,7 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.testing.server import model_server
 
 from .rigs.bare import bare_graph, fresh_questions
-from .rigs.load import Load, Outcome, ask, service
+from .rigs.load import Load, Response, ask, service
 
 _BLOCKS = 10
 _WARM_UP = 64
@@ -168,9 +168,9 @@ async def _overload(requests: int, clients: int, seconds: float, said: Sequence[
 
 async def _crowded(
     client: httpx.AsyncClient, crowd: int, questions: Sequence[Question]
-) -> tuple[list[Outcome], list[Outcome]]:
+) -> tuple[list[Response], list[Response]]:
     """What became of the questions, and the refusals on the way; who is refused tries again, as it is told to."""
-    refused: list[Outcome] = []
+    refused: list[Response] = []
     load = Load(clients=crowd)
 
     async def persistent(question: Question) -> int:
@@ -183,7 +183,7 @@ async def _crowded(
             refused.append(outcome)
             await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
 
-    accepted: list[Outcome] = []
+    accepted: list[Response] = []
     await load.run(questions, persistent)
     return accepted, refused
 
@@ -200,7 +200,7 @@ def _question_id(prompt: str) -> str | None:
     return None if found is None else f"speed-{found[1]}"
 
 
-def _ms(outcomes: Sequence[Outcome]) -> list[float]:
+def _ms(outcomes: Sequence[Response]) -> list[float]:
     return [1000 * outcome.seconds for outcome in outcomes]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.injection.obedience import HOST, SECRET, Outcome, attacked, obeying
+from benchmarks.injection.obedience import HOST, SECRET, AttackedAnswer, attacked, obeying
 
 QUESTIONS = 6
 ATTACKS = (
@@ -12,7 +12,7 @@ ATTACKS = (
 )
 
 
-async def outcomes(*assignments: str, screened: bool) -> list[Outcome]:
+async def outcomes(*assignments: str, screened: bool) -> list[AttackedAnswer]:
     async with obeying(*assignments) as (engine, checks):
         return [
             await attacked(engine, checks, number, attack, screened=screened)

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from benchmarks.speed.orchestration import Load, measured
+from benchmarks.speed.orchestration import Workload, measured
 from meta_agent_rag.testing.server import disagreeing, loopback_server
 
 
 async def test_both_sides_make_the_same_calls(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.05)) as server:
-        result = await measured(Load(address=server.base_url, n=4, concurrency=4, seconds=0.05), tmp_path, 1)
+        result = await measured(Workload(address=server.base_url, n=4, concurrency=4, seconds=0.05), tmp_path, 1)
         calls = len(server.bodies)
     assert result["calls_per_question"] == 4
     assert calls == 2 * (2 + 4) * 4, "two questions to warm up and four, on both sides"

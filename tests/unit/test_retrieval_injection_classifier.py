@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.injection.phrases import made
-from benchmarks.injection.training import Text, Windows, fit
+from benchmarks.injection.training import LabelledText, Windows, fit
 from meta_agent_rag.retrieval.screening.guardrails import ORDER, injections
-from meta_agent_rag.retrieval.screening.injection_classifier import Model, model, reads_like_an_order, score
+from meta_agent_rag.retrieval.screening.injection_classifier import LinearModel, model, reads_like_an_order, score
 
 HARMLESS = "The mill was built in 1843. Its owner, a judge, told the jury to ignore the earlier statement."
 UNNAMED = (
@@ -71,9 +71,9 @@ def test_a_very_long_text_takes_little_time() -> None:
 
 
 def test_training_tells_the_two_sides_apart_and_scores_as_the_package_does() -> None:
-    texts = [Text(text=text, attack=True, kind="made") for text in made("attacks", 120, seed=3)]
-    texts += [Text(text=text, attack=False, kind="made") for text in made("harmless", 120, seed=3)]
-    texts.append(Text(text=f"{HARMLESS}\n{texts[0].text}", attack=True, kind="document", mixed=True))
+    texts = [LabelledText(text=text, attack=True, kind="made") for text in made("attacks", 120, seed=3)]
+    texts += [LabelledText(text=text, attack=False, kind="made") for text in made("harmless", 120, seed=3)]
+    texts.append(LabelledText(text=f"{HARMLESS}\n{texts[0].text}", attack=True, kind="document", mixed=True))
     windows = Windows.of([text.text for text in texts])
     fitted = fit(texts, windows, np.arange(len(texts)))
     scores = fitted.scores(windows, len(texts))
@@ -81,7 +81,7 @@ def test_training_tells_the_two_sides_apart_and_scores_as_the_package_does() -> 
     assert scores[labels].min() > scores[~labels].max()
     weights = np.zeros(model().weights.size, dtype=np.float32)
     weights[fitted.keys] = fitted.weights
-    packaged = Model(weights=weights, bias=fitted.bias, threshold=0.0)
+    packaged = LinearModel(weights=weights, bias=fitted.bias, threshold=0.0)
     for number in (0, 130, len(texts) - 1):
         assert score(texts[number].text, packaged) == pytest.approx(scores[number], abs=1e-4)
 

@@ -19,7 +19,7 @@ _START_SECONDS = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Response:
     """One response: its status (0: none came), when it came (`time.monotonic`) and how long it took, in seconds."""
 
     question: str
@@ -105,19 +105,19 @@ class Load:
     """Clients that each ask the next question as soon as the last is answered."""
 
     clients: int
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[Response] = field(default_factory=list)
 
-    async def run(self, questions: Sequence[Question], ask: Callable[[Question], Awaitable[int]]) -> list[Outcome]:
+    async def run(self, questions: Sequence[Question], ask: Callable[[Question], Awaitable[int]]) -> list[Response]:
         """Ask them all; `ask` gives a status."""
         waiting = iter(questions)
-        done: list[Outcome] = []
+        done: list[Response] = []
 
         async def one() -> None:
             for question in waiting:
                 started = time.monotonic()
                 status = await ask(question)
                 now = time.monotonic()
-                done.append(Outcome(question=question.id, status=status, at=now, seconds=now - started))
+                done.append(Response(question=question.id, status=status, at=now, seconds=now - started))
 
         await asyncio.gather(*(one() for _ in range(self.clients)))
         self.outcomes += done

@@ -36,7 +36,7 @@ Keys = NDArray[np.uint32]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class LinearModel:
     """`weights` has a number for each key; a text above `threshold` is taken for an attack."""
 
     weights: NDArray[np.float32]
@@ -49,7 +49,7 @@ def reads_like_an_order(text: str) -> bool:
     return score(text, model()) > model().threshold
 
 
-def score(text: str, model: Model) -> float:
+def score(text: str, model: LinearModel) -> float:
     """The score of the worst window; without words it is minus infinity."""
     grams = Grams.of(text)
     windows = grams.windows()
@@ -117,17 +117,17 @@ class Grams:
 
 
 @cache
-def model() -> Model:
+def model() -> LinearModel:
     """The model of the package."""
     return read(files(__package__).joinpath("injection_classifier.npz").read_bytes())
 
 
-def read(data: bytes) -> Model:
+def read(data: bytes) -> LinearModel:
     """A model from its file: `keys` (uint32), `weights` (float16), `bias` and `threshold`."""
     with np.load(BytesIO(data), allow_pickle=False) as kept:
         weights = np.zeros(KEYS, dtype=np.float32)
         weights[kept["keys"]] = kept["weights"]
-        return Model(weights=weights, bias=float(kept["bias"]), threshold=float(kept["threshold"]))
+        return LinearModel(weights=weights, bias=float(kept["bias"]), threshold=float(kept["threshold"]))
 
 
 @lru_cache(maxsize=50_000)
