@@ -97,11 +97,11 @@ class Settings(BaseSettings):
         "model as `critic`, as under the other policies.",
     )
     routes: Names = Field(
-        ("step_by_step", "plain_pass", "chain_of_thought"),
-        description="Routes that vote beside draft and derivation, in the order in which they are drawn.",
+        ("plain_pass", "chain_of_thought", "step_by_step", "chain_of_thought", "chain_of_thought"),
+        description="Routes that vote beside the draft and the derivation, in the order in which they are drawn.",
     )
     vote_share: UnitFloat = Field(
-        0.6, description="Share of the vote from which an answer is elected without asking another route."
+        0.7, description="Share of the vote from which an answer is elected without asking another route."
     )
     operators_dir: Path | None = Field(None, description="A folder with operators of your own for derivations.")
     routes_dir: Path | None = Field(None, description="A folder with routes of your own.")

@@ -37,10 +37,12 @@ async def examined(
     earlier = state.get("routes", ())
     drawn: list[RouteAnswer] = []
     vote = counted(earlier)
-    left = [name for name in context.settings.routes if name not in {answer.route for answer in earlier}]
-    while left and not _decided(context, vote):
-        leg = _leg(state, packed, round_.draft, derivation)
-        drawn.append(await context.routes[left.pop(0)].walk(context, leg))
+    leg = _leg(state, packed, round_.draft, derivation)
+    for name in context.settings.routes[len(earlier) :]:
+        if _decided(context, vote):
+            break
+        taken = sum(answer.route == name for answer in (*earlier, *drawn))
+        drawn.append(await context.routes[name].walk(context, replace(leg, draw=taken)))
         vote = counted([*earlier, *drawn])
     round_ = replace(round_, vote=vote)
     known = context.oracles.monitor

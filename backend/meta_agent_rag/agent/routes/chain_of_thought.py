@@ -13,7 +13,7 @@ _TEMPERATURE = 0.7
 
 
 async def _walk(context: Context, leg: Leg) -> RouteAnswer:
-    sampling = replace(with_logprobs(context, "route"), temperature=_TEMPERATURE, draw=1)
+    sampling = replace(with_logprobs(context, "route"), temperature=_TEMPERATURE, draw=leg.draw + 1)
     return await asked(context, leg, "chain_of_thought", prompt="think_aloud", schema=ThoughtReply, sampling=sampling)
 
 

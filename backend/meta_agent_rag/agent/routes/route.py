@@ -22,13 +22,15 @@ _TAKEN = (DERIVATION, DRAFT)
 class Leg:
     """What a route starts from: the question, the evidence as the draft's prompt had it, and the round it works for.
 
-    `cited` is the evidence again, cut down to the passages that the draft and the derivation rest on.
+    `cited` is the evidence again, cut down to the passages that the draft and the derivation rest on. `draw` counts
+    from 0 how often the route was taken before: ROUTES may name one that samples several times.
     """
 
     question: str
     packed: Packed
     cited: Packed
     round: int
+    draw: int = 0
 
 
 Walk: TypeAlias = Callable[[Context, Leg], Awaitable[RouteAnswer]]
