@@ -32,7 +32,8 @@ class Hub(NamedTuple):
 def read_hub_rows(hub: Hub, *, most: int | None = None) -> RawRows:
     """Load a split, or the first `most` rows of it, from the hub or, if it does not answer, from the local cache.
 
-    `sha256` is over the rows as sorted JSON, a line each. Raises `DataFileError` that names `--data-file`, and `MissingExtraError` without the library `datasets`.
+    `sha256` is over the rows as sorted JSON, a line each.
+    Raises `DataFileError` that names `--data-file`, and `MissingExtraError` without the library `datasets`.
     """
     rows = _fetched(hub, most)
     digest = hashlib.sha256()
@@ -42,7 +43,7 @@ def read_hub_rows(hub: Hub, *, most: int | None = None) -> RawRows:
 
 
 def _fetched(hub: Hub, most: int | None) -> list[dict[str, object]]:
-    require("bench", f"Reading {place(hub)} from the Hugging Face hub")
+    require("bench", f"Reading {hub.place} from the Hugging Face hub")
     import datasets
     from huggingface_hub import constants
 
