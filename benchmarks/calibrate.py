@@ -90,7 +90,7 @@ def _monitor(run: PastRun) -> _Monitor:
         return _Monitor.model_validate(run.config["settings"])
     except ValidationError as error:
         raise InputError(
-            f"The settings of the run {run.name!r} are damaged ({first_fault(error)}); run it anew."
+            f"The settings of the run {run.name!r} are damaged ({first_fault(error)}); run it again."
         ) from None
 
 
@@ -99,7 +99,7 @@ def _require_alike(runs: Sequence[PastRun]) -> None:
     for aspect, of in _ALIKE.items():
         values = dict.fromkeys(of(run) for run in runs)
         if len(values) > 1:
-            raise InputError(f"The runs differ in {aspect} ({'; '.join(values)}); give runs with the same.")
+            raise InputError(f"The runs differ in {aspect} ({'; '.join(values)}); give runs where it is the same.")
 
 
 def _require_once(drafts: Sequence[FirstDraft]) -> None:
@@ -108,8 +108,8 @@ def _require_once(drafts: Sequence[FirstDraft]) -> None:
     twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
     if twice:
         raise InputError(
-            f"Two of the runs hold the same questions ({twice[0]!r} and {len(twice) - 1} more); "
-            "give runs of different ones."
+            f"Two of the runs share questions ({twice[0]!r} and {len(twice) - 1} more); "
+            "give runs over different questions."
         )
 
 
@@ -139,8 +139,8 @@ def _evaluated(file: Path, drafts: Sequence[FirstDraft], encoder: str) -> tuple[
         refuse_fitted_questions(calibration, dataset, asked)
     if calibration.encoder != encoder:
         raise InputError(
-            f"The calibration {file.name!r} was fitted with the encoder {calibration.encoder!r}, and the runs measured "
-            f"with {encoder!r}; give runs with that encoder."
+            f"The calibration {file.name!r} was fitted with the encoder {calibration.encoder!r}, but the runs used "
+            f"{encoder!r}; give runs with that encoder."
         )
     chances = [probability(draft.signals, calibration) for draft in drafts]
     satisfied = [is_satisfied(draft.signals, calibration) for draft in drafts]
@@ -174,7 +174,7 @@ def _show(
         told = {"n": len(drafts), "right": right, "models": dict(models), **origin, **made, **counted}
         print_json({**told, "monitors": [asdict(one) for one in measured]})
         return
-    say(f"{len(drafts)} first drafts, {right} of them right.\nModels: {_named(models)}")
+    say(f"{len(drafts)} first drafts, {right} of them correct.\nModels: {_named(models)}")
     if fitted_with is not None:
         say(f"Fitted with: {_named(fitted_with)}")
     if fitted is not None:
@@ -187,10 +187,10 @@ def _show(
 def _say_threshold(fitted: Fit) -> None:
     happened, line = fitted.repairs, fitted.calibration.threshold
     say(
-        f"Repairs fixed {happened.fixed} of {happened.wrong} wrong drafts and broke {happened.broken} of "
-        f"{happened.right} right ones:"
+        f"Repairs fixed {happened.fixed} of {happened.wrong} incorrect drafts and broke {happened.broken} of "
+        f"{happened.right} correct ones:"
     )
-    say(f"they pay where the chance of being right is below {happened.break_even:.3f}. Threshold: {line:g}.")
+    say(f"they pay off if p_correct is below {happened.break_even:.3f}. Threshold: {line:g}.")
 
 
 def _table(measured: Sequence[Quality]) -> None:

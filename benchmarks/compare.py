@@ -34,7 +34,7 @@ class Data:
         for flag, value in given.items():
             if value is not None and not any(Path(run).is_file() for run in runs):
                 raise InputError(
-                    f"{flag} {str(value)!r} is for files of predictions, and {' and '.join(map(repr, runs))} "
+                    f"{flag} {str(value)!r} applies to files of predictions, but {' and '.join(map(repr, runs))} "
                     f"{'is a run' if len(runs) == 1 else 'are runs'} with questions of their own; leave {flag} out."
                 )
 
@@ -77,7 +77,7 @@ def main(  # options of a command
     a, b = _sides(first, second, methods, Data(dataset=dataset, data_file=data_file, aliases=aliases), output_dir)
     if pool:
         if second is not None:
-            raise InputError("--pool is for two methods of runs that hold both; leave B out.")
+            raise InputError("--pool compares two methods within runs; leave B out.")
         both = [(a, b), *(_of_one_run(run, (a.name, b.name), output_dir) for run in pool)]
         a, b = pooled([one for one, _ in both]), pooled([other for _, other in both])
     found = compare(a, b, seed=seed)
@@ -106,13 +106,13 @@ def _sides(
     name = data.dataset or (runs[0] if runs else _DEFAULT_DATASET)
     a, b = (_side(source, method, name, data) for source, method in zip(sources, methods, strict=True))
     if (a.source, a.name) == (b.source, b.name):
-        raise InputError(f"A and B are both {a.name!r} of {a.source!r}; name two different ones.")
+        raise InputError(f"A and B are both {a.name!r} of {a.source!r}; name two different methods or runs.")
     return a, b
 
 
 def _of_one_run(run: str, methods: tuple[str | None, str | None], results: Path) -> tuple[Side, Side]:
     if Path(run).is_file():
-        raise InputError(f"There is nothing to compare {run!r} with; name a second file or a run.")
+        raise InputError(f"Nothing to compare {run!r} with; name a second file or a run.")
     found = past_run(run, results)
     names = list(found.methods) if methods == (None, None) else list(methods)
     if len(names) != 2 or None in names or names[0] == names[1]:
@@ -132,10 +132,10 @@ def _side(source: PastRun | Path, method: str | None, dataset: str, data: Data) 
         return run_side(source, method)
     if method is not None:
         raise InputError(
-            f"{str(source)!r} is a file of predictions, of one method; leave --method-a and -b out for it."
+            f"{str(source)!r} is a file of predictions from one method; leave out --method-a and --method-b for it."
         )
     if data.data_file is None and data.dataset is None:
-        raise InputError(f"{str(source)!r} holds no questions; name them with --data-file, or --dataset.")
+        raise InputError(f"{str(source)!r} contains no questions; name them with --data-file or --dataset.")
     return file_side(source, load_questions(dataset, data_file=data.data_file, aliases_file=data.aliases), dataset)
 
 

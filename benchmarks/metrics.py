@@ -60,7 +60,7 @@ def score_answer(prediction: str, golds: Sequence[str]) -> AnswerScore:
     can be lower here. As in the official script, two texts that normalise to nothing match exactly
     (EM 1) and share no token (F1 0).
 
-    Raises `InputError` without a gold, and for a bare string in place of a list.
+    Raises `InputError` without a gold, and for a bare string instead of a list.
     """
     if isinstance(golds, str) or not golds:
         raise InputError(f"Give a list of at least one gold answer, not {golds!r}.")

@@ -53,7 +53,7 @@ def save(plot: Plot, folder: Path) -> Path:
 
 
 def cue(sequence: Sequence[str], index: int) -> str:
-    """The index-th colour, hatch or marker, from the start again where there are not as many."""
+    """The index-th colour, hatch or marker, from the start again if there are not as many."""
     return sequence[index % len(sequence)]
 
 

@@ -116,8 +116,8 @@ def _require_whole_sample(plan: Plan, protocol: str) -> None:
     """A protocol's name tells a number of questions: fewer are another experiment."""
     if plan.config.n is not None and len(plan.questions) < plan.config.n:
         raise InputError(
-            f"--protocol {protocol} draws {plan.config.n} questions, and the data hold {len(plan.questions)}; "
-            "name what is asked by --dataset, --mode and --n instead."
+            f"--protocol {protocol} draws {plan.config.n} questions, but the data contain {len(plan.questions)}; "
+            "use --dataset, --mode and --n instead."
         )
 
 
@@ -152,7 +152,7 @@ def _require_as_begun(config: RunConfig, was: Mapping[str, Any], given: set[str]
     for flag, name in _OF_THE_EXPERIMENT.items():
         if flag in given and asked[name] != was.get(name):
             raise InputError(
-                f"{_flag(flag)} says {asked[name]!r}, and that run has {was.get(name)!r}; leave {_flag(flag)} out."
+                f"{_flag(flag)} is {asked[name]!r}, but that run has {was.get(name)!r}; leave {_flag(flag)} out."
             )
 
 
@@ -161,10 +161,10 @@ def _check_together(given: set[str]) -> None:
     for flag, excluded in _EXCLUDE.items():
         clash = [name for name in excluded if flag in given and name in given]
         if clash:
-            raise InputError(f"{_flag(flag)} and {_flag(clash[0])} exclude each other; leave one of them out.")
+            raise InputError(f"{_flag(flag)} and {_flag(clash[0])} are mutually exclusive; leave one of them out.")
     for flag, needed in _NEEDS.items():
         if flag in given and needed not in given:
-            raise InputError(f"{_flag(flag)} goes with {_flag(needed)}; add it, or leave {_flag(flag)} out.")
+            raise InputError(f"{_flag(flag)} requires {_flag(needed)}; add it, or leave {_flag(flag)} out.")
 
 
 def _flag(name: str) -> str:
@@ -173,18 +173,18 @@ def _flag(name: str) -> str:
 
 def _record_path(path: Path) -> Path:
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
-        raise InputError(f"--record {str(path)!r} is to end in .jsonl or .jsonl.gz; name such a file.")
+        raise InputError(f"--record {str(path)!r} must end in .jsonl or .jsonl.gz.")
     return path
 
 
 def _by_protocol(config: RunConfig, name: str, given: set[str]) -> RunConfig:
-    """What a named protocol pins, in place of the flags for it."""
+    """What a named protocol pins, instead of the flags for it."""
     clash = [flag for flag in ("dataset", "mode", "n", "limit", "sample_id", "seed") if flag in given]
     if clash:
-        raise InputError(f"--protocol {name} says what is asked; leave {_flag(clash[0])} out.")
+        raise InputError(f"--protocol {name} already defines the questions; leave {_flag(clash[0])} out.")
     pinned = protocol_named(name)
     if pinned.aliases != (config.aliases_file is not None):
-        wanted = "counts aliases of answers; give the file with" if pinned.aliases else "counts no aliases; leave out"
+        wanted = "accepts aliases of answers; give the file with" if pinned.aliases else "accepts no aliases; leave out"
         raise InputError(f"--protocol {name} {wanted} --aliases.")
     return replace(
         config,

@@ -57,7 +57,7 @@ def bootstrap_ci(
     from scipy.stats import bootstrap
 
     if not 0.0 < confidence < 1.0 or resamples < 1:
-        raise InputError(f"Give a confidence in 0..1 and a resample or more, not {confidence!r} and {resamples!r}.")
+        raise InputError(f"Give a confidence in 0..1 and at least one resample, not {confidence!r} and {resamples!r}.")
     ordered = sorted(_finite(values))
     if ordered[0] == ordered[-1]:
         return ordered[0], ordered[0]
@@ -83,7 +83,7 @@ def binomial_interval(successes: int, n: int, *, confidence: float = 0.95) -> tu
 
     if n < 1 or not 0 <= successes <= n or not 0.0 < confidence < 1.0:
         raise InputError(
-            f"Give successes among one case or more, and a confidence in 0..1, not {successes!r} of {n!r} "
+            f"Give successes among at least one case and a confidence in 0..1, not {successes!r} of {n!r} "
             f"and {confidence!r}."
         )
     interval = binomtest(successes, n).proportion_ci(confidence_level=confidence, method="exact")
@@ -146,7 +146,7 @@ def permutation_p(one: Sequence[float], other: Sequence[float], *, seed: int = 4
     from scipy.stats import permutation_test
 
     if resamples < 1:
-        raise InputError(f"Give a resample or more, not {resamples!r}.")
+        raise InputError(f"Give at least one resample, not {resamples!r}.")
     unequal = [difference for difference in _differences(one, other) if difference]
     total = math.fsum(unequal)
     if total == 0.0 or len(unequal) == 1:
@@ -164,7 +164,7 @@ def permutation_p(one: Sequence[float], other: Sequence[float], *, seed: int = 4
 
 
 def auroc(scores: Sequence[float], labels: Sequence[float]) -> float | None:
-    """Give the chance that a right answer (label 1) scores above a wrong one (0); ties count half.
+    """Give the probability that a correct answer (label 1) scores above an incorrect one (0); ties count half.
 
     `None` where all are right or all wrong. Raises `InputError` for labels other than 0 and 1.
     """
@@ -191,7 +191,7 @@ def auroc_interval(
     import numpy as np
 
     if resamples < 1:
-        raise InputError(f"Give a resample or more, not {resamples!r}.")
+        raise InputError(f"Give at least one resample, not {resamples!r}.")
     ranked = sorted(zip(*_labelled(scores, labels), strict=True))
     right = np.array([is_right for _, is_right in ranked], dtype=float)
     if right.min() == right.max():
@@ -220,10 +220,10 @@ def calibration_bins(probabilities: Sequence[float], labels: Sequence[float], *,
     probability outside 0..1, for labels other than 0 and 1, and for less than one bin.
     """
     if bins < 1:
-        raise InputError(f"Give one bin or more, not {bins!r}.")
+        raise InputError(f"Give at least one bin, not {bins!r}.")
     known, right = _labelled(probabilities, labels)
     if outside := [value for value in known if not 0.0 <= value <= 1.0]:
-        raise InputError(f"A probability lies in 0..1, and one is {outside[0]!r}; turn scores into probabilities.")
+        raise InputError(f"Probabilities lie in 0..1, but one is {outside[0]!r}; convert scores to probabilities.")
     edges = [(index + 1) / bins for index in range(bins)]
     members: list[list[tuple[float, bool]]] = [[] for _ in edges]
     for probability, label in zip(known, right, strict=True):
@@ -272,7 +272,7 @@ def area_under_risk_coverage(points: Sequence[tuple[float, float]]) -> float:
     tied group counts with its own risk for all of its width.
     """
     if not points:
-        raise InputError("There is no curve to measure; give the points of risk_coverage.")
+        raise InputError("The curve is empty; give the points of risk_coverage.")
     before = (0.0, *(coverage for coverage, _ in points))
     return math.fsum((coverage - start) * risk for start, (coverage, risk) in zip(before, points, strict=False))
 
@@ -293,9 +293,11 @@ def cohen_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
 
 def _require_pairs(one: Sequence[object], other: Sequence[object]) -> None:
     if len(one) != len(other):
-        raise InputError(f"Values come in pairs, and there are {len(one)!r} and {len(other)!r}; leave lone ones out.")
+        raise InputError(
+            f"Values must come in pairs, but there are {len(one)!r} and {len(other)!r}; leave out unpaired ones."
+        )
     if len(one) == 0:
-        raise InputError("There are no pairs to compare; leave the figure out where nothing was answered.")
+        raise InputError("There are no pairs to compare; leave the figure out if nothing was answered.")
 
 
 def _differences(one: Sequence[float], other: Sequence[float]) -> list[float]:
@@ -306,14 +308,14 @@ def _differences(one: Sequence[float], other: Sequence[float]) -> list[float]:
 def _labelled(scores: Sequence[float], labels: Sequence[float]) -> tuple[list[float], list[bool]]:
     _require_pairs(scores, labels)
     if strange := [label for label in labels if label not in (0, 1)]:
-        raise InputError(f"A label is 1 for right and 0 for wrong, and one is {strange[0]!r}.")
+        raise InputError(f"Labels are 1 for correct and 0 for incorrect, but one is {strange[0]!r}.")
     return _finite(scores), [bool(label) for label in labels]
 
 
 def _finite(values: Sequence[float]) -> list[float]:
     if len(values) == 0:
-        raise InputError("There are no values to summarise; leave the figure out where nothing was answered.")
+        raise InputError("There are no values to summarise; leave the figure out if nothing was answered.")
     for value in values:
         if not math.isfinite(value):
-            raise InputError(f"Every value must be a finite number, and one is {value!r}.")
+            raise InputError(f"Every value must be a finite number, but one is {value!r}.")
     return [float(value) for value in values]

@@ -87,7 +87,7 @@ def as_latex(table: Table) -> str:
 
 
 def number(value: float | None, digits: int = 1) -> str:
-    """A figure for a cell; a dash where there is none."""
+    """A figure for a cell; a dash if it is missing."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 

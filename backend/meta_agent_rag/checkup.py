@@ -72,13 +72,13 @@ async def _model(settings: Settings) -> Finding:
     choice = choose_provider(settings)
     if choice.provider.name != EMBEDDED:
         await _list_models(settings)
-        return Finding(subject="model", status="ok", words=f"{choice.base_url} answers and takes the key")
+        return Finding(subject="model", status="ok", words=f"{choice.base_url} responds and accepts the key")
     file = embedded_model_file(settings)
     words = f"{file.name}, {file.stat().st_size / 1e6:.0f} MB"
     if settings.embedded_model_path is not None:
         return Finding(subject="model", status="ok", words=words)
-    remedy = "For answers worth having set DEEPSEEK_API_KEY, or EMBEDDED_MODEL_PATH to a larger GGUF."
-    return Finding(subject="model", status="note", words=f"{words}: a real model, and a very small one", remedy=remedy)
+    remedy = "For useful answers, set DEEPSEEK_API_KEY, or EMBEDDED_MODEL_PATH to a larger GGUF."
+    return Finding(subject="model", status="note", words=f"{words}: a real but very small model", remedy=remedy)
 
 
 async def _list_models(settings: Settings) -> None:
@@ -111,9 +111,9 @@ async def _prices(settings: Settings) -> Finding:
         if million_token_prices(settings.price_as or model, choice.provider.prices, utc_now()) is None
     ]
     if choice.provider.name == EMBEDDED and not settings.price_as:
-        return Finding(subject="prices", status="ok", words="the embedded model costs nothing and has no price")
+        return Finding(subject="prices", status="ok", words="the embedded model is free")
     if unpriced:
-        remedy = "A cost limit cannot be kept; set PRICE_AS to a model that has a price (`marag prices`)."
+        remedy = "A cost limit cannot be enforced; set PRICE_AS to a model with a known price (`marag prices`)."
         return Finding(
             subject="prices", status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy
         )
@@ -137,7 +137,9 @@ async def _encoder_called(settings: Settings, subject: str, name: str) -> Findin
 
     choice = await asyncio.to_thread(load_encoder, settings, name)
     if choice.note:
-        remedy = "Nothing, if that is what you want; else connect to the hub once, or set ENCODER to a local folder."
+        remedy = (
+            "Nothing to do if this is intended; otherwise connect to the hub once, or set ENCODER to a local folder."
+        )
         return Finding(subject=subject, status="note", words=choice.note, remedy=remedy)
     return Finding(subject=subject, status="ok", words=f"encoder {choice.encoder.name}")
 

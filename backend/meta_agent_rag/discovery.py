@@ -45,10 +45,10 @@ def exported(package: str, constant: str, kind: type[T]) -> Iterator[T]:
 def exported_from_folder(folder: Path, constant: str, kind: type[T]) -> Iterator[T]:
     """The `constant` of every `*.py` file of a folder outside any package.
 
-    Raises `InputError` where the folder or a file cannot be read, or exports another kind of thing.
+    Raises `InputError` if the folder or a file cannot be read, or exports another kind of thing.
     """
     if not folder.is_dir():
-        raise InputError(f"{str(folder)!r} is not a folder; name one that holds *.py files.")
+        raise InputError(f"{str(folder)!r} is not a folder; name one with *.py files.")
     for file in sorted(folder.glob("*.py")):
         if not file.name.startswith("_"):
             yield from _constant(_load(file), constant, kind)
@@ -74,7 +74,7 @@ def _load(file: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         raise InputError(
-            f"{str(file)!r} cannot be loaded ({type(error).__name__}: {error}); mend it or move it away."
+            f"{str(file)!r} cannot be loaded ({type(error).__name__}: {error}); fix it or move it away."
         ) from error
     return module
 

@@ -58,7 +58,7 @@ class UnknownNameError(InputError):
     """A name that no entry of a registry has."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
-        choice = f"choose from: {', '.join(sorted(known))}" if known else "there is none at all yet"
+        choice = f"choose from: {', '.join(sorted(known))}" if known else "none exist yet"
         super().__init__(f"There is no {kind} {name!r}; {choice}.")
 
 
@@ -93,7 +93,7 @@ class UnreachableError(ModelError):
 
 
 class LostConnectionError(UnreachableError):
-    """The connection broke after the call was sent, and broke again each time that it was made anew."""
+    """The connection broke after the call was sent, and again on every retry."""
 
 
 class RefusedError(ModelError):

@@ -55,7 +55,9 @@ class Journal:
             raise self._unwritable(error) from None
 
     def _unwritable(self, error: OSError) -> StorageError:
-        return StorageError(f"{str(self.path)!r} cannot be written ({error}); make room, or choose another folder.")
+        return StorageError(
+            f"{str(self.path)!r} cannot be written ({error}); free some space, or choose another folder."
+        )
 
 
 def read_journal(path: Path) -> Records:
@@ -89,7 +91,7 @@ def record_at(path: Path, at: int) -> dict[str, Any]:
     except OSError:
         row = None
     if row is None:
-        raise StorageError(f"{str(path)!r} has changed while it was read; leave it alone, and try again.")
+        raise StorageError(f"{str(path)!r} changed while it was being read; stop other writers and try again.")
     return row
 
 

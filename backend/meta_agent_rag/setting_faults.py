@@ -42,4 +42,4 @@ def warn_of_slips(written: Collection[str], known: Collection[str]) -> None:
 
 @cache  # settings are read more than once in a process
 def _warn(name: str, meant: str) -> None:
-    _LOG.warning("There is no setting %s, so that this line of .env does nothing; did you mean %s?", name, meant)
+    _LOG.warning("Unknown setting %s in .env is ignored; did you mean %s?", name, meant)

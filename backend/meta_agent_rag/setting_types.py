@@ -26,24 +26,26 @@ def _key(secret: SecretStr) -> SecretStr:
     """Keys travel in an HTTP header: no blanks around them, and nothing that a header cannot hold."""
     text = secret.get_secret_value().strip()
     if not (text.isascii() and text.isprintable()):
-        raise ValueError("it holds characters that no key has; copy it again")
+        raise ValueError("it contains characters that keys never have; copy it again")
     return SecretStr(text)
 
 
 def _address(url: str) -> str:
     """Without a password, as addresses are shown and recorded, and with a host and a port that can be."""
     if "@" in url.partition("://")[2].partition("/")[0]:
-        raise ValueError("it holds a name or a password, which would be shown; give the key by its own setting")
+        raise ValueError("it contains a user name or password, which would be shown; set the key by its own setting")
     if "?" in url or "#" in url:
-        raise ValueError("it holds a query, which would be shown and sent nowhere; write it as http://HOST:PORT/PATH")
+        raise ValueError(
+            "it contains a query string, which would be shown but never sent; write it as http://HOST:PORT/PATH"
+        )
     try:
         parts = urlsplit(url)
         (parts.hostname or "").encode("idna")
         _ = parts.port  # read, as that is when it is checked
     except ValueError:  # of which an encoding's error is one
-        raise ValueError("its host or port is none; write it as http://HOST:PORT/PATH") from None
+        raise ValueError("its host or port is invalid; write it as http://HOST:PORT/PATH") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("it is no address; write it as http://HOST:PORT/PATH")
+        raise ValueError("it is not a URL; write it as http://HOST:PORT/PATH")
     return url
 
 

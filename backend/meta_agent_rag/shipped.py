@@ -29,5 +29,5 @@ def shipped(name: str) -> Path:
     """
     found = next((path for base in (_PACKAGE, _CHECKOUT) if (path := base / _PLACES[name]).exists()), None)
     if found is None:
-        raise CorpusError(f"The sample's {name!r} is not installed; reinstall the package, or use data of your own.")
+        raise CorpusError(f"The sample's {name!r} is not installed; reinstall the package, or use your own data.")
     return found

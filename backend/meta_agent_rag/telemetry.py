@@ -1,6 +1,6 @@
 """Spans: every name that the package gives to OpenTelemetry, and the few ways to open a span.
 
-Names that begin with `gen_ai.` are those of the semantic conventions for generative AI (in development, hence kept
+Names that begin with `gen_ai.` are those of the semantic conventions for generative AI (in development, so kept
 in this one place); what these do not know begins with `marag.`. Without OpenTelemetry's SDK nothing is recorded, and
 its API is imported with the first span. No span holds a question, a prompt, a reply or an error's words unless
 TELEMETRY_CONTENT is set.

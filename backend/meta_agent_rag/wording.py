@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 FREE = "free (runs on this machine)"
-"""What is shown in place of dollars where the embedded model answered."""
+"""What is shown instead of dollars where the embedded model answered."""
 
 _WANTED: Mapping[str, str] = {
     "missing": "it is missing",

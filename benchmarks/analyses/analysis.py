@@ -57,8 +57,8 @@ class Analysis:
     """One analysis by name.
 
     `measure` gives figures by the name of an arm, which `summary.json` holds under that method, or, where
-    `across`, figures of the run as a whole; nothing where there is nothing to say. `tables` and `plots`
-    draw from those figures alone, so that a report can be made anew from a summary. `about` explains
+    `across`, figures of the run as a whole; nothing if there is nothing to say. `tables` and `plots`
+    draw from those figures alone, so that a report can be made again from a summary. `about` explains
     the figures to a reader, a sentence an item; `order` places the
     section in the report; `missing` is said in its place where the loop fired and there are no figures.
 

@@ -10,7 +10,7 @@ from .paired import against, table
 
 
 def measure(material: Material) -> Figures:
-    """Differences of one method from each other one of the same settings; nothing where it is alone.
+    """Differences of one method from each other one of the same settings; nothing if it is alone.
 
     The one is the first that runs the loop, or else the first: so also where all methods run, by name. In a sweep
     the figures are those of its first values, and `further` holds those of the others.

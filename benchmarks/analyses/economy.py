@@ -131,7 +131,7 @@ def tables(figures: Figures) -> Sequence[Table]:
         *(f"from the prefix cache, %{cache}" for cache in caches),
         *(f"USD per 1,000{cache}" for cache in caches),
     )
-    return [Table(name="economy", title="Calls, tokens and dollars a question", head=head, rows=rows)] if rows else []
+    return [Table(name="economy", title="Calls, tokens and dollars per question", head=head, rows=rows)] if rows else []
 
 
 def _percent(part: float | None) -> str:

@@ -57,7 +57,7 @@ def counts(flips: Iterable[Flip]) -> dict[str, Any]:
     `error_introduction_rate` is broken / right before, `fix_rate` fixed / wrong before. `break_even` is the share
     of right drafts at which firing stops paying, fix_rate / (fix_rate + error_introduction_rate): with a share p of
     right ones a repair wins (1 - p) fix_rate and loses p error_introduction_rate. Rates are 0..1, `None`
-    where there was nothing to fix or to break.
+    if there was nothing to fix or to break.
     """
     found = list(flips)
     by_kind = {kind: sum(one.kind == kind for one in found) for kind in KINDS}

@@ -56,7 +56,7 @@ SIGNALS: Mapping[str, Callable[[Row], float | None]] = {
     "logprob": _signal("logprob"),
     "confidence": _signal("confidence"),
     "second_sample": _fact("second_sample"),
-    "chance": _fact("chance"),
+    "p_correct": lambda round_: _fact("p_correct")(round_) if "p_correct" in round_ else _fact("chance")(round_),
     "policy": lambda round_: float(round_["satisfied"]),
 }
 """What is judged: a figure read from a round that is higher for a draft to be trusted, `None` where missing."""
@@ -97,7 +97,7 @@ def _firsts(material: Material, arm: Arm, second: Mapping[str, str]) -> list[dic
 
 
 def _second_samples(material: Material) -> dict[str, str]:
-    """The normalised answers of the second sample by question id; none where the run lacks that method as it is."""
+    """The normalised answers of the second sample by question id; none if the run lacks that method as it is."""
     plain = next((arm for arm in material.arms if arm.name == _SECOND), None)
     if plain is None:
         return {}
@@ -207,7 +207,7 @@ ANALYSIS = Analysis(
         "and for the area under the risk-coverage curve (AURC).",
         "The interval of AUROC is a 95 % bootstrap over questions.",
         "`second_sample`: did `standard_rag`, in the same run and without variation, give the same short answer?",
-        "`chance` is the probability that the calibrated policy gave.",
+        "`p_correct` is the probability of being correct that the calibrated policy estimated.",
         "A missing signal counts as its lowest value; one that no draft of a method has is left out.",
         "For ECE a cosine below 0 counts as 0, and a log-probability by its exponential.",
     ),

@@ -47,7 +47,7 @@ def tables(figures: Figures) -> Sequence[Table]:
 ANALYSIS = Analysis(
     name="spread",
     title="Spread over repetitions",
-    about=("The same row run several times: what is left of a difference smaller than this is chance.",),
+    about=("The same row run several times; differences smaller than this spread are noise.",),
     measure=measure,
     tables=tables,
     across=True,

@@ -70,7 +70,7 @@ class Repairs:
 
     @property
     def break_even(self) -> float:
-        """The chance of being right below which a repair gains more than it costs.
+        """The probability of being correct below which a repair gains more than it costs.
 
         It pays where p_fix (1 - p) > p_break p. Both rates are smoothed by add-one (Laplace), so that a
         run in which nothing fired gives 1/2.
@@ -84,7 +84,7 @@ class Quality:
     """How well a monitor tells right first drafts from wrong ones; all figures in 0..1.
 
     `fires` is the share that it sends to repair, `catches` that of the wrong ones, `disturbs` that of the right
-    ones; `None` where there are no such drafts.
+    ones; `None` if there are no such drafts.
     """
 
     name: str
@@ -107,17 +107,17 @@ class Fit:
 def first_drafts(run: PastRun, method: str) -> list[FirstDraft]:
     """The first drafts that a monitor looked at.
 
-    Raises `InputError` where the method has none, where a row is damaged, for one with an oracle (the gold answers
+    Raises `InputError` if the method has none, where a row is damaged, for one with an oracle (the gold answers
     decided what became of its drafts) and for one of a swept encoder (the run's settings do not tell its own).
     """
     if _ORACLE in method:
-        raise InputError(f"{method!r} knew gold answers, which no monitor does; name a row without an oracle.")
+        raise InputError(f"{method!r} used gold answers, which no monitor has; name a row without an oracle.")
     if "MONITOR_ENCODER=" in method:
-        raise InputError(f"{method!r} measured with an encoder of its own; give a run with --set MONITOR_ENCODER.")
+        raise InputError(f"{method!r} used its own encoder; give a run with --set MONITOR_ENCODER.")
     found = [draft for row in run.rows(method) if (draft := _first_draft(run, row)) is not None]
     if not found:
         raise InputError(
-            f"No draft by {method!r} in the run {run.name!r} was looked at by a monitor; "
+            f"No draft of {method!r} in the run {run.name!r} was monitored; "
             "name a method that runs the loop with --method."
         )
     return found
@@ -195,7 +195,7 @@ def fit(
 ) -> Fit:
     """Fit a calibration; the same drafts in any order give the same one. `models` are their names by tier.
 
-    The threshold is the break-even point unless one is given. Raises `InputError` where there are too
+    The threshold is the break-even point unless one is given. Raises `InputError` if there are too
     few right or wrong questions.
     """
     ordered = sorted(drafts, key=lambda draft: (draft.fingerprint, repr(draft)))
@@ -203,8 +203,8 @@ def fit(
         count = len({draft.text_fingerprint for draft in ordered if draft.right is right})
         if count < FEWEST:
             raise InputError(
-                f"{count} of the first drafts of {method!r} are {word}, and a fit takes {FEWEST} at least; "
-                "give more runs, or one over more questions."
+                f"{count} of the first drafts of {method!r} are {word}, but a fit needs at least {FEWEST}; "
+                "give more runs, or a run over more questions."
             )
     happened = repairs(ordered)
     line = round(happened.break_even, 4) if threshold is None else threshold
@@ -290,7 +290,7 @@ def folds(drafts: Sequence[FirstDraft]) -> list[tuple[list[int], list[int]]]:
 
 
 def _held_out(drafts: Sequence[FirstDraft]) -> list[float]:
-    """Each draft's chance of being right, from a fit on other questions."""
+    """Each draft's probability of being correct, from a fit on other questions."""
     chances = [0.0] * len(drafts)
     for learned, held_out in folds(drafts):
         weights, bias = _fitted([drafts[index] for index in learned])
@@ -306,7 +306,9 @@ def _fitted(drafts: Sequence[FirstDraft]) -> tuple[dict[str, Weight], float]:
     rows = [features(draft.signals) for draft in drafts]
     standard = {name: place for name in FEATURES if (place := _mean_and_scale([row[name] for row in rows]))}
     if not standard:
-        raise InputError("All first drafts have the same signals, which tell nothing; give a run over more questions.")
+        raise InputError(
+            "All first drafts have the same signals, so nothing can be fitted; give a run over more questions."
+        )
     matrix = [[_standardised(row[name], *place) for name, place in standard.items()] for row in rows]
     model = LogisticRegression(max_iter=1000).fit(matrix, [draft.right for draft in drafts])
     weights = {

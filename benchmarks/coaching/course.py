@@ -23,10 +23,10 @@ class Course:
 
 
 def read_course(folder: Path = COURSE) -> Course:
-    """The course in a folder of Markdown files. Raises `InputError` where there is none."""
+    """The course in a folder of Markdown files. Raises `InputError` if there is none."""
     paths = sorted(folder.glob("*.md"))
     if not paths:
-        raise InputError(f"There is no course in {str(folder)!r}; name a folder with Markdown files.")
+        raise InputError(f"No course found in {str(folder)!r}; name a folder with Markdown files.")
     documents = [(path, PARSER.parse(File(name=path.name, content=path.read_bytes()))) for path in paths]
     return Course(
         topics=topics_of(_lesson(path, document) for path, document in documents),

@@ -1,4 +1,4 @@
-"""Two sides over the questions that both answered: how far apart they are, and whether that can be told from chance.
+"""Compares two sides over the questions that both answered: how large the difference is, and whether it is significant.
 
 Everything is B minus A, in percent, over pairs; a failed answer scores nothing and stays in.
 """
@@ -88,7 +88,8 @@ def compare(a: Side, b: Side, *, seed: int = 42) -> Comparison:
     """
     if a.dataset != b.dataset:
         raise InputError(
-            f"A is of the data set {a.dataset!r} and B of {b.dataset!r}; only answers to the same questions compare."
+            f"A is from the data set {a.dataset!r} and B from {b.dataset!r}; "
+            "only answers to the same questions can be compared."
         )
     pairs = _paired(a, b)
     return Comparison(
@@ -117,7 +118,9 @@ def _paired(a: Side, b: Side) -> list[Pair]:
         )
     for one, other in pairs:
         if one.question != other.question:
-            raise InputError(f"The id {one.id!r} is one question in A and another in B; they are not the same data.")
+            raise InputError(
+                f"The id {one.id!r} names different questions in A and B; compare runs over the same data."
+            )
     return pairs
 
 
@@ -189,7 +192,7 @@ def _moved(pairs: Sequence[Pair], outcome: int) -> tuple[Pair, ...]:
 
 
 def _grouped(pairs: Sequence[Pair], group: Callable[[Scored], str | None], seed: int) -> Mapping[str, Figures]:
-    """Figures by group, in the order of names; nothing where no question says its group."""
+    """Figures by group, in the order of names; nothing if no question says its group."""
     names = {one.id: group(one) or group(other) for one, other in pairs}
     known = sorted({name for name in names.values() if name is not None})
     return {name: figures([pair for pair in pairs if names[pair[0].id] == name], seed=seed) for name in known}

@@ -54,7 +54,7 @@ class Side:
 def run_side(run: PastRun, method: str | None) -> Side:
     """A method of a run; without a name the run's only one.
 
-    Raises `InputError` where the run has several and none is named, or not that one.
+    Raises `InputError` if the run has several and none is named, or not that one.
     """
     if method is None:
         if len(run.methods) > 1:
@@ -72,14 +72,14 @@ def run_side(run: PastRun, method: str | None) -> Side:
 def pooled(sides: Sequence[Side]) -> Side:
     """One method's answers of several runs as one side, with the data set in the place of a question's type.
 
-    Raises `InputError` where two of the runs hold the same question.
+    Raises `InputError` if two of the runs hold the same question.
     """
     held = Counter((side.dataset, id_) for side in sides for id_ in side.answers)
     twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
     if twice:
         raise InputError(
-            f"Two of the pooled runs hold the same questions ({twice[0]!r} and {len(twice) - 1} more); "
-            "pool runs of different ones."
+            f"Two of the pooled runs share questions ({twice[0]!r} and {len(twice) - 1} more); "
+            "pool runs over different questions."
         )
     aspects = dict.fromkeys(aspect for side in sides for aspect in side.protocol)
     told = {aspect: dict.fromkeys(side.protocol.get(aspect, "not told") for side in sides) for aspect in aspects}
@@ -180,11 +180,11 @@ def _run_protocol(run: PastRun) -> Mapping[str, str]:
 
 
 def _calibration(config: Mapping[str, Any]) -> str:
-    """The digest of the file, which may be fitted anew under one path; of runs that kept none, the path."""
+    """The digest of the file, which may be fitted again under one path; of runs that kept none, the path."""
     if "calibration" in config:
         return _words(config["calibration"])
     path = config["settings"].get("monitor_calibration")
-    return "none" if path is None else f"{path}, contents not told"
+    return "none" if path is None else f"{path}, contents unknown"
 
 
 def _commit(given: str | None) -> str:

@@ -61,12 +61,12 @@ def _side(letter: str, side: Side, alone: int, failed: int) -> str:
 
 
 def cautions(found: Comparison, *, most: int | None = None) -> list[str]:
-    """In what the two were not measured alike, a line an aspect, at most so many."""
+    """Settings in which the two differ, one line each, at most N."""
     lines = [f"{aspect}: A {a}; B {b}" for aspect, a, b in found.differing]
     if found.unlike_golds:
-        lines.append(f"gold answers: {found.unlike_golds} of the questions were scored against other ones")
+        lines.append(f"gold answers: {found.unlike_golds} of the questions were scored against different ones")
     if most is not None and len(lines) > most:
-        return [*lines[:most], f"and {len(lines) - most} more; --out and --json have them all"]
+        return [*lines[:most], f"and {len(lines) - most} more; --out and --json list them all"]
     return lines
 
 
@@ -181,7 +181,7 @@ def _pair_json(pair: Pair) -> dict[str, Any]:
 
 
 def show(found: Comparison, *, examples: int) -> None:
-    """Print it, with up to so many questions won and lost."""
+    """Print it, with up to N questions won and lost."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table as Drawn
@@ -193,7 +193,9 @@ def show(found: Comparison, *, examples: int) -> None:
     for line in counts(found):
         console.print(plain(line))
     if lines := cautions(found, most=_ASPECTS_ON_SCREEN):
-        console.print("\n[bold]Measured otherwise, so the difference may not be the method's:[/bold]")
+        console.print(
+            "\n[bold]Measured under different settings, so the difference may not be due to the method:[/bold]"
+        )
         for line in lines:
             console.print(f"- {plain(line)}")
     for table in tables(found):

@@ -1,6 +1,6 @@
 """Trains and measures the search for orders to the model: `python -m benchmarks.injection --help`.
 
-Texts are JSON lines with `text` and `kind`; the attack kinds that speak to the model in so many words are told apart
+Texts are JSON lines with `text` and `kind`; the attack kinds that speak to the model in N words are told apart
 from plain requests, which no wording gives away.
 """
 
@@ -134,7 +134,7 @@ def measure(
         print_json({"rates": rates, "milliseconds": {"p50": p50, "p99": p99}})
         return
     say(_table(texts, np.array(found)))
-    say(f"milliseconds a text: median {p50:.2f}, p99 {p99:.2f}")
+    say(f"milliseconds per text: median {p50:.2f}, p99 {p99:.2f}")
 
 
 def read(path: Path, *, attack: bool) -> list[LabelledText]:

@@ -30,7 +30,7 @@ class Judge:
     _verdicts: dict[tuple[str, str], "asyncio.Task[float | None]"] = field(default_factory=dict)
 
     async def verdict(self, question: Question, prediction: str) -> float | None:
-        """1.0 where the prediction says what a gold answer says, else 0.0; `None` where the call failed.
+        """1.0 if the prediction says what a gold answer says, else 0.0; `None` where the call failed.
 
         Stage and prompt `judge` are pinned in the run's configuration. Raises only what stops the run.
         """

@@ -4,7 +4,7 @@ Retrieve by the question; write the next sentence as a lookahead; where a token'
 `THETA`, search with the sentence without its tokens below `BETA`, and write it again over what was found;
 else keep it. Thresholds are the paper's for 2WikiMultiHopQA.
 
-Departures: instructions in place of worked examples; what is found is added to the evidence, where the
+Departures: instructions instead of worked examples; what is found is added to the evidence, where the
 paper replaces it for one sentence; at most `SENTENCES` sentences; the short answer comes from one last call
 over the reasoning. An endpoint without log-probabilities makes every sentence unsure, and the notes say so.
 """
@@ -112,7 +112,7 @@ def unsure(tokens: Tokens | None) -> bool:
 
 
 def masked(tokens: Tokens) -> str:
-    """The sentence without its tokens below `BETA`; empty where no word is left."""
+    """The sentence without its tokens below `BETA`; empty if no word is left."""
     left = "".join(token for token, logprob in tokens if logprob >= math.log(BETA))
     return " ".join(left.split()) if any(character.isalnum() for character in left) else ""
 

@@ -149,7 +149,7 @@ class Inquiry:
 
 
 def next_sentence(text: str, written: Sequence[str]) -> str:
-    """The first sentence of a continuation; empty where there is none, or where it says what was `written` before."""
+    """The first sentence of a continuation; empty if there is none, or where it says what was `written` before."""
     first = next((sentence.strip() for sentence in sentences(text.strip()) if sentence.strip()), "")
     known = {normalised(sentence) for sentence in written}
     return "" if normalised(first) in {"", *known} else first

@@ -4,7 +4,7 @@ Retrieve by the question; write the chain's next sentence; retrieve by it; and s
 that "the answer is", or the limits are reached. A reader then answers over all that was collected, from
 scratch: the chain serves retrieval alone. As in the paper at most 15 passages are collected.
 
-Departures: instructions in place of worked examples, `chain_of_thought`'s prompt as the reader, at most
+Departures: instructions instead of worked examples, `chain_of_thought`'s prompt as the reader, at most
 five sentences where the paper allows eight, and the chain ends once it can collect nothing more.
 """
 

@@ -2,7 +2,7 @@
 
 At most `STEPS` steps, the paper's limit for HotpotQA. It starts without any evidence.
 
-Departures: an instruction in place of worked examples; `search` is the retriever that all methods share,
+Departures: an instruction instead of worked examples; `search` is the retriever that all methods share,
 where the paper opens a Wikipedia page by name; `lookup` goes through all that was found so far; a run that
 is out of steps, or repeats itself after it was told so, is made to answer by one last call.
 """

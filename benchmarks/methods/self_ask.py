@@ -1,10 +1,10 @@
 """Follow-up questions, each looked up and answered, before the question itself is.
 
-The model asks a follow-up question; a search and a short intermediate answer settle it; this goes on until
+The model asks a follow-up question; a search and a short intermediate answer resolve it; this repeats until
 no follow-up is needed. The final answer rests on what was so found out. Nothing is retrieved for the
 question itself.
 
-Departures: instructions in place of worked examples; a call over the retrieved passages gives the intermediate
+Departures: instructions instead of worked examples; a call over the retrieved passages gives the intermediate
 answer, where the paper takes a search engine's own; at most `FOLLOW_UPS` of them.
 """
 

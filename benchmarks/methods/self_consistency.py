@@ -52,7 +52,7 @@ async def _chains(inquiry: Inquiry, packed: Packed, count: int) -> list[ChainRep
 
 
 def _lost(outcome: ChainReply | BaseException) -> bool:
-    """Is it a fault that asking again would not mend?"""
+    """Is it a fault that asking again would not repair?"""
     return isinstance(outcome, BaseException) and not isinstance(outcome, StructuredOutputError)
 
 

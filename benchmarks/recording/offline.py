@@ -1,4 +1,4 @@
-"""What stands in for model and corpus while a record is played: nothing may reach them."""
+"""Stand-ins for model and corpus during a replay, which must not reach either."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -41,7 +41,7 @@ class Recorder:
     def begin(self, run: Mapping[str, Any], questions: Iterable[Question]) -> None:
         """What is run, and over which questions.
 
-        Raises `InputError` where the record could not be written, or another run writes it now.
+        Raises `InputError` if the record could not be written, or another run writes it now.
         """
         self._head = [{"run": {"format": FORMAT, **run}}, *(question_line(question) for question in questions)]
         self._lock = self._locked()

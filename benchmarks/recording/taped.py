@@ -37,10 +37,10 @@ class VectorTape(Protocol):
     """Keeps vectors, or plays them back."""
 
     def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector | None:
-        """The text's vector by the encoder of that name; `None` where nothing is played."""
+        """The text's vector by the encoder with that name; `None` where nothing is played."""
 
     def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
-        """One vector that the encoder of that name computed."""
+        """One vector that the encoder with that name computed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class TapedEncoder:
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors; 0 where they are only played."""
+        """Length of the vectors; 0 if they are only played."""
         return self.inner.dimension if self.inner is not None else 0
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:

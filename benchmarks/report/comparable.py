@@ -27,7 +27,7 @@ def same_protocol(ours: Protocol, methods: Mapping[str, Mapping[str, Any]]) -> T
         for name, figures in methods.items()
     ]
     theirs = [(*_cells(row), row.source) for row in rows]
-    title = "Ours and published figures of the same protocol, percent"
+    title = "Our figures and published ones of the same protocol, percent"
     return Table(name="same-protocol", title=title, head=("method", *_HEAD[1:], "source"), rows=[*own, *theirs])
 
 

@@ -33,10 +33,10 @@ def cost_plot(methods: Methods) -> Plot:
     def draw(figure: Any) -> None:
         every = figure.subplots(1, 2 if priced else 1, sharey=True, squeeze=False)[0]
         scatter(every[0], {name: _at(found, found["llm_calls"]) for name, found in methods.items()})
-        every[0].set(xlabel="calls a question", ylabel="F1, percent")
+        every[0].set(xlabel="calls per question", ylabel="F1, percent")
         if priced:
             scatter(every[1], {name: _at(found, found["cost_usd"]) for name, found in methods.items()})
-            every[1].set(xlabel="USD a question")
+            every[1].set(xlabel="USD per question")
         for axes in every:
             axes.set_xlim(left=0)
             axes.grid(alpha=0.3)
@@ -61,7 +61,7 @@ def latency_plots(methods: Methods) -> list[Plot]:
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         ranges(axes, list(timed), {rank: [found["latency_s"][rank] for found in timed.values()] for rank in _RANKS})
-        axes.set_xlabel("seconds a question")
+        axes.set_xlabel("seconds per question")
         axes.set_xlim(left=0)
         legend(axes)
 

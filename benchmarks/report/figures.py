@@ -85,15 +85,15 @@ def cost(methods: Methods) -> Table:
         )
         for method, figures in methods.items()
     ]
-    head = ("method", "F1", "calls", "prompt tokens", "of these cached", "completion tokens", "USD")
-    return Table(name="cost", title="Cost of a question", head=head, rows=rows)
+    head = ("method", "F1", "calls", "prompt tokens", "of which cached", "completion tokens", "USD")
+    return Table(name="cost", title="Cost per question", head=head, rows=rows)
 
 
 def latency(methods: Methods) -> Table:
     """Seconds a question, by method."""
     ranks = ("p50", "p75", "p90", "p99")
     rows = [(method, *(_seconds(figures, rank) for rank in ranks)) for method, figures in methods.items()]
-    return Table(name="latency", title="Seconds a question", head=("method", *ranks), rows=rows)
+    return Table(name="latency", title="Seconds per question", head=("method", *ranks), rows=rows)
 
 
 def survival(methods: Methods, of_what: str, *, name: str, title: str) -> Table:
@@ -114,7 +114,7 @@ def stopping(methods: Methods) -> Table:
         for method, figures in methods.items()
         if figures["trigger_rate"] and any(figures["deficits"].values())
     ]
-    return Table(name="repairs", title="Repairs by deficit", head=("method", *deficits, "stopped because"), rows=rows)
+    return Table(name="repairs", title="Repairs by deficit", head=("method", *deficits, "stop reasons"), rows=rows)
 
 
 def _reasons(counts: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""The one sentence that a report opens with: the result, its interval, and no more than the data bear out."""
+"""The one sentence that a report opens with: the result with its interval, claiming no more than the data support."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -58,4 +58,4 @@ def completeness(summary: Summary) -> str:
     wanted = n * len(methods)
     if reached == wanted:
         return ""
-    return f"**The run is not complete**: {reached} of {wanted} questions were reached, and the others earn nothing."
+    return f"**The run is not complete**: {reached} of {wanted} questions were reached; the others score 0."

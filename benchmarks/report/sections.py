@@ -17,12 +17,12 @@ from .figures import Methods, cost, latency, quality, split, stopping, supportin
 
 _LOST = (
     "The percentage that each stage of a round still had, over the answered questions that reached it.",
-    "Retrieved: among the round's evidence; packed: in the prompt as it really stood there.",
+    "Retrieved: among the round's evidence; packed: in the prompt, after shortening.",
     "Quoted: packed, and quoted verbatim; used: packed, and cited or quoted; of an answer: in the short answer.",
 )
 _SUPPORT = (
     "The official scores: verbatim quotes stand for the sentences that they come from.",
-    "Quotes from passages of other questions count as wrong ones.",
+    "Quotes from passages of other questions count as wrong.",
     "The joint score multiplies precision and recall of answer and supporting facts.",
 )
 _OVER = (
@@ -56,7 +56,7 @@ def sections(
         *_section("Where evidence is lost", " ".join(_LOST), _survival(methods)),
         *_section("Repairs by deficit", "", [stopping(methods)]),
         *_listed("Notes", _notes(methods)),
-        *_listed("Failed questions (they earn nothing)", _failures(rows)),
+        *_listed("Failed questions (scored 0)", _failures(rows)),
         *_published(ours, plain),
     ]
 
@@ -76,11 +76,11 @@ def _quality(plain: Methods, varied: Methods) -> Iterator[Section]:
         text = " ".join([*_OVER, *_unjudged(plain)])
         yield Section(title="Quality", text=text, tables=[quality(plain)], plots=[quality_plot(plain)])
     if varied:
-        title = "Varied rows: of the same protocol but for what each name says, percent"
+        title = "Varied rows: same protocol except for what each name says, percent"
         yield Section(
             title="Varied rows",
             text=" ".join(
-                ["No results of the protocol above: each row changes what its name says.", *_unjudged(varied)]
+                ["Not results of the protocol above: each row changes what its name says.", *_unjudged(varied)]
             ),
             tables=[quality(varied, name="varied", title=title)],
             plots=[quality_plot(varied, name="varied", title="Quality of the varied rows")],
@@ -91,7 +91,7 @@ def _unjudged(methods: Methods) -> Iterator[str]:
     """Says what the judge's figure is over, and of how many answers its verdict is missing."""
     judged = [figures for figures in methods.values() if "judge" in figures]
     if judged:
-        yield "The judge's figure is over the questions that stand beside it; a failed one counts as not correct."
+        yield "The judge's figure covers the number of questions beside it; a failed question counts as incorrect."
         missing = sum(figures["judge_missing"] for figures in judged)
         answers = sum(figures["answered"] for figures in judged)
         yield f"Its verdict is missing for {missing} of {answers} answers, which are left out."
@@ -114,7 +114,7 @@ def _analysed(summary: Mapping[str, Any]) -> Iterator[Section]:
 
 def _cached(methods: Methods) -> str:
     served = any(figures["latency_s"]["cached_calls"] for figures in methods.values())
-    return "`cached`: the response cache served calls, so that the time is no latency." if served else ""
+    return "`cached`: the response cache served calls, so the time is not a latency." if served else ""
 
 
 def _survival(methods: Methods) -> list[Table]:

@@ -1,4 +1,4 @@
-"""A run that is there already, as comparing and calibrating read it."""
+"""A finished run, as comparing and calibrating read it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class PastRun:
         return {tier: embedded or name for tier, name in sorted(provider["models"].items())}
 
     def setting(self, name: str) -> Any:
-        """A setting that it was run with; `None` where there was none of that name."""
+        """A setting that it was run with; `None` if there was none of that name."""
         return self.config["settings"].get(name)
 
     def rows(self, method: str) -> tuple[Row, ...]:
@@ -61,13 +61,15 @@ class PastRun:
 def past_run(run: str, results: Path) -> PastRun:
     """The run in a folder, by its path or its name below `results`.
 
-    Raises `InputError` where there is no such folder, where its configuration is damaged, and where it
+    Raises `InputError` if there is no such folder, where its configuration is damaged, and where it
     has no row yet.
     """
     for path in (Path(run), results / run):
         if (path / CONFIG).is_file():
             return _read(RunFolder(path))
-    raise InputError(f"{run!r} is no run folder, and {str(results)!r} has none of that name; see --output-dir.")
+    raise InputError(
+        f"{run!r} is not a run folder, and {str(results)!r} contains none of that name; check --output-dir."
+    )
 
 
 def _read(folder: RunFolder) -> PastRun:
@@ -75,8 +77,8 @@ def _read(folder: RunFolder) -> PastRun:
     for part, names in _NEEDED.items():
         if missing := [name for name in names if name not in config[part]]:
             raise InputError(
-                f"{str(folder.path / CONFIG)!r} lacks '{part}.{missing[0]}': another version wrote it; "
-                "start the run anew."
+                f"{str(folder.path / CONFIG)!r} lacks '{part}.{missing[0]}': it was written by another version; "
+                "start the run again."
             )
     by_method: dict[str, list[Row]] = {name: [] for name in config["experiment"]["methods"]}
     for (_, method), row in folder.rows().items():
@@ -84,5 +86,5 @@ def _read(folder: RunFolder) -> PastRun:
     methods = {name: tuple(rows) for name, rows in by_method.items() if rows}
     name = folder.path.resolve().name
     if not methods:
-        raise InputError(f"The run {name!r} has no answer yet; go on with it by --resume {name}.")
+        raise InputError(f"The run {name!r} has no answers yet; continue it with --resume {name}.")
     return PastRun(name=name, config=config, methods=methods)

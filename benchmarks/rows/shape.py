@@ -1,4 +1,4 @@
-"""What a row of `samples.jsonl` must hold for a run to be gone on with and summed up; `samples.py` writes it."""
+"""The fields of a row of `samples.jsonl` that resuming and summarising need; `samples.py` writes it."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -93,7 +93,7 @@ class _Answered(_Failed, _Scores):
 
 
 def require_whole(rows: Iterable[Mapping[str, Any]], file: Path) -> None:
-    """Raises `InputError` where a row is none of this version: a run would end over it after all was paid."""
+    """Raises `InputError` if a row is none of this version: a run would end over it after all was paid."""
     for row in rows:
         if (damage := fault(row)) is not None:
             raise InputError(

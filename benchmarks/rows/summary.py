@@ -180,7 +180,7 @@ def _judged(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
 def _supporting_facts(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
     """Official scores of supporting facts and joint scores, in percent over the questions that have such facts.
 
-    A failed question earns nothing. Nothing where the data set labels no sentences.
+    A failed question earns nothing. Nothing if the data set labels no sentences.
     """
     unlabelled = sum(not row.get("supporting_facts_gold") for row in rows)
     labelled = n - unlabelled

@@ -79,11 +79,11 @@ def arms(
     Raises `InputError` for what cannot be varied.
     """
     if repeats < 1:
-        raise InputError(f"--repeat {repeats} runs nothing; give 1 or more.")
+        raise InputError(f"--repeat must be at least 1, not {repeats}.")
     swept = list(product(*(_values(sweep) for sweep in sweeps)))
     fields = [assignment.partition("=")[0] for assignment in swept[0]]
     if len(set(fields)) < len(fields):
-        raise InputError("--sweep names a setting twice; give all its values in one, as SETTING=V1,V2,V3.")
+        raise InputError("--sweep names a setting twice; give all its values at once, as SETTING=V1,V2,V3.")
     rows: list[Arm] = []
     for method in methods:
         _refuse_pinned(method, fields)
@@ -94,10 +94,12 @@ def arms(
                 rows += [replace(plain, without_deficits=_names(left_out)) for left_out in ablations]
                 rows += [replace(plain, oracles=known) for known in _oracles(oracles)]
     if (ablations or oracles) and not any(method.loop for method in methods):
-        raise InputError("--without-deficit and --oracle vary the loop; name a method that runs it, such as metarag.")
+        raise InputError(
+            "--without-deficit and --oracle vary the loop; name a method that runs the loop, such as metarag."
+        )
     found = [replace(arm, repeat=repeat) for repeat in range(1, repeats + 1) for arm in rows]
     if len({arm.name for arm in found}) < len(found):
-        raise InputError("A value is given twice in --sweep, --without-deficit or --oracle; give each once.")
+        raise InputError("--sweep, --without-deficit or --oracle repeats a value; give each once.")
     return tuple(found)
 
 
@@ -115,7 +117,7 @@ def check_arms(rows: Sequence[Arm], settings: Settings) -> None:
             deficits.without(arm.without_deficits)
         same = f"{arm.method.name} {arm.without_deficits} {arm.oracles} {arm.repeat} {own.model_dump_json()}"
         if same in seen:
-            raise InputError(f"The rows {seen[same]!r} and {arm.name!r} would be the same; give each value once.")
+            raise InputError(f"The rows {seen[same]!r} and {arm.name!r} would be identical; give each value once.")
         seen[same] = arm.name
 
 
@@ -129,9 +131,7 @@ def arm_settings(arm: Arm, settings: Settings) -> Settings:
 def _refuse_pinned(method: Method, fields: Sequence[str]) -> None:
     pinned = [field for field in fields if field.lower() in dict(method.pins)]
     if pinned:
-        raise InputError(
-            f"{pinned[0]} belongs to {method.name!r} itself and cannot be swept with it; leave that method out."
-        )
+        raise InputError(f"{pinned[0]} is fixed by {method.name!r} and cannot be swept with it; leave that method out.")
 
 
 def _values(sweep: str) -> list[str]:
@@ -143,7 +143,7 @@ def _values(sweep: str) -> list[str]:
         raise SettingsError(f"There is no setting {name.strip()!r} to sweep; `marag config show` lists them.")
     if field not in _SWEPT:
         raise InputError(
-            f"{field.upper()} cannot be swept within one run; run each value and set the runs side by side "
+            f"{field.upper()} cannot be swept within one run; run each value and compare the runs "
             "with `python -m benchmarks.compare`."
         )
     return [f"{field.upper()}={value}" for value in given]

@@ -74,8 +74,8 @@ def resumed(config: RunConfig, folder: RunFolder) -> RunConfig:
     changed = changed_settings(before["settings"], config.settings.model_dump(mode="json"))
     if changed:
         raise InputError(
-            f"The run {folder.path.name!r} was started with other values of {', '.join(changed).upper()}; "
-            "resume it with those, or start a new run."
+            f"The run {folder.path.name!r} was started with different values of {', '.join(changed).upper()}; "
+            "resume it with those values, or start a new run."
         )
     return as_begun(config, before["experiment"])
 
@@ -121,7 +121,7 @@ def replayed(config: RunConfig, player: Player, *, strict: bool) -> Plan:
 def benchmark(
     plan: Plan, conduct: Conduct, folder: RunFolder | None, output_dir: Path, display_name: DisplayName
 ) -> Path:
-    """Run, or go on with, a benchmark; returns its folder. Raises what stopped it, once all is saved."""
+    """Run, or continue, a benchmark; returns its folder. Raises what stopped it, once all is saved."""
     config = plan.config
     if conduct.recorder is not None and conduct.player is None:
         _check_recordable(config)
@@ -156,7 +156,7 @@ def _carried_out(plan: Plan, conduct: Conduct, folder: RunFolder, shown: Silent)
         return run(execute(plan.config, conduct, plan.loaded, questions=plan.questions, folder=folder, display=shown))
     except KeyboardInterrupt:
         shown.stop()
-        complain(f"Stopped. Go on with: --resume {folder.path}")
+        complain(f"Stopped. Continue with: --resume {folder.path}")
         raise typer.Exit(130) from None
 
 
@@ -184,13 +184,13 @@ def _check(config: RunConfig) -> None:
     """Refuse what cannot work before anything is written."""
     check_arms(config.arms, config.settings)
     if config.concurrency is not None and config.concurrency < 1:
-        raise InputError(f"--concurrency {config.concurrency} answers nothing; give 1 or more.")
+        raise InputError(f"--concurrency must be at least 1, not {config.concurrency}.")
     if sum(given is not None and given != () for given in (config.n, config.limit, config.sample_ids)) > 1:
-        raise InputError("--n, --limit and --sample-id exclude each other; give one of them.")
+        raise InputError("--n, --limit and --sample-id are mutually exclusive; give one of them.")
     if config.corpus is not None and config.mode != "open_domain":
-        raise InputError(f"--corpus is for --mode open_domain, and the mode is {config.mode!r}.")
+        raise InputError(f"--corpus requires --mode open_domain, but the mode is {config.mode!r}.")
     if config.corpus is not None and "diagnosis" in config.oracles:
-        raise InputError("--oracle diagnosis knows the data set's own paragraphs alone; leave --corpus out.")
+        raise InputError("--oracle diagnosis only knows the data set's own paragraphs; leave --corpus out.")
 
 
 def _check_recordable(config: RunConfig) -> None:
@@ -301,7 +301,7 @@ def _complain(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome)
             for line in _changes(plan, conduct.player):
                 complain(line)
         answered = len(outcome.rows) - len(failed)
-        complain(f"Stopped after {answered} of {wanted} answers. Go on with: --resume {folder.path}")
+        complain(f"Stopped after {answered} of {wanted} answers. Continue with: --resume {folder.path}")
         raise outcome.stopped_by
     if failed and len(failed) == wanted:
         raise AllFailedError(f"Every question failed, the first with {failed[0]['error']}")

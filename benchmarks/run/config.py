@@ -20,7 +20,7 @@ MODES: tuple[Mode, ...] = ("gold", "supporting", "open_domain")
 class RunConfig:
     """Everything that must be the same for two runs to be one experiment, as the command line asks for it.
 
-    `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id in place of a draw of `n`; `sweeps`,
+    `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id instead of a draw of `n`; `sweeps`,
     `ablations`, `oracles` and `repeats` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too.
     `concurrency` is the number of questions at once, by default what suits the provider. `model_words` describe
     the model to a reader. `recorded` is what a record says of the run that is replayed, and `recorded_arms` the rows

@@ -27,7 +27,7 @@ class Silent:
         """Passages indexed so far."""
 
     def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
-        """The run begins, or goes on."""
+        """The run begins, or continues."""
         self.total = total
         for row in done:
             self._count(row)

@@ -73,7 +73,7 @@ class Measured:
 def estimated(plan: Plan, output_dir: Path, *, probe: int | None, display_name: DisplayName) -> None:
     """Print calls, tokens and dollars of the run, row by row; nothing is asked unless a probe is wanted.
 
-    Raises `InputError` where there is no earlier run to go by.
+    Raises `InputError` if there is no earlier run to go by.
     """
     runs = _earlier(plan.config, output_dir) if probe is None else [_probed(plan, probe)]
     found = expectations(plan.config, runs, n=len(plan.questions))
@@ -82,7 +82,7 @@ def estimated(plan: Plan, output_dir: Path, *, probe: int | None, display_name: 
     if not known:
         raise InputError(
             f"No earlier run below {str(output_dir)!r} has this data set, mode and model; "
-            "add --probe 3 to ask three questions (that is paid) and go by them."
+            "add --probe 3 to ask three questions first (at cost) and base the estimate on them."
         )
     source = ", ".join(dict.fromkeys(one.source for one in known))
     if display_name == "json":
@@ -156,8 +156,8 @@ def _once(calls: Iterable[LedgerRow], ids: frozenset[str]) -> list[LedgerRow]:
 
 def _show(plan: Plan, source: str, known: list[Expected], missing: list[str]) -> None:
     say(
-        f"Expected for {counted(len(plan.questions), 'question')}, judged by {source}; "
-        "what the response cache holds is not paid."
+        f"Expected for {counted(len(plan.questions), 'question')}, based on {source}; "
+        "calls in the response cache are free."
     )
     for one in known:
         cost = "price unknown" if one.cost_usd is None else f"{one.cost_usd:.4f} USD"
@@ -167,13 +167,13 @@ def _show(plan: Plan, source: str, known: list[Expected], missing: list[str]) ->
             f"completion tokens, {cost} (from {counted(one.measured, 'answer')}{basis})"
         )
         if one.other_settings:
-            say(f"    measured under other settings: {', '.join(one.other_settings).upper()}")
+            say(f"    measured under different settings: {', '.join(one.other_settings).upper()}")
     costs = [one.cost_usd for one in known]
     priced = [cost for cost in costs if cost is not None]
     sum_usd = f"{sum(priced):.4f} USD" if len(priced) == len(costs) else "price unknown"
-    say(f"  together: {sum(one.calls for one in known):,} calls, {sum_usd}")
+    say(f"  total: {sum(one.calls for one in known):,} calls, {sum_usd}")
     if missing:
-        say(f"  not known, since no run had them: {', '.join(missing)}; add --probe 3 to find out (that is paid).")
+        say(f"  unknown, because no run had them: {', '.join(missing)}; add --probe 3 to find out (at cost).")
 
 
 def _earlier(config: RunConfig, output_dir: Path) -> list[Measured]:
@@ -211,7 +211,7 @@ def _measured(folder: RunFolder, source: str, *, judged: bool, changed: Sequence
 def _probed(plan: Plan, probe: int) -> Measured:
     """A run over the first questions, whose folder is not kept; its replies stay in the cache."""
     if probe < 1:
-        raise InputError(f"--probe {probe} asks nothing; give 1 or more.")
+        raise InputError(f"--probe must be at least 1, not {probe}.")
     with TemporaryDirectory() as folder:
         first = replace(plan, questions=plan.questions[:probe])
         path = benchmark(first, Conduct(), None, Path(folder), "none")

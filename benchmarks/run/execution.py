@@ -1,4 +1,4 @@
-"""Runs methods over questions: at once as many as asked, each result on disk as soon as it is there."""
+"""Runs methods over questions in parallel, each result written to disk as soon as it exists."""
 
 import asyncio
 import gc
@@ -82,7 +82,7 @@ class _Run:
     calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
 
     def hear(self, call: LedgerRow) -> None:
-        """A call was made: it is kept while its question is under way, for the row of one that fails."""
+        """Keep a call while its question is in progress, for the row of a question that fails."""
         if (key := (call.question_id, call.method)) in self.calls:
             self.calls[key].append(call)
 
@@ -102,14 +102,14 @@ class _Run:
             del self.calls[question.id, arm.name]
         self._keep(row)
         if self.conduct.fail_on_error and row["error"] is not None:
-            raise FailedAnswerError(f"The answer of {arm.name!r} to {question.id!r} failed with {row['error']}")
+            raise FailedAnswerError(f"{arm.name!r} failed on question {question.id!r}: {row['error']}")
 
     async def _answered(self, question: Question, arm: Arm) -> Answer:
         engine = self.engines[arm]
         answer = await arm.method.answer(engine, self._task(question, arm, engine))
         if answer.stop_reason == CostLimitError.stop_reason:
             # with more money it would have gone on: no finished question, to be asked again
-            raise CostLimitError("The cost limit is reached; raise it to go on.")
+            raise CostLimitError("The cost limit is reached; raise it to continue.")
         return answer
 
     def _task(self, question: Question, arm: Arm, engine: Engine) -> MethodTask:
@@ -203,7 +203,7 @@ def _failed(row: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Spare what is there before the run the garbage collector's walks: a twentieth of a call's processor time."""
+    """Exempt what exists before the run from garbage collection: a twentieth of a call's CPU time."""
     gc.collect()
     gc.freeze()
     try:
@@ -283,9 +283,9 @@ def _at_once(config: RunConfig, model: LanguageModel) -> int:
 
 
 async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -> MetaRagError | None:
-    """Work through the tasks; an error that stops the run is returned, once what is under way has come to its end.
+    """Work through the tasks; an error that stops the run is returned, once what is in progress has come to its end.
 
-    A call under way is paid for: cancelling it would lose its reply. Where the key or the account is refused it has
+    A call in progress is paid for: cancelling it would lose its reply. Where the key or the account is refused it has
     a moment.
     """
     waiting = iter(tasks)

@@ -86,7 +86,7 @@ class RunFolder:
         """A new folder; a second run within a second gets a number."""
         stem = f"{at:%Y%m%dT%H%M%SZ}-{dataset}-{mode}"
         if Path(stem).name != stem:
-            raise InputError(f"{stem!r} is no name for a folder; name a data set as the package does.")
+            raise InputError(f"{stem!r} is not a valid folder name; use a data set name of the package.")
         for number in range(1, 1000):
             path = results / (stem if number == 1 else f"{stem}-{number}")
             try:
@@ -100,7 +100,7 @@ class RunFolder:
             folder = cls(path)
             folder.write_json(CONFIG, config)
             return folder
-        raise InputError(f"{str(results)!r} has a thousand runs of this second; give another --output-dir.")
+        raise InputError(f"{str(results)!r} already has a thousand runs of this second; give another --output-dir.")
 
     @classmethod
     def resume(cls, run: str, results: Path) -> "RunFolder":
@@ -108,7 +108,7 @@ class RunFolder:
         for path in (Path(run), results / run):
             if (path / CONFIG).is_file():
                 return cls(path)
-        raise InputError(f"--resume {run!r} is no run folder, and {str(results)!r} has none of that name.")
+        raise InputError(f"--resume {run!r} is not a run folder, and {str(results)!r} contains none of that name.")
 
     @property
     def calls(self) -> Path:
@@ -117,7 +117,7 @@ class RunFolder:
 
     @property
     def reservations(self) -> Path:
-        """What calls under way could cost."""
+        """What calls in progress could cost."""
         return self.path / RESERVATIONS
 
     def config(self) -> dict[str, Any]:
@@ -127,19 +127,19 @@ class RunFolder:
             config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             _Config.model_validate(config)
         except ValidationError as error:
-            raise InputError(f"{str(file)!r} is damaged ({first_fault(error)}); start the run anew.") from None
+            raise InputError(f"{str(file)!r} is damaged ({first_fault(error)}); start a new run.") from None
         except (OSError, ValueError, RecursionError):
-            raise InputError(f"{str(file)!r} is damaged: it is no JSON; start the run anew.") from None
+            raise InputError(f"{str(file)!r} is damaged: it is not JSON; start a new run.") from None
         return config
 
     def require_same(self, now: Mapping[str, Any]) -> None:
-        """Refuse to go on with another model, other prompts, deficits or data than the run began with."""
+        """Refuse to continue with another model, other prompts, deficits or data than the run began with."""
         before = self.config()
         changed = [name for name in _SAME if before.get(name) != json.loads(json.dumps(now[name], default=str))]
         if changed:
             raise InputError(
-                f"The run {self.path.name!r} was started with another {' and another '.join(changed)}; "
-                "go on with the same, or start a new run."
+                f"The run {self.path.name!r} was started with different {' and '.join(changed)}; "
+                "continue with the same, or start a new run."
             )
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:
@@ -147,7 +147,7 @@ class RunFolder:
         return stored_rows(self.path / SAMPLES)
 
     def paid_usd(self) -> Decimal:
-        """What the run has paid so far, and what calls under way at a kill may have cost.
+        """What the run has paid so far, and what calls in progress at a kill may have cost.
 
         A call whose price is unknown counts nothing.
         """
@@ -166,7 +166,7 @@ class RunFolder:
             lock.acquire()
         except OSError as error:
             busy = isinstance(error, Timeout)
-            why = "is under way in another process; wait for it" if busy else f"cannot be locked ({error})"
+            why = "is running in another process; wait for it" if busy else f"cannot be locked ({error})"
             raise InputError(f"The run {self.path.name!r} {why}.") from None
         try:
             yield

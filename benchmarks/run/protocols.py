@@ -29,7 +29,7 @@ class Protocol:
 
     `evidence` is a key of `evidence` in `protocols.yaml`, or words of its own; `pooled_questions` says how many
     questions' paragraphs were put together, where they were. `aliases` tells whether answers were scored with
-    aliases: for ours `None` where the data set has none. `seed` is that of the draw, where there was one, and
+    aliases: for ours `None` where the data set has none. `seed` is that of the draw, if there was one, and
     `rounds` the number of repairs that a looping method may make.
     """
 
@@ -113,7 +113,7 @@ class _Protocols(BaseModel):
     def _known_evidence(self) -> Self:
         for name, protocol in self.published.items():
             if protocol.evidence is not None and protocol.evidence not in self.evidence:
-                raise ValueError(f"{name}: {protocol.evidence!r} is not among the kinds of evidence")
+                raise ValueError(f"{name}: {protocol.evidence!r} is not a known kind of evidence")
         return self
 
 
@@ -133,7 +133,7 @@ def published_protocol(name: str, dataset: str) -> Protocol:
 
 
 def differences(theirs: Protocol, ours: Protocol) -> list[str]:
-    """Say in what figures were measured otherwise than ours; empty where the two compare.
+    """Say in what figures were measured otherwise than ours; empty if the two compare.
 
     What a source does not tell counts as a difference, named at the end. Aliases do not count where
     the data set has none.

@@ -104,7 +104,7 @@ def _digests(settings: Settings) -> dict[str, Any]:
 
 
 def _file_digest(path: Path | None) -> str | None:
-    """First 12 hex digits of a file's SHA-256; `None` where there is none."""
+    """First 12 hex digits of a file's SHA-256; `None` if the file is missing."""
     return None if path is None or not path.is_file() else hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
@@ -180,7 +180,9 @@ def as_begun(config: RunConfig, was: Mapping[str, Any]) -> RunConfig:
             judge=was["judge"],
         )
     except (KeyError, TypeError) as error:
-        raise InputError(f"The run's configuration lacks {error}: another version began it; start anew.") from None
+        raise InputError(
+            f"The run's configuration lacks {error}: it was started by another version; start a new run."
+        ) from None
 
 
 def recorded_run(described: Mapping[str, Any], *, pooled: int, model_words: str) -> dict[str, Any]:

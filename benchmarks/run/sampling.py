@@ -19,7 +19,7 @@ def draw(questions: Sequence[Question], n: int, seed: int) -> tuple[Question, ..
     Raises `InputError` for n below 1.
     """
     if n < 1:
-        raise InputError(f"Draw at least one question, not {n!r}.")
+        raise InputError(f"--n must be at least 1, not {n!r}.")
     ranked = sorted(range(len(questions)), key=lambda place: _rank(questions[place].id, seed))
     return tuple(questions[place] for place in sorted(ranked[:n]))
 
@@ -47,7 +47,7 @@ def by_id(questions: Sequence[Question], ids: Sequence[str]) -> tuple[Question, 
     known = {question.id for question in questions}
     for id_ in ids:
         if id_ not in known:
-            raise InputError(f"There is no question {id_!r} among the {len(known)} of the file; check --sample-id.")
+            raise InputError(f"No question {id_!r} among the {len(known)} of the file; check --sample-id.")
     return tuple(question for question in questions if question.id in set(ids))
 
 

@@ -79,7 +79,7 @@ def expected(folder: Path) -> dict[str, str]:
 
 
 def allowed(sentence: str) -> set[str]:
-    """The outcomes that a sentence of a manifest allows, `accept` or kinds of refusal; none where it names none."""
+    """The outcomes that a sentence of a manifest allows, `accept` or kinds of refusal; none if it names none."""
     clause = sentence.split(";", maxsplit=1)[0]
     if not clause.startswith(("accept", "refuse")):
         return set()
@@ -93,7 +93,7 @@ def _compared(told: tuple[Mapping[str, str], float], wanted: Mapping[str, str], 
     outcomes, seconds = told
     otherwise = []
     for name, sentence in wanted.items():
-        found, may = outcomes.get(name, "nothing was said of it"), allowed(sentence)
+        found, may = outcomes.get(name, "no outcome reported"), allowed(sentence)
         fits = found in may if exact or found == "accept" else bool(may - {"accept"})
         if may and not fits:
             otherwise.append(f"{name}: {found}; expected: {sentence}")

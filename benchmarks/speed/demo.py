@@ -1,4 +1,4 @@
-"""How soon the demo's page is there, and how soon a stage is seen once the model has replied."""
+"""Measures how soon the demo's page is usable, and how soon a stage appears after the model's reply."""
 
 import statistics
 import tempfile

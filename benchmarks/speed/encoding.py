@@ -1,6 +1,6 @@
 """Encoding on torch (sentence-transformers) and on onnxruntime, side by side.
 
-Each runtime lives in a process of its own, as it does in use, so that memory and start are its own;
+Each runtime lives in its own process, as it does in use, so that memory and start are its own;
 one request is in the air at a time, to one and then to the other.
 """
 
@@ -56,7 +56,7 @@ def encoding(
     if json_:
         print_json(result)
         return
-    say(f"{result['encoder']}: {len(texts)} passages, {queries} questions, {starts} starts of each side, in turns")
+    say(f"{result['encoder']}: {len(texts)} passages, {queries} questions, {starts} starts per side, alternating")
     for runtime in RUNTIMES:
         side = result[runtime]
         say(f"{runtime:5} question {side['query_ms']:.1f} ms; passages {side['passages_per_s']:.1f}/s;")
@@ -76,7 +76,7 @@ def _texts(corpus_dir: Path | None, n: int) -> list[str]:
         return [sample[number % len(sample)] for number in range(n)]
     found = [path for name in ("corpus.jsonl", "corpus.jsonl.gz") if (path := corpus_dir / name).is_file()]
     if not found:
-        raise InputError(f"{str(corpus_dir)!r} holds neither corpus.jsonl nor corpus.jsonl.gz; name another folder.")
+        raise InputError(f"{str(corpus_dir)!r} contains neither corpus.jsonl nor corpus.jsonl.gz; name another folder.")
     opener = gzip.open if found[0].suffix == ".gz" else open
     with opener(found[0], "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line, _ in zip(lines, range(n), strict=False)]
@@ -97,7 +97,7 @@ class _Side:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise InputError("The encoder's process has ended; what it says above is why.")
+            raise InputError("The encoder's process has ended; its output above says why.")
         return {**json.loads(line), "since_start": time.perf_counter() - self.started}
 
 

@@ -39,10 +39,10 @@ def faults(
     if json_:
         print_json(result)
         return
-    say(f"{n} questions, {result['calls_undisturbed']} calls; {sum(result['faults'].values())} more went wrong:")
+    say(f"{n} questions, {result['calls_undisturbed']} calls; {sum(result['faults'].values())} more failed:")
     for name, times in sorted(result["faults"].items()):
         say(f"  {times:4d}  {name}")
-    say(f"answered {result['answered']} of {n}, as without faults {result['same']} of {n}")
+    say(f"answered {result['answered']} of {n}; same answer as without faults: {result['same']} of {n}")
     say(f"calls {result['calls']}, {result['calls'] / result['calls_undisturbed']:.3f} times the undisturbed run's")
 
 

@@ -45,7 +45,7 @@ def ingestion(
     if json_:
         print_json(result)
         return
-    say(f"{documents} documents, {result['kills']} kills at work:")
+    say(f"{documents} documents, killed {result['kills']} times while working:")
     for index in ("dense", "lexical"):
         row = ", ".join(f"{count} {what}" for what, count in result[index].items())
         say(f"  {index}: {row}")

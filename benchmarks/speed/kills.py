@@ -83,7 +83,7 @@ def _questions(folder: Path, n: int) -> Path:
 
 @dataclass(kw_only=True)
 class _Run:
-    """A run of the benchmark in a process of its own, which may be killed and taken up again."""
+    """A run of the benchmark in its own process, which may be killed and taken up again."""
 
     folder: Path
     server: LoopbackServer
@@ -102,7 +102,7 @@ class _Run:
         return next(iter(sorted((self.folder / "RESULTS").glob("*"))), None)
 
     def start(self) -> None:
-        """Begin, or go on."""
+        """Begin, or continue."""
         known = self.run_folder
         words = self.started_with if known is None else ("--resume", str(known), *self.resumed_with)
         common = ("--display", "none", "--no-plots", "--output-dir", str(self.folder / "RESULTS"))
@@ -115,7 +115,7 @@ class _Run:
             )
 
     def kill_after(self, calls: int, seconds: float) -> bool:
-        """Kill it so many calls and seconds later; was it still at work?"""
+        """Kill it N calls and seconds later; was it still at work?"""
         assert self.process is not None
         until = len(self.server.bodies) + calls
         while self.process.poll() is None and len(self.server.bodies) < until:

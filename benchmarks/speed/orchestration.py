@@ -1,6 +1,6 @@
 """What the loop, ledger and journals cost beside the model calls that they make.
 
-A loopback server in a process of its own answers each call after a fixed time. The benchmark's own
+A loopback server in its own process answers each call after a fixed time. The benchmark's own
 machinery runs against it, and a bare LangGraph graph that makes the same calls with ChatOpenAI, in
 turns, in one process.
 """
@@ -45,9 +45,9 @@ def orchestration(
     if json_:
         print_json(result)
         return
-    say(f"{n} questions, {concurrency} at once, {result['calls_per_question']:g} calls each of {seconds:g} s")
+    say(f"{n} questions, {concurrency} in parallel, {result['calls_per_question']:g} calls each of {seconds:g} s")
     say(f"ideal {result['ideal_s']:.2f} s; ours {result['ours_s']:.2f} s; bare {result['bare_s']:.2f} s")
-    say(f"(medians of {repeats} runs of each side, in turns)")
+    say(f"(medians of {repeats} runs per side, alternating)")
     say(f"ours / ideal {result['ours_over_ideal']:.3f}; ours / bare {result['ours_over_bare']:.3f}")
     say(f"CPU per call: ours {result['ours_cpu_ms_per_call']:.2f} ms, bare {result['bare_cpu_ms_per_call']:.2f} ms")
 

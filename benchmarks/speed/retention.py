@@ -71,7 +71,7 @@ async def _measured(settings: Settings, n: int) -> dict[str, Any]:
 
 
 async def measure(engine: AsyncEngine, settings: Settings, n: int, *, days: int = _DAYS) -> dict[str, Any]:
-    """Fill a database with `n` records of so many days, move the clock on, and look for every one of them."""
+    """Fill a database with `n` records of N days, move the clock on, and look for every one of them."""
     moments = {number: _BEGIN + timedelta(days=days) * (number / n) for number in range(n)}
     for month in range(0, days, 30):  # as a service that ran all the time made them
         await make_months(engine, _BEGIN + timedelta(days=month))
@@ -104,7 +104,7 @@ async def measure(engine: AsyncEngine, settings: Settings, n: int, *, days: int 
 
 @dataclass(kw_only=True)
 class _Writer:
-    """Writes a record at a time, as a service does, in a thread and on a connection of its own."""
+    """Writes a record at a time, as a service does, in a thread and on its own connection."""
 
     settings: Settings
     begin: datetime

@@ -92,7 +92,7 @@ def read_judged(folder: Path) -> Judged:
             f"{str(folder)!r} is not laid out as BEIR does ({type(error).__name__}: {error}); see docs/retrieval.md."
         ) from error
     if not judged.queries:
-        raise InputError(f"{str(folder)!r} has no query with a judgement; mend queries.jsonl or qrels.tsv.")
+        raise InputError(f"{str(folder)!r} has no query with a judgement; correct queries.jsonl or qrels.tsv.")
     return judged
 
 
@@ -240,7 +240,7 @@ def _rows(judged: Judged, rows: str | None) -> Judged:
         return judged
     first, dash, last = rows.partition("-")
     if not (dash and first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= len(judged.queries)):
-        raise InputError(f"--rows {rows!r} is no range; write A-B, from 1 to {len(judged.queries)}.")
+        raise InputError(f"--rows {rows!r} is not a range; write A-B, from 1 to {len(judged.queries)}.")
     part = slice(int(first) - 1, int(last))
     return replace(judged, queries=judged.queries[part], relevant=judged.relevant[part])
 

@@ -41,7 +41,7 @@ def start(
         asked = len(server.bodies)
         rounds = [{name: _started(words, environment) for name, words in _COMMANDS.items()} for _ in range(runs)]
         if not asked or len(server.bodies) != asked:
-            raise InputError("`marag ask` did not take its replies from the cache, so that its start tells nothing.")
+            raise InputError("`marag ask` did not take its replies from the cache, so its start time is meaningless.")
     result = {
         name: {
             "first_s": first[name][0],
@@ -54,8 +54,8 @@ def start(
         print_json({"runs": runs, "commands": result})
         return
     for name, row in result.items():
-        say(f"{name:20} {row['wall_s']:.2f} s, {row['cpu_s']:.2f} s of CPU (the first time {row['first_s']:.2f} s)")
-    say(f"(medians of {runs} starts, in turns; {asked} calls were made, all by the first `marag ask`)")
+        say(f"{name:20} {row['wall_s']:.2f} s, {row['cpu_s']:.2f} s of CPU (first start {row['first_s']:.2f} s)")
+    say(f"(medians of {runs} starts, alternating; {asked} calls were made, all by the first `marag ask`)")
 
 
 def _environment(folder: Path, address: str) -> dict[str, str]:
@@ -73,7 +73,7 @@ def _environment(folder: Path, address: str) -> dict[str, str]:
 
 
 def _started(words: Sequence[str], environment: dict[str, str]) -> tuple[float, float]:
-    """Seconds on the clock and of CPU that one start took. Raises `InputError` where it failed."""
+    """Seconds on the clock and of CPU that one start took. Raises `InputError` if it failed."""
     before, began = _children_cpu(), time.perf_counter()
     done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - began

@@ -35,7 +35,7 @@ def main(
 ) -> None:
     """Pack a run for the demo; identical runs give identical files."""
     if not (run / SAMPLES).is_file():
-        raise InputError(f"{str(run)!r} is no run folder: it has no {SAMPLES}; name a folder below RESULTS.")
+        raise InputError(f"{str(run)!r} is not a run folder: it has no {SAMPLES}; name a folder in RESULTS.")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, content in packed(run):
             archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content, zipfile.ZIP_DEFLATED, 9)

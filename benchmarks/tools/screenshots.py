@@ -96,10 +96,10 @@ def _smaller(picture: bytes) -> bytes:
 
 
 def chromium() -> str:
-    """Where the browser is. Raises `InputError` where there is none."""
+    """Where the browser is. Raises `InputError` if there is none."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
-        raise InputError("There is no Chromium here; install it: apt-get install chromium.")
+        raise InputError("Chromium is not installed; install it with: apt-get install chromium.")
     return found
 
 

@@ -129,7 +129,7 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[str, str]]:
 
 
 async def examine(url: str, token: str, folder: Path, *, each: int, seed: int, phases: str = "") -> Examination:
-    """Run schemathesis in a process of its own, with at most `each` drawn requests an operation and phase."""
+    """Run schemathesis in its own process, with at most `each` drawn requests an operation and phase."""
     report, config = folder / "report.json", folder / "schemathesis.toml"
     await asyncio.to_thread(config.write_text, _CONFIG, "utf-8")
     words = [

@@ -33,13 +33,13 @@ def test_a_question_is_answered_doubted_and_repaired(visit: OpenPage, model: Scr
     said = answer(page)
     assert f"Without metacognition\n{WRONG}\nEM 0 · F1 0" in said
     assert f"With metacognition\n{RIGHT}\nEM 100 · F1 100" in said
-    assert "Repaired: the first draft was wrong, the answer is right." in said
+    assert "Repaired: the first draft was wrong, the answer is correct." in said
     assert "a second route came to the same answer" in said
     cards = stages(page).locator("section").evaluate_all("cards => cards.map(card => card.ariaLabel)")
     assert cards == [
         "Retrieval: 1 passage to start from",
         "Cognition: First draft",
-        "Monitoring: Not satisfied: the draft is doubted",
+        "Monitoring: Not satisfied: the draft needs review",
         "Evaluating: Insufficient knowledge",
         "Planning: Repair: insufficient knowledge",
         "Remediation: 1 new passage",
@@ -47,7 +47,7 @@ def test_a_question_is_answered_doubted_and_repaired(visit: OpenPage, model: Scr
         "Monitoring: Satisfied",
     ]
     assert stages(page).locator("mark").first.inner_text() == DESIGNED
-    assert "stands in no passage" in stages(page).inner_text()
+    assert "is not in any passage" in stages(page).inner_text()
     assert stages(page).locator(".m-queries").inner_text() == QUERY
     assert stages(page).locator("ins").inner_text() == f"was born at {RIGHT} [2]."
     assert "5 calls" in page.locator("#loop-spent-a").inner_text()
@@ -100,7 +100,7 @@ def test_two_configurations_side_by_side(visit: OpenPage, model: ScriptedModel) 
     page.click("#loop-run")
     assert "Repaired" in answer(page, "a")
     assert "Wrong before and after." in answer(page, "b")
-    assert "repairs at most: 0" in page.locator("#loop-graph-b .m-side-head").inner_text()
+    assert "maximum repairs: 0" in page.locator("#loop-graph-b .m-side-head").inner_text()
 
 
 def test_a_model_that_does_not_answer_is_said_in_a_sentence(visit: OpenPage, model: ScriptedModel) -> None:
@@ -162,4 +162,4 @@ def test_a_data_set_is_picked_and_a_hub_that_does_not_answer_is_said(visit: Open
 
 
 def test_a_link_to_no_question_says_so(visit: OpenPage) -> None:
-    wait_for_status(visit("?question=nobody"), "There is no question 'nobody' here")
+    wait_for_status(visit("?question=nobody"), "Unknown question 'nobody'")

@@ -28,7 +28,7 @@ def test_the_recorded_run_is_filtered_and_replayed_without_a_call(visit: OpenPag
     choose(page, "Deficit", "external only")
     page.locator("#runs-count", has_text="3 of 110 answers.").wait_for()
     choose(page, "Repair", "fixed (0)")
-    page.locator("#runs-count", has_text="No answer is like that").wait_for()
+    page.locator("#runs-count", has_text="No answer matches").wait_for()
     choose(page, "Repair", "any")
     page.locator("#runs-count", has_text="3 of 110 answers.").wait_for()
     page.locator("#runs-answers label", has_text="sample-037").click()

@@ -192,7 +192,7 @@ def test_a_server_that_fails_is_said_in_a_sentence_and_the_talk_goes_on(  # noqa
     talk = page.locator(f"#{tab}-talk")
     say(page, tab, "Why does the shadow move over a sundial?", button)
     talk.get_by_text("This could not be answered").wait_for()
-    talk.get_by_text("refused the key (401); check the key (`marag doctor` names its variable).").wait_for()
+    talk.get_by_text("rejected the key (401); check the key (`marag doctor` names its variable).").wait_for()
     coached = universal_reply(reply="What moves?", acknowledges_right_answer=False)
     server.behaviour = always(ServerReply(text=json.dumps(coached)))
     page.locator(f"#{tab}-{button}:enabled").wait_for()

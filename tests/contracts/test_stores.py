@@ -332,6 +332,6 @@ async def test_any_store_of_vectors_refuses_another_shape(stores: Stores) -> Non
         with pytest.raises(ValueError, match="shape"):
             await store.search(np.zeros(3, dtype=np.float32), 1)
         await store.update([], np.zeros((0, 2), dtype=np.float32))
-    with pytest.raises(CorpusError, match="another length"):
+    with pytest.raises(CorpusError, match="a different length"):
         async with KNOWN.dense[stores.name].open(stores.place(), 3):
             pass

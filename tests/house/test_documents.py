@@ -56,7 +56,7 @@ def test_the_deficit_of_the_walkthrough_works(tmp_path: Path) -> None:
     (folder / "unit_slip.py").write_text(example)
     checked = CliRunner().invoke(app, ["deficits", "check", str(folder)])
     assert checked.exit_code == 0, checked.output
-    assert "unit_slip: good; 5 deficits" in checked.output
+    assert "unit_slip: OK; 5 deficits" in checked.output
     listed = CliRunner().invoke(app, ["deficits", "list", "--set", f"DEFICITS_DIR={folder}", "--markdown"])
     assert "| `unit_slip` |" in listed.output
     deficits = discover_deficits(folder)

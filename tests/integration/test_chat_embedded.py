@@ -73,7 +73,7 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         screen.say("/cost", "calls, ", "free (runs on this machine)")
         screen.press(b"/quit\r")
         assert screen.until_end() == 0
-        assert "Go on with: marag chat --session default-sample" in screen.text
+        assert "Continue with: marag chat --session default-sample" in screen.text
     with at_terminal(["chat", "--session", "default-sample"], few_rounds) as screen:
         screen.until_prompt(PATIENCE)
         assert "3 questions remembered" in screen.text

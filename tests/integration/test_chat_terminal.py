@@ -87,10 +87,10 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
             assert "Tolley drain" not in history
             screen.say("/cost", "cost unknown")
             screen.say("/claims strict", "strict: ")
-            screen.say("/hisotry", "There is no command '/hisotry'; the nearest: /history.")
+            screen.say("/hisotry", "Unknown command '/hisotry'; did you mean /history.")
             screen.press(b"/quit\r")
             assert screen.until_end() == 0
-            assert "Go on with: marag chat --session evening" in screen.text
+            assert "Continue with: marag chat --session evening" in screen.text
 
         with at_terminal(["chat", "--session", "evening"], environment(server.base_url)) as screen:
             screen.until_prompt(60)
@@ -130,8 +130,8 @@ def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
     assert "1. Pennant Bridge\n   " in done.stdout
     assert "+ Round 0 (chosen): draft: Ivo Merrigold" in done.stdout
     assert re.search(r"^and \d+ more$", done.stdout, re.MULTILINE)
-    assert "Go on with: marag chat --session default-sample" in done.stdout
-    assert "There is a file 'notes.md' already" in done.stderr
+    assert "Continue with: marag chat --session default-sample" in done.stdout
+    assert "'notes.md' already exists" in done.stderr
     saved = (tmp_path / "notes.md").read_text()
     assert "## 1. Who designed the Pennant Bridge?" in saved
     assert "## Sources of the last answer" in saved
@@ -149,7 +149,7 @@ def test_an_error_ends_the_turn_and_not_the_session() -> None:
     assert "127.0.0.1:9" in done.stderr
     assert "Traceback" not in done.stderr
     assert "/nowhere.gguf" in done.stderr
-    assert "The settings stay as they were." in done.stdout
+    assert "The settings are unchanged." in done.stdout
     assert "You are welcome." in done.stdout
     assert "Model: flash scripted" in done.stdout.partition("You are welcome.")[2]
 

@@ -91,10 +91,10 @@ def test_a_refusal_of_the_packaged_model_says_how_to_use_another(
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (ServerReply(status=401), "refused the key (401)"),
-        (ServerReply(status=402), "exhausted (402)"),
+        (ServerReply(status=401), "rejected the key (401)"),
+        (ServerReply(status=402), "no balance left (402)"),
         (ServerReply(status=404), "does not know"),
-        (ServerReply(text="Plain prose."), "asked for JSON"),
+        (ServerReply(text="Plain prose."), "requested JSON"),
     ],
 )
 def test_a_model_that_cannot_serve_gets_one_sentence(reply: ServerReply, said: str) -> None:
@@ -136,15 +136,15 @@ def test_wrong_input_gets_one_sentence_and_code_2(words: list[str], env: dict[st
         (["ask", " "], "The question is empty; write one."),
         (["ask", " ", "--grounded"], "The question is empty; write one."),
         (["ask", "Who?", "--corpus", "nope"], "There is no corpus 'nope'"),
-        (["ask", "Who?", "--corpus", "../etc", "--grounded"], "'../etc' is no corpus name"),
+        (["ask", "Who?", "--corpus", "../etc", "--grounded"], "'../etc' is not a valid corpus name"),
         (["chat", "--corpus", "nope"], "There is no corpus 'nope'"),
         (["demo", "--corpus", "nope"], "There is no corpus 'nope'"),
         (["serve", "--corpus", "sample", "--corpus", "nope"], "There is no corpus 'nope'"),
         (["ingest", "/nowhere", "--corpus", "mine"], "There is no file or folder '/nowhere'"),
-        (["ingest", ".", "--corpus", "A B"], "'A B' is no corpus name"),
-        (["ingest", ".", "--corpus", "sample"], "'sample' is the corpus that comes with the package"),
-        (["corpora", "show", "nope"], "(there are: none yet; `marag corpora list` says more); build it with"),
-        (["corpora", "drop", "nope", "--yes"], "(there are: none yet; `marag corpora list` says more); build it with"),
+        (["ingest", ".", "--corpus", "A B"], "'A B' is not a valid corpus name"),
+        (["ingest", ".", "--corpus", "sample"], "'sample' is the packaged corpus"),
+        (["corpora", "show", "nope"], "(known: none yet; see `marag corpora list`); build it with"),
+        (["corpora", "drop", "nope", "--yes"], "(known: none yet; see `marag corpora list`); build it with"),
     ],
 )
 def test_wrong_input_is_refused_before_models_are_loaded(
@@ -174,7 +174,7 @@ def test_doctor_fails_with_a_remedy_where_the_server_is_down() -> None:
     assert result.exit_code == 1
     (failed,) = [line for line in json.loads(result.stdout) if line["status"] == "fail"]
     assert failed["subject"] == "model"
-    assert "does not answer" in failed["words"]
+    assert "does not respond" in failed["words"]
     assert failed["remedy"]
 
 

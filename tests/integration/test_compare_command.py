@@ -61,7 +61,7 @@ def test_the_differences_are_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "forest.png").read_bytes() != first
     refused = comparing(one, two, "--plot", tmp_path / "forest.pdf")
     assert refused.exit_code == 2
-    assert "'forest.pdf' does not end in .png; name it so" in " ".join(refused.output.split())
+    assert "'forest.pdf' must end in .png" in " ".join(refused.output.split())
 
 
 def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
     both = json.loads(comparing(hotpot, *named, "--pool", wiki).stdout)
     assert (both["n"], both["only_b_right"]) == (2 * alone["n"], 2 * alone["only_b_right"])
     assert {name: row["n"] for name, row in both["by_type"].items()} == {"hotpotqa": 12, "2wikimultihopqa": 12}
-    assert "pool runs of different ones" in comparing(hotpot, *named, "--pool", hotpot).output
+    assert "pool runs over different questions" in comparing(hotpot, *named, "--pool", hotpot).output
     others = [{**row, "id": f"more-{row['id']}", "question": f"More: {row['question']}"} for row in rows]
     more = write_run(tmp_path / "more", others, dataset="hotpotqa")
     whole = json.loads(comparing(hotpot, *named, "--pool", more, "--pool", wiki).stdout)
@@ -122,17 +122,17 @@ def test_a_run_and_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere", "one"], "'nowhere' is no run folder"),
+        (["nowhere", "one"], "'nowhere' is not a run folder"),
         (["one"], "name two of its methods (metarag)"),
         (["one", "one"], "A and B are both 'metarag'"),
         (["one", "one", "--method-b", "flare"], "There is no method of the run 'one' called 'flare'"),
-        (["one", "p.json"], "'p.json' holds no questions; name them with --data-file"),
-        (["p.json"], "nothing to compare 'p.json' with"),
+        (["one", "p.json"], "'p.json' contains no questions; name them with --data-file"),
+        (["p.json"], "Nothing to compare 'p.json' with"),
         (["p.json", "one", "--method-a", "react", "--dataset", "sample"], "is a file of predictions"),
         (["p.json", "one", "--dataset", "sample"], "p.json answers none of the questions"),
-        (["one", "two", "--dataset", "sample"], "--dataset 'sample' is for files of predictions"),
+        (["one", "two", "--dataset", "sample"], "--dataset 'sample' applies to files of predictions"),
         (["one", "two", "--data-file", "q.json"], "'one' and 'two' are runs with questions of their own"),
-        (["one", "--aliases", "a.json"], "--aliases 'a.json' is for files of predictions, and 'one' is a run"),
+        (["one", "--aliases", "a.json"], "--aliases 'a.json' applies to files of predictions, but 'one' is a run"),
     ],
 )
 def test_misuse_is_one_sentence_and_exit_2(tmp_path: Path, words: list[str], message: str) -> None:
@@ -253,15 +253,15 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
         (["one", "--out", "x", "--evaluate", "y"], "Give --out FILE to fit"),
         (["one", "--evaluate", "gone.yaml"], "'gone.yaml' cannot be read"),
         (["one", "--out", "x.yaml", "--method", "flare"], "called 'flare'; choose from: metarag"),
-        (["few", "--out", "x.yaml"], "a fit takes 10 at least"),
-        (["one", "one", "--out", "x.yaml"], "hold the same questions ('sample one0' and 59 more)"),
+        (["few", "--out", "x.yaml"], "a fit needs at least 10"),
+        (["one", "one", "--out", "x.yaml"], "share questions ('sample one0' and 59 more)"),
         (["one", "other", "--out", "x.yaml"], "The runs differ in MONITOR_ENCODER"),
         (["one", "pooled", "--out", "x.yaml"], "The runs differ in mode ('gold'; 'open_domain')"),
         (["one", "large", "--out", "x.yaml"], "The runs differ in models (flash 'f', pro 'p' of 'deepseek'; flash 'f'"),
         (["one", "reworded", "--out", "x.yaml"], "The runs differ in prompts (digest "),
-        (["one", "--out", "x.yaml", "--method", "metarag oracle monitor"], "knew gold answers"),
+        (["one", "--out", "x.yaml", "--method", "metarag oracle monitor"], "used gold answers"),
         (["torn", "--out", "x.yaml"], "damaged row in samples.jsonl, of 'metarag' for 'torn0' (field 'rounds"),
-        (["other", "--evaluate", "fitted.yaml"], "encoder 'all-MiniLM-L6-v2', and the runs measured with 'hash-64'"),
+        (["other", "--evaluate", "fitted.yaml"], "encoder 'all-MiniLM-L6-v2', but the runs used 'hash-64'"),
     ],
 )
 def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path, words: list[str], message: str) -> None:

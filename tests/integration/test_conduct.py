@@ -41,7 +41,7 @@ def test_the_first_failure_can_end_a_run_which_then_goes_on(tmp_path: Path) -> N
         env = environment(server.base_url, tmp_path / "data")
         done = in_process(["--limit", "1-12", "--mode", "supporting", "--fail-on-error"], env)
         assert done.exit_code == 1
-        assert "Go on with: --resume" in done.stderr
+        assert "Continue with: --resume" in done.stderr
         assert "418" in done.stderr
         folder = only_run(tmp_path)
         server.behaviour = helpful()
@@ -65,7 +65,7 @@ def test_a_flag_that_contradicts_the_resumed_run_is_refused(tmp_path: Path) -> N
         folder = only_run(tmp_path)
         done = in_process(["--resume", str(folder), "--n", "3"], env)
         assert done.exit_code == 2
-        assert "--n says 3, and that run has 2" in done.stderr
+        assert "--n is 3, but that run has 2" in done.stderr
         assert in_process(["--resume", str(folder), "--n", "2"], env).exit_code == 0
 
 
@@ -104,7 +104,7 @@ def test_a_dry_run_knows_the_judge_and_the_oracle_and_names_other_settings(tmp_p
     assert expected == {name: 2 * calls.count(name) for name in expected}
     assert set(expected) == set(calls) > {"metarag", "judge"}
     assert all(row["other_settings"] == [] for row in told["rows"])
-    assert "measured under other settings: EVIDENCE_TOKENS" in shown.stdout
+    assert "measured under different settings: EVIDENCE_TOKENS" in shown.stdout
 
 
 def test_oracles_replace_what_a_stage_decides(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ async def test_tries_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_nobody_there() -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(CorpusError, match=f"{url}.*does not answer") as caught:
+    with pytest.raises(CorpusError, match=f"{url}.*does not respond") as caught:
         await STORE.drop(place(url))
     assert SECRET not in str(caught.value)
 
@@ -144,8 +144,8 @@ async def test_nobody_there() -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "error", "message"),
     [
-        (401, PRODUCT, SettingsError, "refuses the key; correct ELASTICSEARCH_API_KEY"),
-        (403, PRODUCT, SettingsError, "refuses the key; correct ELASTICSEARCH_API_KEY"),
+        (401, PRODUCT, SettingsError, "rejected the key; correct ELASTICSEARCH_API_KEY"),
+        (403, PRODUCT, SettingsError, "rejected the key; correct ELASTICSEARCH_API_KEY"),
         (200, {}, SettingsError, "not Elasticsearch"),
         (404, {}, SettingsError, "not Elasticsearch"),
         (500, PRODUCT, CorpusError, "refuses a request"),

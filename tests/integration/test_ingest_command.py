@@ -40,7 +40,7 @@ def test_ingest_says_what_became_of_each_file(docs: Path) -> None:
     (docs / "copy.md").write_bytes((docs / "b.md").read_bytes())
     result = marag("ingest", str(docs), "--corpus", "notes")
     assert result.exit_code == 1
-    assert "broken.pdf: its content is of no kind that is read here" in result.stdout
+    assert "broken.pdf: its content is not a supported format" in result.stdout
     assert "empty.txt: it has 0 bytes" in result.stdout
     assert "copy.md: it has the same content as" in result.stdout
     assert "notes: 3 unchanged, 3 skipped; 0 passages encoded" in result.stdout
@@ -64,7 +64,7 @@ def test_ingest_for_machines(docs: Path) -> None:
     ("words", "said"),
     [
         (["nope", "--corpus", "notes"], "no file or folder 'nope'"),
-        (["docs", "--corpus", "No Name"], "is no corpus name"),
+        (["docs", "--corpus", "No Name"], "is not a valid corpus name"),
         (["docs", "--corpus", "sample"], "choose another name"),
         (["docs", "--corpus", "notes", "--set", "CHUNK_OVERLAP=512"], "lower it"),
         (["docs", "--corpus", "notes", "--set", "CHUNKER=words"], "characters, sentence"),
@@ -90,7 +90,7 @@ def test_another_chunker_is_refused_with_the_command_that_rebuilds(docs: Path) -
 
 
 def test_corpora_are_listed_and_shown(docs: Path) -> None:
-    assert "There are no corpora yet" in marag("corpora", "list").stdout
+    assert "No corpora yet" in marag("corpora", "list").stdout
     marag("ingest", str(docs), "--corpus", "notes")
     listed = marag("corpora", "list").stdout
     assert listed.startswith("notes: 3 documents, 3 passages; hash-64 (64 dimensions), characters-512-64; ")
@@ -153,7 +153,7 @@ def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
         if code != 0:  # on a busy machine it may end before the signal comes
             break
     assert code == 130
-    assert ingesting.err.read_text() == "Stopped. What was finished is kept; the same command goes on from there.\n"
+    assert ingesting.err.read_text() == "Stopped. Finished work is kept; run the same command to continue.\n"
     again = marag("ingest", str(docs), "--corpus", corpus, "--json", "--set", "ENCODER=hash-64")
     assert again.exit_code == 0, again.output
     passages = {one["name"]: one["passages"] for one in json.loads(marag("corpora", "list", "--json").stdout)}

@@ -76,7 +76,7 @@ async def test_stages_go_to_their_tiers(serve: Serve) -> None:
 
 async def test_a_stage_that_there_is_not(serve: Serve) -> None:
     server = serve(always(GOOD))
-    with pytest.raises(SettingsError, match="STAGE_TIERS names 'writ', which is no stage; stages are: write, "):
+    with pytest.raises(SettingsError, match="STAGE_TIERS names the unknown stage 'writ'; choose from: write, "):
         async with opened(server, stage_tiers={"writ": "pro"}):
             pass
 
@@ -229,7 +229,7 @@ async def test_a_reply_that_is_no_completion_is_refused(body: dict[str, Any], se
     server = serve(always(ServerReply(body=body)))
     async with opened(server) as model:
         session = model.session()
-        with pytest.raises(RefusedError, match="no chat completion; check the address"):
+        with pytest.raises(RefusedError, match="not a chat completion; check the address"):
             await session.ainvoke("write", ASK)
     assert [row.error for row in session.rows] == ["TransientError"] * 3
 
@@ -292,7 +292,7 @@ async def test_twice_malformed_is_an_error(serve: Serve) -> None:
     assert len(server.bodies) == 2
     assert [(row.attempt, row.error, row.completion_tokens) for row in session.rows] == [(0, None, 20), (1, None, 20)]
     sentence = str(caught.value)
-    assert "'deepseek-v4-flash' was asked for JSON in stage 'write'" in sentence
+    assert "'deepseek-v4-flash' did not send the requested JSON in stage 'write'" in sentence
     assert "answer: Field required" in sentence
 
 

@@ -48,20 +48,20 @@ OF_A_SCHEMA = {"error": {"message": "Unknown parameter 'heat'.", "type": "invali
 @pytest.mark.parametrize(
     ("reply", "kind", "said", "stops"),
     [
-        (ServerReply(status=401), AuthenticationError, "refused the key (401); check the key", True),
-        (ServerReply(status=403), AuthenticationError, "refused the key (403)", True),
-        (ServerReply(status=402), BalanceError, "exhausted (402); top it up", True),
+        (ServerReply(status=401), AuthenticationError, "rejected the key (401); check the key", True),
+        (ServerReply(status=403), AuthenticationError, "rejected the key (403)", True),
+        (ServerReply(status=402), BalanceError, "no balance left (402); top it up", True),
         (ServerReply(status=404), RefusedError, "does not know 'deepseek-v4-flash' or the path (404)", False),
         (ServerReply(status=400, body=WORDS_OF_DEEPSEEK), ContextWindowError, "lower EVIDENCE_TOKENS", False),
-        (ServerReply(status=400, body=OF_OPENAI), ContextWindowError, "longer than 'deepseek-v4-flash'", False),
+        (ServerReply(status=400, body=OF_OPENAI), ContextWindowError, "context window of 'deepseek-v4-flash'", False),
         (ServerReply(status=400, body=OF_LLAMA_CPP), ContextWindowError, "lower EVIDENCE_TOKENS", False),
         (
             ServerReply(status=400, body=OF_A_SCHEMA),
             RefusedError,
-            "refused the call with 400: Unknown parameter",
+            "rejected the call with 400: Unknown parameter",
             False,
         ),
-        (ServerReply(status=422, body={}), RefusedError, "refused the call with 422", False),
+        (ServerReply(status=422, body={}), RefusedError, "rejected the call with 422", False),
     ],
     ids=lambda value: str(value.status) if isinstance(value, ServerReply) else None,
 )
@@ -97,7 +97,7 @@ async def test_a_failing_server_is_asked_again(serve: Serve) -> None:
 async def test_retries_run_out(status: int, serve: Serve) -> None:
     server = serve(always(ServerReply(status=status, headers=SOON)))
     async with opened(server, llm_max_retries=1) as model:
-        with pytest.raises(RefusedError, match=f"refused the call with {status}: scripted {status}"):
+        with pytest.raises(RefusedError, match=f"rejected the call with {status}: scripted {status}"):
             await model.session().ainvoke("write", ASK)
     assert len(server.bodies) == 2
 
@@ -130,7 +130,7 @@ async def test_no_server_at_all(serve: Serve) -> None:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
         async with opened(url, llm_max_retries=0) as model:
             session = model.session()
-            with pytest.raises(UnreachableError, match=f"DeepSeek at {url} does not answer; check that it runs"):
+            with pytest.raises(UnreachableError, match=f"DeepSeek at {url} does not respond; check that it is running"):
                 await session.ainvoke("write", ASK)
     assert [row.error for row in session.rows] == ["UnreachableError"]
 
@@ -166,7 +166,7 @@ async def answering(raw: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
 )
 async def test_bytes_that_are_no_http_are_an_error_of_ours(raw: bytes) -> None:
     async with answering(raw) as (address, heads), opened(address, llm_max_retries=1) as model:
-        with pytest.raises(ModelError, match=r"cannot be read; try again|does not answer"):
+        with pytest.raises(ModelError, match=r"cannot be read; try again|does not respond"):
             await model.session().ainvoke("write", ASK)
     assert len(heads) > 1, "it was tried again"
 
@@ -284,10 +284,14 @@ async def test_the_balance(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("account", "kind", "said"),
     [
-        (ServerReply(status=401), AuthenticationError, "refused the key (401); check the key (`marag doctor` names"),
-        (ServerReply(status=402), BalanceError, "exhausted (402)"),
-        (ServerReply(status=503, headers=SOON), RefusedError, "refused the call with 503"),
-        (ServerReply(body={"is_available": True}), RefusedError, "is not a balance; is it DeepSeek's address?"),
+        (ServerReply(status=401), AuthenticationError, "rejected the key (401); check the key (`marag doctor` names"),
+        (ServerReply(status=402), BalanceError, "no balance left (402)"),
+        (ServerReply(status=503, headers=SOON), RefusedError, "rejected the call with 503"),
+        (
+            ServerReply(body={"is_available": True}),
+            RefusedError,
+            "is not a balance; check that it is DeepSeek's address.",
+        ),
     ],
     ids=["401", "402", "503", "no balance"],
 )
@@ -306,5 +310,5 @@ async def test_a_balance_that_is_not_told(
 async def test_only_deepseek_tells_its_balance(serve: Serve) -> None:
     server = serve(always(GOOD))
     for values in ({"llm_provider": COMPATIBLE, "flash_model": "m"}, {"deepseek_api_key": None}):
-        with pytest.raises(InputError, match="Only DeepSeek tells its balance; set DEEPSEEK_API_KEY"):
+        with pytest.raises(InputError, match="Only DeepSeek reports its balance; set DEEPSEEK_API_KEY"):
             await account_balance(settings_for(server, **values))

@@ -114,8 +114,8 @@ async def test_every_round_is_complete(tmp_path: Path) -> None:
     for round_ in run.answer.rounds:
         assert round_.evidence_ids == ("film", "birth") == round_.packing.packed_ids
         assert round_.packing.tokens > 0
-        assert round_.reference is not None
-        assert round_.reference.short_answer == "Oslo"
+        assert round_.second_answer is not None
+        assert round_.second_answer.short_answer == "Oslo"
         assert round_.signals is not None
         assert round_.cost_usd is not None
         assert round_.cost_usd > 0
@@ -125,7 +125,7 @@ async def test_every_round_is_complete(tmp_path: Path) -> None:
 
 async def test_rounds_cannot_be_changed(tmp_path: Path) -> None:
     round_ = (await ask(tmp_path, WRONG)).answer.rounds[0]
-    values = [round_, round_.draft, round_.packing, round_.reference, round_.signals, round_.diagnosis]
+    values = [round_, round_.draft, round_.packing, round_.second_answer, round_.signals, round_.diagnosis]
     for value in values:
         assert dataclasses.is_dataclass(value)
         name = dataclasses.fields(value)[0].name
@@ -150,7 +150,7 @@ async def test_the_reference_stays_while_the_evidence_does(tmp_path: Path) -> No
     run = await ask(tmp_path, script)
     assert len(run.answer.rounds) == 4
     assert run.stages.count("reference") == 1
-    assert {round_.reference for round_ in run.answer.rounds} == {run.answer.rounds[0].reference}
+    assert {round_.second_answer for round_ in run.answer.rounds} == {run.answer.rounds[0].second_answer}
 
 
 async def test_new_evidence_gets_a_new_reference(tmp_path: Path) -> None:
@@ -162,7 +162,10 @@ async def test_new_evidence_gets_a_new_reference(tmp_path: Path) -> None:
     }
     run = await ask(tmp_path, script, retriever=retriever)
     assert run.stages == ["write", "reference", "evaluate", "rewrite", "reference"]
-    assert [round_.reference and round_.reference.short_answer for round_ in run.answer.rounds] == ["Rome", "Oslo"]
+    assert [round_.second_answer and round_.second_answer.short_answer for round_ in run.answer.rounds] == [
+        "Rome",
+        "Oslo",
+    ]
     assert run.answer.stop_reason == "satisfied"
 
 
@@ -172,8 +175,8 @@ async def test_a_failed_reference_is_no_agreement(tmp_path: Path, failure: Any) 
     run = await ask(tmp_path, script)
     (only,) = run.answer.rounds
     assert not only.satisfied
-    assert only.reference is not None
-    assert only.reference.error
+    assert only.second_answer is not None
+    assert only.second_answer.error
     assert only.signals is not None
     assert (only.signals.similarity, only.signals.agreement) == (None, None)
     assert run.answer.stop_reason == "critic_satisfied"

@@ -116,7 +116,7 @@ async def test_errors_are_sentences(tool: str, arguments: dict[str, Any], said: 
 
 
 async def test_a_model_that_refuses_is_named(tmp_path: Path) -> None:
-    fault = AuthenticationError("The provider refused the key (401); check the key.")
+    fault = AuthenticationError("The provider rejected the key (401); check the key.")
     async with client(tmp_path, model=ScriptedModel({"write": fault})) as (connected, _):
         result = await connected.call_tool("ask", ASKED)
     assert result.is_error
@@ -170,4 +170,4 @@ def test_an_address_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = CliRunner().invoke(app, ["mcp", "--http", "--port", str(taken.getsockname()[1])])
     assert result.exit_code == 2
-    assert "choose others" in result.stderr
+    assert "choose another host or port" in result.stderr

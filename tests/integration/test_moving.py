@@ -54,7 +54,7 @@ async def test_there_and_back(settings: Settings) -> None:
     assert await found(settings, "Who slept at Lighthouse 7?") == before
     with pytest.raises(CorpusError, match="'servers' already"):
         await copy_corpus(settings, "lights", "servers")
-    with pytest.raises(CorpusError, match=r"lie on servers.*marag corpora copy lights --to embedded"):
+    with pytest.raises(CorpusError, match=r"are on servers.*marag corpora copy lights --to embedded"):
         await found(embedded(settings), "x")
 
     # Documents come and go there as they do here.

@@ -39,8 +39,8 @@ def test_a_faulty_prompt_is_named_with_its_key(tmp_path: Path) -> None:
     for text, words in (
         ("instruction: Go.\nanswers: x\n", "unknown section 'answers'"),
         ("instruction: Go, $reader.\n", "uses $reader"),
-        ("role: x\n", "no section 'instruction'"),
-        ("instruction: It costs 5 $ today.\n", "lone '$'"),
+        ("role: x\n", "lacks the required section 'instruction'"),
+        ("instruction: It costs 5 $ today.\n", "single '$'"),
     ):
         result = RUNNER.invoke(app, ["prompts", "list", "--set", own(tmp_path, "answerer", text)])
         assert result.exit_code == 2

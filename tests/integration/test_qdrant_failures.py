@@ -82,7 +82,7 @@ async def test_rest_is_used_where_grpc_is_not_for_us() -> None:
 
 async def test_nobody_there() -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(CorpusError, match=f"{url}.*does not answer") as caught:
+    with pytest.raises(CorpusError, match=f"{url}.*does not respond") as caught:
         await STORE.drop(place(url))
     assert SECRET not in str(caught.value)
 

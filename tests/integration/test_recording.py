@@ -325,7 +325,7 @@ def test_a_record_runs_no_file_and_names_no_folder_and_no_address(tmp_path: Path
     assert not (tmp_path / "away").exists()
     outside = altered(experiment={"dataset": "x/../../../outside"})
     assert outside.exit_code == 2
-    assert "is no name for a folder" in outside.stderr
+    assert "is not a valid folder name" in outside.stderr
     assert not (tmp_path / "ran").exists()
 
 
@@ -373,14 +373,14 @@ def test_two_runs_at_once_write_no_record_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--record", "run.txt"], "is to end in .jsonl"),
-        (["--replay", "x.jsonl", "--resume", "y"], "exclude each other"),
-        (["--record", "x.jsonl", "--resume", "y"], "exclude each other"),
-        (["--retry-failed"], "goes with --resume"),
-        (["--probe", "3"], "goes with --dry-run"),
+        (["--record", "run.txt"], "must end in .jsonl"),
+        (["--replay", "x.jsonl", "--resume", "y"], "are mutually exclusive"),
+        (["--record", "x.jsonl", "--resume", "y"], "are mutually exclusive"),
+        (["--retry-failed"], "requires --resume"),
+        (["--probe", "3"], "requires --dry-run"),
         (["--strict"], "goes with --replay"),
-        (["--n", "3", "--sample-id", "a"], "exclude each other"),
-        (["--sample-id", "nope"], "no question 'nope'"),
+        (["--n", "3", "--sample-id", "a"], "are mutually exclusive"),
+        (["--sample-id", "nope"], "No question 'nope'"),
         (["--protocol", "nope"], "'nope'"),
         (["--dry-run"], "--probe 3"),
     ],

@@ -39,7 +39,7 @@ def test_another_prompt_model_or_deficit_is_refused(
         (folder / "config.json").write_text(json.dumps({**config, name: other}))
         done = in_process(["--resume", str(folder)], env)
         assert done.exit_code == 2
-        assert f"another {name}" in done.stderr
+        assert f"different {name}" in done.stderr
     for part, value, place in (
         ("settings", [], "settings"),
         ("experiment", {**config["experiment"], "methods": 1}, "experiment.methods"),
@@ -99,7 +99,7 @@ def test_one_process_at_a_time(finished: tuple[LoopbackServer, dict[str, str], P
     with RunFolder(folder).locked():
         done = in_process(["--resume", str(folder)], env)
     assert done.exit_code == 2
-    assert "under way in another process" in done.stderr
+    assert "running in another process" in done.stderr
     assert in_process(["--resume", str(folder)], env).exit_code == 0
 
 
@@ -118,7 +118,7 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
             time.sleep(0.01)
         child.send(signal.SIGTERM)
         assert child.ended(10) == 130
-    assert "Go on with: --resume" in child.err.read_text()
+    assert "Continue with: --resume" in child.err.read_text()
     rows = list(read_ledger(only_run(tmp_path) / "calls.jsonl"))
     cut = [row for row in rows if row.error == "cancelled"]
     assert cut, "a call under way leaves its row"
@@ -146,7 +146,7 @@ def test_what_a_kill_cut_off_counts_under_a_limit_that_is_set_later(tmp_path: Pa
         unknown = RunFolder(folder).paid_usd()
         done = in_process(["--resume", str(folder), "--cost-limit", str(unknown)], env)
         assert done.exit_code == 1
-        assert "or may be by calls that a kill cut off" in done.stderr
+        assert "or reserved for interrupted calls" in done.stderr
         assert len(server.bodies) == 6
     assert unknown > 6 * Decimal("0.0003")
 

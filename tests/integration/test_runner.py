@@ -175,17 +175,17 @@ def _wait_for_rows(folder: Path, rows: int) -> Path:
     [
         (["--dataset", "nope"], "There is no data set 'nope'"),
         (["--method", "nope"], "There is no method 'nope'"),
-        (["--method", "metarag,metarag"], "twice"),
+        (["--method", "metarag,metarag"], "repeats a method"),
         (["--mode", "nope"], "There is no mode 'nope'"),
         (["--n", "0"], "0"),
         (["--limit", "9-2"], "9-2"),
-        (["--limit", "1-3", "--n", "3"], "exclude each other"),
+        (["--limit", "1-3", "--n", "3"], "are mutually exclusive"),
         (["--data-file", "missing.json"], "missing.json"),
-        (["--resume", "nothing"], "no run folder"),
+        (["--resume", "nothing"], "not a run folder"),
         (["--set", "NOPE=1"], "There is no setting 'NOPE'"),
         (["--set", "RRF_K=zero"], "RRF_K"),
-        (["--concurrency", "0"], "--concurrency 0"),
-        (["--corpus", "mine"], "--corpus is for --mode open_domain"),
+        (["--concurrency", "0"], "--concurrency must be at least 1, not 0"),
+        (["--corpus", "mine"], "--corpus requires --mode open_domain"),
         (["--mode", "open_domain", "--corpus", "mine"], "mine"),
         (["--without-deficit", "nope"], "There is no deficit 'nope'"),
         (["--cost-limit", "-1"], "COST_LIMIT_USD"),
@@ -223,9 +223,9 @@ def test_a_malformed_row_is_named_by_row_and_field(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (ServerReply(status=401), "refused the key (401)"),
-        (ServerReply(status=402), "exhausted (402)"),
-        (ServerReply(text="The answer is plain prose."), "asked for JSON"),
+        (ServerReply(status=401), "rejected the key (401)"),
+        (ServerReply(status=402), "no balance left (402)"),
+        (ServerReply(text="The answer is plain prose."), "requested JSON"),
     ],
 )
 def test_a_model_that_cannot_serve_ends_the_run_with_its_remedy(tmp_path: Path, reply: ServerReply, said: str) -> None:
@@ -240,8 +240,8 @@ def test_a_model_that_cannot_serve_ends_the_run_with_its_remedy(tmp_path: Path, 
 def test_an_unreachable_server_ends_the_run(tmp_path: Path) -> None:
     done = run(command("--n", "2"), environment("http://127.0.0.1:9/v1", tmp_path / "data"), tmp_path)
     assert done.returncode == 2
-    assert "does not answer" in done.stderr
-    assert "Go on with: --resume" in done.stderr
+    assert "does not respond" in done.stderr
+    assert "Continue with: --resume" in done.stderr
 
 
 def test_a_run_that_loses_its_key_keeps_what_it_has(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_refused_key_or_account_ends_the_run_within_two_seconds(tmp_path: Path
         seconds = time.monotonic() - told[0]
     assert done.returncode == 2, done.stderr
     assert f"({status})" in done.stderr
-    assert "Go on with: --resume" in done.stderr
+    assert "Continue with: --resume" in done.stderr
     assert seconds < 10  # two, and what a busy machine takes to write the report and leave
     assert sum(row["error"] == "cancelled" for row in lines(only_run(tmp_path) / "calls.jsonl")) == 7
 
@@ -290,7 +290,7 @@ def test_a_cost_limit_stops_the_run_cleanly_and_it_resumes(server: LoopbackServe
     done = run(command("--n", "6", "--cost-limit", "0.02"), env, tmp_path)
     assert done.returncode == 1, done.stderr
     assert "limit" in done.stderr
-    assert "Go on with: --resume" in done.stderr
+    assert "Continue with: --resume" in done.stderr
     folder = only_run(tmp_path)
     paid = sum(float(row["paid_usd"]) for row in lines(folder / "calls.jsonl") if row["paid_usd"])
     assert 0 < paid <= 0.02

@@ -364,7 +364,7 @@ async def test_an_export_writes_over_no_file(linking: bool, tmp_path: Path, monk
         assert await reading.export(database, tmp_path / "own.jsonl", since=None, client_id=None) == 1
         monkeypatch.setattr(reading, "as_json", made_meanwhile)
         for _ in range(2):  # it comes while the export is at work, then it is there
-            with pytest.raises(InputError, match="is there already"):
+            with pytest.raises(InputError, match="already exists"):
                 await reading.export(database, tmp_path / "other.jsonl", since=None, client_id=None)
     assert jsonl_in(tmp_path) == ["other.jsonl", "own.jsonl"]
     assert (tmp_path / "other.jsonl").read_text() == "another's"

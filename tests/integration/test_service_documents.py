@@ -81,7 +81,7 @@ async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -
         tunnel, broken, copy = [await settled(service, key, one["id"]) for one in documents]
         assert (tunnel["state"], tunnel["passages"], tunnel["message"]) == ("indexed", 1, None), tunnel
         assert (broken["state"], broken["passages"]) == ("failed", 0)
-        assert broken["message"].startswith("'broken.pdf' was not taken: ")
+        assert broken["message"].startswith("'broken.pdf' was rejected: ")
         assert (copy["state"], "another name" in copy["message"]) == ("indexed", True), copy
         retriever = service.service.retrievers["films"]
         found = await retriever.retrieve(["Who dug the Ridge Tunnel?"], k=1)

@@ -13,7 +13,7 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.monitoring.monitor import agreement_policy, paper_policy, policy
 from meta_agent_rag.agent.monitoring.signals import measure
 from meta_agent_rag.agent.prompting.packing import pack
-from meta_agent_rag.agent.state import Draft, Reference, Signals
+from meta_agent_rag.agent.state import Draft, SecondAnswer, Signals
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import same_answer, without_disambiguation
@@ -45,12 +45,12 @@ def signals(similarity: float | None = None, *, abstained: bool = False) -> Sign
     return Signals(similarity=similarity, agreement=None, verbatim=None, abstained=abstained, evidence_passages=2)
 
 
-def concluded(short: str, error: str | None = None) -> Reference:
-    return Reference(short_answer=short, steps=(), packed_ids=("film", "birth"), error=error)
+def concluded(short: str, error: str | None = None) -> SecondAnswer:
+    return SecondAnswer(short_answer=short, steps=(), packed_ids=("film", "birth"), error=error)
 
 
 async def measured(
-    folder: Path, draft: str, other: Reference, quotes: Sequence[str] = (), encoder: HashEncoder | None = None
+    folder: Path, draft: str, other: SecondAnswer, quotes: Sequence[str] = (), encoder: HashEncoder | None = None
 ) -> Signals:
     settings = settings_in(folder)
     model = LanguageModel(settings=settings, choice=choose_provider(settings), transport=ScriptedModel({}))
@@ -174,7 +174,7 @@ async def test_similarity_is_the_cosine_of_the_short_answers(tmp_path: Path) -> 
     ],
 )
 async def test_nothing_to_compare_is_neither_agreement_nor_disagreement(
-    tmp_path: Path, draft: str, other: Reference
+    tmp_path: Path, draft: str, other: SecondAnswer
 ) -> None:
     encoder = CountingEncoder()
     found = await measured(tmp_path, draft, other, encoder=encoder)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.agent.monitoring.convergence import converged, jaccard, oscillates, same_draft
 from meta_agent_rag.agent.selection import select
-from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Reference, Round, Signals
+from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Round, SecondAnswer, Signals
 
 WORDS = st.text(alphabet="abc .,T", max_size=12)
 
@@ -43,7 +43,7 @@ def round_(
         draft=draft(short, abstained=abstained),
         packing=Packing(),
         evidence_ids=(),
-        reference=Reference(short_answer=reference, steps=(), packed_ids=(str(index),)) if reference else None,
+        second_answer=SecondAnswer(short_answer=reference, steps=(), packed_ids=(str(index),)) if reference else None,
         signals=signals if measured else None,
         satisfied=satisfied,
         diagnosis=found if diagnosis else None,

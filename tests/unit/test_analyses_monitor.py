@@ -85,7 +85,7 @@ def test_further_signals_are_judged_where_a_draft_has_them() -> None:
         richer("c", 0.0, chance=0.8, logprob=None, quoted=False),
     ]
     found = ANALYSIS.measure(material([arm("metarag")], rows, n=3))["metarag"]
-    assert found["chance"]["auroc"] == 1.0
+    assert found["p_correct"]["auroc"] == 1.0
     assert found["quoted"]["auroc"] == 0.75
     assert (found["logprob"]["auroc"], found["logprob"]["missing"]) == (1.0, 1)
     # read as probabilities: exp(-0.1) of a right draft, exp(-2) and nought of the wrong ones

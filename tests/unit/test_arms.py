@@ -65,12 +65,12 @@ def test_repetitions_are_numbered_and_share_a_base() -> None:
         ({"sweeps": ["DEEPSEEK_API_KEY=a,b"]}, "cannot be swept"),
         ({"sweeps": ["LLM_BASE_URL=a,b"]}, "cannot be swept"),
         ({"sweeps": ["ENCODER=a,b"]}, "cannot be swept"),
-        ({"sweeps": ["SELECTION=best,best"]}, "given twice"),
+        ({"sweeps": ["SELECTION=best,best"]}, "repeats a value"),
         ({"sweeps": ["SELECTION=best", "SELECTION=last"]}, "names a setting twice"),
         ({"sweeps": ["RESPONSE_CACHE=true,false"]}, "cannot be swept"),
         ({"oracles": [""]}, "no oracle ''"),
         ({"oracles": ["luck"]}, "no oracle 'luck'"),
-        ({"repeats": 0}, "runs nothing"),
+        ({"repeats": 0}, "at least 1, not 0"),
     ],
 )
 def test_what_cannot_be_varied_is_refused(varied: dict[str, object], said: str) -> None:
@@ -79,7 +79,7 @@ def test_what_cannot_be_varied_is_refused(varied: dict[str, object], said: str) 
 
 
 def test_an_ablation_without_a_loop_is_refused() -> None:
-    with pytest.raises(InputError, match="name a method that runs it"):
+    with pytest.raises(InputError, match="name a method that runs the loop"):
         names("standard_rag", ablations=["reasoning_error"])
 
 
@@ -101,11 +101,11 @@ def test_a_row_has_the_settings_of_the_run_with_its_own_values() -> None:
 
 def test_equal_rows_and_settings_of_the_method_itself_are_refused() -> None:
     settings = Settings.load()
-    with pytest.raises(InputError, match="would be the same"):
+    with pytest.raises(InputError, match="would be identical"):
         check_arms(arms(named("metarag"), sweeps=["MONITOR_SIMILARITY_THRESHOLD=0.4,0.40"]), settings)
-    with pytest.raises(InputError, match="belongs to 'metarag_paper' itself"):
+    with pytest.raises(InputError, match="is fixed by 'metarag_paper'"):
         names("metarag_paper", sweeps=["SELECTION=best,last"])
-    with pytest.raises(MetaRagError, match="no stage"):
+    with pytest.raises(MetaRagError, match="unknown stage"):
         check_arms(arms(named("metarag"), sweeps=["STAGE_TIERS=nosuch=flash"]), settings)
     with pytest.raises(MetaRagError, match="PROMPTS_DIR"):
         check_arms(arms(named("metarag"), sweeps=["PROMPTS_DIR=/nowhere"]), settings)

@@ -115,11 +115,11 @@ def test_features_name_every_signal_and_every_gap() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (file_content(version=1), "has version 1, and this program reads 3"),
+        (file_content(version=1), "has version 1, but version 3 is needed"),
         ({"encoder": "x"}, "has no 'version'"),
-        ([1], "is no calibration"),
+        ([1], "is not a calibration"),
         (file_content(threshold=1.5), r"malformed \(field 'threshold': it must be at most 1, found 1\.5\)"),
-        (file_content(signals={"mood": {"mean": 0, "scale": 1, "weight": 1}}), "there is no signal 'mood'"),
+        (file_content(signals={"mood": {"mean": 0, "scale": 1, "weight": 1}}), "unknown signal 'mood'"),
         (file_content(signals={}), r"malformed \(field 'signals'"),
         (
             file_content(signals={"verbatim": {"mean": 0, "scale": 0, "weight": 1}}),
@@ -162,7 +162,7 @@ def test_the_policy_is_named_by_a_setting(tmp_path: Path) -> None:
     assert policy(chosen) is calibrated_policy
     judged = calibrated_policy(signals(0.5), chosen)
     assert judged.satisfied
-    assert judged.chance == pytest.approx(1 / (1 + math.exp(-1.0)), abs=1e-4)
+    assert judged.p_correct == pytest.approx(1 / (1 + math.exp(-1.0)), abs=1e-4)
     assert not calibrated_policy(signals(0.1), chosen).satisfied
     assert not calibrated_policy(signals(None), chosen).satisfied
 
@@ -170,11 +170,11 @@ def test_the_policy_is_named_by_a_setting(tmp_path: Path) -> None:
 async def test_what_the_policy_lacks_is_said_before_any_call(tmp_path: Path) -> None:
     path, model = written(tmp_path, file_content()), ScriptedModel({})
     for assignments, message in (
-        (["MONITOR_POLICY=calibrated"], "name it in MONITOR_CALIBRATION"),
+        (["MONITOR_POLICY=calibrated"], "set MONITOR_CALIBRATION"),
         (["MONITOR_POLICY=calibrated", "MONITOR_CALIBRATION=gone.yaml"], "'gone.yaml' cannot be read"),
         (
             ["MONITOR_POLICY=calibrated", f"MONITOR_CALIBRATION={path}", "MONITOR_ENCODER=hash-64"],
-            "encoder 'all-MiniLM-L6-v2', and MONITOR_ENCODER is 'hash-64'",
+            "encoder 'all-MiniLM-L6-v2', but MONITOR_ENCODER is 'hash-64'",
         ),
     ):
         with pytest.raises(SettingsError, match=message):
@@ -342,9 +342,9 @@ def test_a_question_under_several_ids_stays_in_one_fold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        ("metarag oracle monitor", "'metarag oracle monitor' knew gold answers"),
-        ("metarag EVIDENCE_TOKENS=512 oracle diagnosis", "knew gold answers"),
-        ("metarag MONITOR_ENCODER=hash-64", "an encoder of its own"),
+        ("metarag oracle monitor", "'metarag oracle monitor' used gold answers"),
+        ("metarag EVIDENCE_TOKENS=512 oracle diagnosis", "used gold answers"),
+        ("metarag MONITOR_ENCODER=hash-64", "its own encoder"),
     ],
 )
 def test_rows_that_tell_nothing_of_the_runs_monitor_are_refused(tmp_path: Path, method: str, message: str) -> None:
@@ -358,5 +358,5 @@ def test_a_method_without_a_monitor_is_refused(tmp_path: Path) -> None:
     rows = [monitored(f"q{n}", similarity=0.5, agreement=True, right=True) for n in range(3)]
     for one in rows:
         one["rounds"][0]["signals"] = None
-    with pytest.raises(InputError, match="No draft by 'metarag'"):
+    with pytest.raises(InputError, match="No draft of 'metarag'"):
         drafts_of(tmp_path, rows)

@@ -91,8 +91,8 @@ async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.Capture
     shown = capsys.readouterr().out
     for part in (
         "Nothing is remembered",
-        "Nothing was cited",
-        "no rounds yet",
+        "No citations yet",
+        "No rounds yet",
         "0 calls",
         "- A House of Tides",
         "stays with the topic sample",
@@ -131,7 +131,7 @@ async def test_refusals_of_the_packaged_model_are_explained_once(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("/histroy", "the nearest: /history"),
+        ("/histroy", "did you mean /history"),
         ("/zzzz", "/help lists them"),
         ("/", "/help lists them"),
         ("/mode loud", "choose from: plain, teacher, coach"),
@@ -142,7 +142,7 @@ async def test_refusals_of_the_packaged_model_are_explained_once(
         ("/model groq", "GROQ_API_KEY is not set"),
         ("/save", "write /save FILE"),
         ("/save /nowhere/at/all.md", "cannot be written"),
-        ("/save taken.md", "left as it is"),
+        ("/save taken.md", "left unchanged"),
     ],
 )
 async def test_what_cannot_be_done_is_said_in_one_sentence(tmp_path: Path, line: str, said: str) -> None:

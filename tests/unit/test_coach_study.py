@@ -108,7 +108,7 @@ def test_topics_of_one_s_own(tmp_path: Path) -> None:
     file = tmp_path / "topics.yaml"
     file.write_text("sun: [The height of the Sun, The seasons]\ntime: [Clocks]\n", encoding="utf-8")
     assert read_topics(file)[0] == Topic(name="sun", anchors=("The height of the Sun", "The seasons"))
-    for wrong, named in (("[a]", "topics.yaml"), ("sun: text", "'sun'"), ("sun: []", "'sun'"), ("a: [", "no YAML")):
+    for wrong, named in (("[a]", "topics.yaml"), ("sun: text", "'sun'"), ("sun: []", "'sun'"), ("a: [", "not YAML")):
         file.write_text(wrong, encoding="utf-8")
         with pytest.raises(DataFileError, match=named):
             read_topics(file)

@@ -143,11 +143,11 @@ def test_other_gold_answers_are_counted(tmp_path: Path) -> None:
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     a = side(tmp_path, "one", rows_a())
-    with pytest.raises(InputError, match="data set 'sample' and B of 'musique'"):
+    with pytest.raises(InputError, match="data set 'sample' and B from 'musique'"):
         compare(a, side(tmp_path, "two", rows_b(), dataset="musique"))
     with pytest.raises(InputError, match=r"13 questions.*no question in common"):
         compare(a, side(tmp_path, "three", [row(("z", "Oslo", "Oslo"))]))
-    with pytest.raises(InputError, match="'q01' is one question in A and another in B"):
+    with pytest.raises(InputError, match="'q01' names different questions in A and B"):
         compare(a, side(tmp_path, "four", [row(("q01", "Oslo", "Oslo"), question="Who?")]))
 
 
@@ -161,10 +161,10 @@ def test_a_method_must_be_known(tmp_path: Path) -> None:
 
 
 def test_a_run_must_be_there_and_have_rows(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="'nowhere' is no run folder"):
+    with pytest.raises(InputError, match="'nowhere' is not a run folder"):
         past_run("nowhere", tmp_path)
     write_run(tmp_path / "bare", [])
-    with pytest.raises(InputError, match="'bare' has no answer yet"):
+    with pytest.raises(InputError, match="'bare' has no answers yet"):
         past_run("bare", tmp_path)
 
 

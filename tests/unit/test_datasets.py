@@ -43,7 +43,7 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "empty file": (b"", r"is empty; expected a JSON list or JSON Lines"),
     "blank file": (b"\xef\xbb\xbf \n\n", r"is empty"),
     "empty list": (b"[]", r"holds no rows"),
-    "cut short": (b'[{"_id": "1", "quest', r"is not JSON .* see whether it is complete"),
+    "cut short": (b'[{"_id": "1", "quest', r"is not JSON .* check that it is complete"),
     "prose": (b"not json at all", r"row 1: expected one JSON object a line"),
     "second line torn": (f'{LINE}\n{{"_id": "2"'.encode(), r"row 2: expected one JSON object a line"),
     "one object": (json.dumps({"data": [ROW]}, indent=2).encode(), r"holds one JSON object; expected a list of rows"),
@@ -370,7 +370,7 @@ def test_a_smaller_draw_lies_within_a_larger_one_and_seeds_differ() -> None:
 
 @pytest.mark.parametrize("n", [0, -1])
 def test_a_draw_takes_at_least_one(n: int) -> None:
-    with pytest.raises(InputError, match="at least one"):
+    with pytest.raises(InputError, match="at least 1"):
         draw(questions(3), n, 42)
 
 

@@ -11,7 +11,7 @@ import pytest
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import Engine, open_engine
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Plan, Reference, Round, Signals, StopReason
+from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Plan, Round, SecondAnswer, Signals, StopReason
 from meta_agent_rag.demo.loop.drawing import Lit, drawing, repair_nodes
 from meta_agent_rag.demo.loop.gauge import monitoring
 from meta_agent_rag.demo.loop.outcome import AnswerScore, outcome, score, timeline
@@ -129,7 +129,7 @@ class TestWalk:
         walk = begin(engine)
         await walk.advance(ignore, steps=False)
         told = stages(walk.sight, engine.settings)
-        for words in ("1 passage to start from", "The draft says", "Follow-up searches", "1 new passage", "Satisfied"):
+        for words in ("1 passage to start from", "Second answer", "Follow-up searches", "1 new passage", "Satisfied"):
             assert words in told
         assert "a step of the reasoning is missing" in told
         assert walk.sight.answer is not None
@@ -147,7 +147,7 @@ def round_(**changes: Any) -> Round:
         plan=Plan(
             deficit="reasoning_error", directive=MARKUP, answer_mode="evidence", suggestion=MARKUP, queries=(MARKUP,)
         ),
-        reference=Reference(short_answer=MARKUP, steps=(MARKUP,), packed_ids=(BIRTH.id,)),
+        second_answer=SecondAnswer(short_answer=MARKUP, steps=(MARKUP,), packed_ids=(BIRTH.id,)),
         signals=signals,
         diagnosis=Diagnosis(
             deficit="reasoning_error",
@@ -174,14 +174,14 @@ class TestWhatIsShown:
     def test_the_gauge_shows_what_decides(self) -> None:
         by_cosine = monitoring(round_(), Settings.load(["MONITOR_POLICY=paper", "MONITOR_SIMILARITY_THRESHOLD=0.4"]))
         assert "Cosine of the two answers: 0.30, threshold 0.40" in by_cosine
-        assert "Words that the two answers share" not in by_cosine
+        assert "Word overlap of the two answers" not in by_cosine
         by_agreement = monitoring(round_(satisfied=True), Settings.load())
         assert "agreement decides" in by_agreement
         assert "Monitoring: Satisfied" in by_agreement
 
     def test_a_failed_reference_is_said(self) -> None:
-        failed = Reference(short_answer="", steps=(), packed_ids=(), error="The server was busy.")
-        assert "The server was busy." in monitoring(round_(reference=failed), Settings.load())
+        failed = SecondAnswer(short_answer="", steps=(), packed_ids=(), error="The server was busy.")
+        assert "The server was busy." in monitoring(round_(second_answer=failed), Settings.load())
 
     def test_the_graph_lights_the_node_at_work(self) -> None:
         repairs = repair_nodes(build_graph())
@@ -189,8 +189,8 @@ class TestWhatIsShown:
         shown = drawing(repairs, Lit(active="internal_only", visited=("retrieve", "write")))
         assert shown.count("m-active") == 2
         assert shown.count("m-visited") == 4
-        assert "at work: internal only" in shown
-        assert "the answer is there" in drawing(repairs, Lit(done=True))
+        assert "running: internal only" in shown
+        assert "the answer is ready" in drawing(repairs, Lit(done=True))
 
 
 def test_quotes_are_marked_where_they_stand() -> None:
@@ -218,7 +218,7 @@ def test_a_configuration_changes_the_run_and_says_how_it_differs(tmp_path: Path)
     settings = settings_in(tmp_path)
     start = WhatIf.of(settings, "deepseek")
     other = replace(start, rounds=0, links=False, policy="paper")
-    assert other.differences(start) == ("monitor policy: paper", "repairs at most: 0", "links: off")
+    assert other.differences(start) == ("monitor policy: paper", "maximum repairs: 0", "links: off")
     assert start.differences(start) == ()
 
 

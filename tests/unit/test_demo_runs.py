@@ -118,7 +118,7 @@ def test_passages_without_a_text_are_named_and_nothing_is_claimed_of_the_quotes(
     steps = "".join(cards(repaired, {}, Settings.load()))
     assert "<li>archipelago cup</li>" in steps
     assert "their names, not their texts" in steps
-    assert "stands in no passage" not in steps
+    assert "is not in any passage" not in steps
 
 
 def test_nothing_of_a_run_becomes_markup(tmp_path: Path, repaired: dict[str, Any]) -> None:

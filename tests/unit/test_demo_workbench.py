@@ -119,7 +119,7 @@ class TestWorkbench:
         bench = Workbench(settings=settings_in(tmp_path, "GROQ_API_KEY=none"))
         assert bench.provider_names() == ["deepseek", "groq", "embedded"]
         assert expected_wait(bench, "groq") == ""
-        assert "about 10 s a call: expect 20 s" in expected_wait(bench, "embedded")
+        assert "about 10 s per call: expect 20 s" in expected_wait(bench, "embedded")
         assert spending_cap(bench, "embedded") == ""
 
     def test_without_a_provider_there_is_still_a_page(self, tmp_path: Path) -> None:

@@ -128,16 +128,16 @@ def test_a_corpus_adds_its_own_phrases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (b"- in the novel\n- 1984\n", "Entry 2 of .* is 1984 and no text"),
-        (b"- no\n", "Entry 1 of .* is False and no text"),
-        (b"- in the novel\n-\n", "Entry 2 of .* is None and no text"),
+        (b"- in the novel\n- 1984\n", "Entry 2 of .* is 1984, not text"),
+        (b"- no\n", "Entry 1 of .* is False, not text"),
+        (b"- in the novel\n-\n", "Entry 2 of .* is None, not text"),
         (b"- a: b\n", "Entry 1 of .* is {'a': 'b'}"),
         (b"- '...'\n", r"Entry 1 of .*, '\.\.\.', has no word"),
         (b"- " + b"x" * 300, "Entry 1 of .* more than 200 characters"),
-        (b"", "hold None and no list"),
-        (b"[]", r"hold \[\] and no list"),
-        (b"in the novel", "hold 'in the novel' and no list"),
-        (b"- a\n- [b\n", "are no YAML at line 3"),
+        (b"", "must be a list, not None"),
+        (b"[]", r"must be a list, not \[\]"),
+        (b"in the novel", "must be a list, not 'in the novel'"),
+        (b"- a\n- [b\n", "are not valid YAML at line 3"),
         (b"- \xff\xfe", "are not UTF-8"),
     ],
 )

@@ -132,7 +132,7 @@ async def test_a_cancellation_ends_the_child_at_once(written: Callable[[bytes], 
             await task
         reader.close()
         assert time.monotonic() - began < 10
-        assert (await refused(reader, written(b"x"))).reason == "reading was broken off"
+        assert (await refused(reader, written(b"x"))).reason == "reading was interrupted"
 
 
 async def test_a_file_of_the_working_folder_does_not_pass_for_a_library(

@@ -247,7 +247,7 @@ async def test_sentences_are_cut_for_an_encoder_without_tokens(bench: Bench) -> 
 
 
 async def test_faults_of_the_caller_are_told_before_anything_is_made(bench: Bench) -> None:
-    with pytest.raises(InputError, match="no files to read"):
+    with pytest.raises(InputError, match="No files to read"):
         await bench.ingest()
     bench.write("a.txt", "Lava.")
     with pytest.raises(InputError, match="nope"):

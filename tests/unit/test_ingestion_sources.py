@@ -10,11 +10,11 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.ingestion.sources import SourceFiles, file_hash, find_files, is_gone, source_name
 
 REASONS = {
-    "out.txt": "it is a link that leads out of the folder",
-    "outside": "it is a link that leads out of the folder",
-    "nowhere.txt": "it is a link that leads nowhere",
+    "out.txt": "it is a link to a place outside the folder",
+    "outside": "it is a link to a place outside the folder",
+    "nowhere.txt": "it is a broken link",
     "circle": "it is a link to a folder that is read anyway",
-    "pipe": "it is no regular file",
+    "pipe": "it is not a regular file",
 }
 
 

@@ -40,7 +40,7 @@ def test_the_instruction_alone_is_enough(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["role: You are.", "", "[a, b]", "just text"])
 def test_the_instruction_is_required(tmp_path: Path, source: str) -> None:
-    with pytest.raises(PromptError, match="'write' has no section 'instruction'"):
+    with pytest.raises(PromptError, match="'write' lacks the required section 'instruction'"):
         own(tmp_path, source)
 
 
@@ -145,9 +145,13 @@ def test_no_folder_and_good_files_pass(tmp_path: Path) -> None:
     ("name", "source", "message"),
     [
         ("answerer", "instruction: Do it.\nrules: Now.", r"'answerer' has an unknown section 'rules'"),
-        ("answerer", "instruction: Do $everything.", r"'answerer' uses \$everything; its values are: .*\$mode"),
-        ("summarizer", "instruction: For $5.", r"section 'instruction' of the prompt 'summarizer' has a lone '\$'"),
-        ("rewriter", "role: You.", "'rewriter' has no section 'instruction'"),
+        (
+            "answerer",
+            "instruction: Do $everything.",
+            r"'answerer' uses the unknown placeholder \$everything; known ones: .*\$mode",
+        ),
+        ("summarizer", "instruction: For $5.", r"section 'instruction' of the prompt 'summarizer' has a single '\$'"),
+        ("rewriter", "role: You.", "'rewriter' lacks the required section 'instruction'"),
         ("anwserer", "instruction: Do it.", r"anwserer\.yaml' replaces no prompt; .*answerer"),
         ("phrases", "instruction: Do it.", r"phrases\.yaml' replaces no prompt"),
     ],

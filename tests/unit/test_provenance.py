@@ -64,7 +64,7 @@ def test_examples_are_texts_in_a_row() -> None:
     }
     assert Deficit(**{**given, "examples": ["one", "two"]}).examples == ("one", "two")
     for wrong in ("one", [1]):
-        with pytest.raises(InputError, match="examples that are no list of texts"):
+        with pytest.raises(InputError, match="a list of texts as examples"):
             Deficit(**{**given, "examples": wrong})
 
 
@@ -87,7 +87,7 @@ def test_an_error_of_the_run_is_not_told_as_another_process(tmp_path: Path) -> N
         raise AssertionError
     (folder.path / ".lock").rmdir()
     (folder.path / ".lock").write_bytes(b"certainly no database" * 100)
-    with folder.locked(), pytest.raises(InputError, match="under way in another"), RunFolder(folder.path).locked():
+    with folder.locked(), pytest.raises(InputError, match="running in another"), RunFolder(folder.path).locked():
         raise AssertionError
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="needs a folder of its own"), RunFolder(tmp_path / "file").locked():

@@ -77,7 +77,7 @@ async def test_a_torn_index_is_made_again(
     for file in files:
         tear(file, share)
     assert await found(tmp_path) == whole
-    assert f"lost its {kind} index, or a part of it" in caplog.text
+    assert f"The {kind} index of the corpus" in caplog.text
     caplog.clear()
     assert await found(tmp_path) == whole
     assert not caplog.text
@@ -105,7 +105,7 @@ async def test_a_byte_that_was_overwritten_is_noticed_whatever_it_means(
         file.write_bytes(content)
         caplog.clear()
         assert await found(tmp_path) == whole
-        assert f"lost its {kind} index, or a part of it" in caplog.text
+        assert f"The {kind} index of the corpus" in caplog.text
         if not file.exists():  # made again under other names
             break
 
@@ -136,7 +136,7 @@ async def test_of_a_torn_catalogue_the_indexes_are_left_alone(tmp_path: Path, by
     before = sorted(path for path in folder.rglob("*") if "lexical" in path.parts)
     for _ in range(2):
         with pytest.raises(
-            CorpusError, match=r"lost its catalogue.*--rebuild|catalogue.*cannot be used.*ingest it again"
+            CorpusError, match=r"catalogue.*is missing.*--rebuild|catalogue.*cannot be used.*ingest it again"
         ):
             await found(tmp_path)
     assert sorted(path for path in folder.rglob("*") if "lexical" in path.parts) == before
@@ -151,7 +151,7 @@ async def test_rows_that_the_catalogue_has_lost_are_named_and_still_found(
         connection.execute("DELETE FROM passages WHERE id IN ('p3', 'p4')")
     connection.close()
     assert await found(tmp_path) == whole
-    assert f"has {COUNT - 2} passages in place of {COUNT}" in caplog.text
+    assert f"has {COUNT - 2} passages instead of {COUNT}" in caplog.text
 
 
 def half_lost(folder: Path, part: str) -> None:
@@ -166,7 +166,7 @@ async def test_passages_that_are_gone_from_a_dense_index_are_said_to_be(tmp_path
     await found(tmp_path)  # what a build leaves in its log is written anew when it is opened
     unsealed(folder)
     half_lost(folder, "payload_storage/tracker.dat")
-    with pytest.raises(DamagedIndexError, match="of a passage the 'id' is gone"):
+    with pytest.raises(DamagedIndexError, match="a passage has no 'id'"):
         await found(tmp_path)
 
 
@@ -207,7 +207,7 @@ async def test_an_index_that_cannot_be_made_again_is_an_error(tmp_path: Path, mo
     folder = await build(tmp_path)
     tear(folder / "lexical" / "meta.json", 0.5)
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as on a read-only disk
-    with pytest.raises(DamagedIndexError, match="remove that folder, and it is made again"):
+    with pytest.raises(DamagedIndexError, match="remove that folder to have it rebuilt"):
         await found(tmp_path)
 
 

@@ -95,7 +95,7 @@ async def test_documents_come_change_and_go(tmp_path: Path) -> None:
 async def test_a_passage_belongs_to_one_document(tmp_path: Path) -> None:
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         await editor.put(document("a"), pages("a", "one"))
-        with pytest.raises(InputError, match="'a-one' belongs to the document 'a'"):
+        with pytest.raises(InputError, match="'a-one' already belongs to the document 'a'"):
             await editor.put(document("b"), pages("a", "one"))
         with pytest.raises(InputError, match="Two passages"):
             await editor.put(document("b"), [*pages("b", "one"), *pages("b", "one")])

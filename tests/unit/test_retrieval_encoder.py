@@ -139,7 +139,7 @@ def test_a_hub_that_did_not_answer_is_left_alone_for_an_hour(
     assert asked == [name]
     assert again.encoder.name == PACKAGED
     assert again.note is not None
-    assert "did not answer 0 min ago (asked again after 60)" in again.note
+    assert "did not respond 0 min ago (retried after 60)" in again.note
     file = tmp_path / "data" / "hub-silent.json"
     noted = json.loads(file.read_text())
     outdated: dict[str, object]
@@ -186,7 +186,7 @@ def test_a_local_folder(packaged: Path, tmp_path: Path) -> None:
 
 def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(SettingsError, match="no encoder that can be read"):
+    with pytest.raises(SettingsError, match="no readable encoder"):
         load_encoder(Settings.load(), str(tmp_path)).encoder.encode_queries(["x"])
 
 

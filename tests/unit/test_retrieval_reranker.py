@@ -83,7 +83,7 @@ async def test_odd_input(model: Path) -> None:
 async def test_several_scores_a_pair_are_refused(tmp_path: Path) -> None:
     reranker = load_reranker(Settings.load(reranker=str(tiny(tmp_path / "three", labels=3))))
     assert reranker is not None
-    with pytest.raises(SettingsError, match="gives 3 scores a pair; set RERANKER"):
+    with pytest.raises(SettingsError, match="returns 3 scores per pair; set RERANKER"):
         await reranker.rerank("x", [passage("one"), passage("two")])
 
 
@@ -98,12 +98,12 @@ async def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("config", ["{}", "nothing", "[]", '{"architectures": ["BertModel"]}'])
 def test_another_kind_of_model_is_refused(config: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(config)
-    with pytest.raises(SettingsError, match="no cross-encoder"):
+    with pytest.raises(SettingsError, match="not a cross-encoder"):
         load_reranker(Settings.load(reranker=str(tmp_path)))
 
 
 def test_an_encoder_is_refused() -> None:
-    with pytest.raises(SettingsError, match="no cross-encoder"):
+    with pytest.raises(SettingsError, match="not a cross-encoder"):
         load_reranker(Settings.load(reranker=str(PACKAGED)))
 
 

@@ -33,7 +33,7 @@ def test_the_benchmark_speaks_to_people_and_names_a_missing_course(tmp_path: Pat
     assert "0.0% of what is shown" in done.stdout
     missing = CliRunner().invoke(app, ["--course", str(tmp_path)])
     assert missing.exit_code == 2
-    assert "no course" in missing.output
+    assert "No course" in missing.output
 
 
 def test_the_sample_course_is_worth_asking() -> None:

@@ -39,4 +39,4 @@ def test_people_read_it_line_by_line_on_the_sample() -> None:
 def test_a_folder_without_a_corpus_is_named(tmp_path: Path) -> None:
     done = measured("--corpus-dir", str(tmp_path))
     assert done.exit_code == 2
-    assert "holds neither corpus.jsonl" in done.stderr
+    assert "contains neither corpus.jsonl" in done.stderr

@@ -205,17 +205,17 @@ def test_no_figure_from_what_is_no_pair(figure: Callable[..., object], one: list
 
 
 def test_no_figure_from_what_is_no_label_probability_or_count() -> None:
-    with pytest.raises(InputError, match="label"):
+    with pytest.raises(InputError, match="Labels"):
         auroc([0.1, 0.2], [0, 2])
-    with pytest.raises(InputError, match=r"0\.\.1, and one is 1\.2"):
+    with pytest.raises(InputError, match=r"0\.\.1, but one is 1\.2"):
         calibration_bins([1.2], [1])
-    with pytest.raises(InputError, match="one bin or more, not 0"):
+    with pytest.raises(InputError, match="at least one bin, not 0"):
         calibration_bins([0.2], [1], bins=0)
     with pytest.raises(InputError, match="-1"):
         mcnemar_exact(-1, 2)
     with pytest.raises(InputError, match="resample"):
         permutation_p([1.0, 2.0], [2.0, 1.0], resamples=0)
-    with pytest.raises(InputError, match="no curve"):
+    with pytest.raises(InputError, match="curve is empty"):
         area_under_risk_coverage([])
     with pytest.raises(InputError, match="2 and 1"):
         cohen_kappa(["a", "b"], ["a"])

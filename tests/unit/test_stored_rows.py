@@ -43,7 +43,7 @@ def test_a_file_that_changed_below_its_rows_is_said(tmp_path: Path) -> None:
     rows = folder_with(tmp_path, json.dumps(row("a")), json.dumps(row("b"))).rows()
     (tmp_path / SAMPLES).write_text("short", encoding="utf-8")
     assert rows["b", "metarag"]["em"] == 1.0
-    with pytest.raises(StorageError, match="has changed while it was read"):
+    with pytest.raises(StorageError, match="changed while it was being read"):
         _ = rows["b", "metarag"]["rounds"]
 
 

@@ -59,7 +59,7 @@ def test_a_fault_of_another_kind_keeps_its_own_words() -> None:
 
 
 def test_where_nothing_can_be_chosen_that_is_said() -> None:
-    assert str(UnknownNameError("key", "x", [])) == "There is no key 'x'; there is none at all yet."
+    assert str(UnknownNameError("key", "x", [])) == "There is no key 'x'; none exist yet."
     assert str(UnknownNameError("key", "x", ["b", "a"])) == "There is no key 'x'; choose from: a, b."
 
 

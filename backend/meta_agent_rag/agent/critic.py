@@ -23,7 +23,7 @@ async def evaluate(context: Context, question: str, judged: Round, packed: Packe
         question,
         packed,
         draft=drafted(draft, judged.signals),
-        reference=concluded(judged.reference),
+        reference=concluded(judged.second_answer),
         quotes="; ".join(draft.quotes) or phrase("nothing_quoted"),
         deficits="\n".join(f"- {_described(deficit.name, deficit.when, deficit.examples)}" for deficit in deficits),
         names=json.dumps([*deficits.names, NO_DEFICIT]),

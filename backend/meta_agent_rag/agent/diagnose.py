@@ -15,11 +15,11 @@ from .critic import evaluate
 from .facts.diagnosis import diagnosed, findings_of
 from .facts.voting import examined
 from .monitoring.convergence import converged, oscillates
-from .monitoring.monitor import VOTE, policy, reference_answer
+from .monitoring.monitor import VOTE, policy, second_answer
 from .monitoring.signals import measure
 from .prompting.packing import Packed, pack
 from .routes import RouteAnswer
-from .state import NO_DEFICIT, Reference, Round, State, StopReason, Update
+from .state import NO_DEFICIT, Round, SecondAnswer, State, StopReason, Update
 
 
 async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
@@ -64,16 +64,16 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
 
 async def _monitored(state: State, context: Context, round_: Round) -> Round:
     packed = _packed(state, context)
-    reference = _earlier_reference(state, packed)
-    if reference is None:
-        reference = await reference_answer(context, state["question"], packed, round_=round_.index)
-    signals = await measure(context, state["question"], round_.draft, reference, packed)
+    second = _earlier_second_answer(state, packed)
+    if second is None:
+        second = await second_answer(context, state["question"], packed, round_=round_.index)
+    signals = await measure(context, state["question"], round_.draft, second, packed)
     known = context.oracles.monitor
     judged = policy(context.settings)(signals, context.settings)
     # over documents an answer that quotes none of them is not shown, however plausible
     unquoted = context.grounded and not signals.verbatim
     satisfied = (judged.satisfied and not unquoted) if known is None else known(round_.draft)
-    return replace(round_, reference=reference, signals=signals, satisfied=satisfied, chance=judged.chance)
+    return replace(round_, second_answer=second, signals=signals, satisfied=satisfied, p_correct=judged.p_correct)
 
 
 def _settled(state: State, context: Context) -> StopReason | None:
@@ -91,12 +91,12 @@ def _packed(state: State, context: Context) -> Packed:
     return pack(state.get("evidence", ()), context.model.owner.evidence_tokens())
 
 
-def _earlier_reference(state: State, packed: Packed) -> Reference | None:
-    """The reference depends on question and evidence alone: without new evidence it stays."""
+def _earlier_second_answer(state: State, packed: Packed) -> SecondAnswer | None:
+    """The second answer depends only on question and evidence: without new evidence it is reused."""
     for earlier in reversed(state.get("rounds", ())):
-        reference = earlier.reference
-        if reference is not None and reference.error is None and reference.packed_ids == packed.packing.packed_ids:
-            return reference
+        second = earlier.second_answer
+        if second is not None and second.error is None and second.packed_ids == packed.packing.packed_ids:
+            return second
     return None
 
 
@@ -133,11 +133,11 @@ def _out_of_time(context: Context, index: int) -> StopReason | None:
 
 
 def _upheld(round_: Round, before: Round) -> bool:
-    """Did a repair that saw two answers keep to the draft's, while the reference kept to its own?
+    """Did a repair that saw two answers keep to the draft's, while the second answer did not change?
 
     Asked again it would see the same two: a weak model yields in the end, and no new fact has made it.
     """
-    one, other = round_.reference, before.reference
+    one, other = round_.second_answer, before.second_answer
     if one is None or other is None or one.error is not None or other.error is not None:
         return False
     short = round_.draft.short_answer
@@ -147,9 +147,9 @@ def _upheld(round_: Round, before: Round) -> bool:
 
 
 def _pays(round_: Round, earlier: Sequence[Round]) -> bool:
-    """Is another repair worth its price? As long as each has raised the chance of being right, where that is known."""
-    chances = [one.chance for one in (*earlier, round_) if one.chance is not None]
-    return len(chances) < 2 or chances[-1] > max(chances[:-1])
+    """Is another repair worth its price? Yes while each one raised p_correct, if that is known."""
+    known = [one.p_correct for one in (*earlier, round_) if one.p_correct is not None]
+    return len(known) < 2 or known[-1] > max(known[:-1])
 
 
 async def _diagnosed(state: State, context: Context, round_: Round) -> Round:

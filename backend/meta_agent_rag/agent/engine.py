@@ -215,7 +215,7 @@ def require_question(question: str) -> None:
     if not question.strip():
         raise InputError("The question is empty; write one.")
     if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
-        raise InputError("The question is not valid Unicode; check the terminal's encoding and write it anew.")
+        raise InputError("The question is not valid Unicode; check the terminal's encoding and type it again.")
 
 
 def _without_orders(evidence: Sequence[Passage]) -> tuple[tuple[Passage, ...], tuple[Dropped, ...]]:
@@ -237,7 +237,7 @@ async def open_engine(
     policy(settings)
     usual = Settings.model_fields["monitor_similarity_threshold"].default
     if settings.monitor_policy != "paper" and settings.monitor_similarity_threshold != usual:
-        _LOG.warning("MONITOR_SIMILARITY_THRESHOLD is for MONITOR_POLICY=paper, and that is not in force.")
+        _LOG.warning("MONITOR_SIMILARITY_THRESHOLD only applies with MONITOR_POLICY=paper and is ignored.")
     deficits = discover_deficits(settings.deficits_dir)
     if without_deficits:
         deficits = deficits.without(without_deficits)

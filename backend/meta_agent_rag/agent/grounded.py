@@ -90,7 +90,7 @@ def _own_phrases(folder: Path | None, corpus: str) -> Path | None:
     if folder is None:
         return None
     if not folder.is_dir():
-        raise DataFileError(f"LEAKAGE_DIR {str(folder)!r} is not a folder; name one that holds CORPUS.yaml files.")
+        raise DataFileError(f"LEAKAGE_DIR {str(folder)!r} is not a folder; name one with CORPUS.yaml files.")
     own = folder / f"{corpus}.yaml"
     return own if own.is_file() else None
 

@@ -10,7 +10,7 @@ from .state import Draft, Round
 class Oracles:
     """`monitor` says whether a draft is right, `diagnosis` names a round's deficit; `None` leaves a stage as it is.
 
-    The critic is asked all the same: its advice and its queries stay, the deficit's name is replaced.
+    The critic is still asked: its advice and queries are kept, only the deficit is replaced.
     """
 
     monitor: Callable[[Draft], bool] | None = None

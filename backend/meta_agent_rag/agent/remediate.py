@@ -37,7 +37,7 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
         try:
             retrieval = await context.retriever.retrieve(queries, k=context.settings.retrieval_top_k, exclude=known)
         except CorpusError as error:
-            _LOG.warning("A follow-up search failed, and the drafts so far stand: %s", error)
+            _LOG.warning("A follow-up search failed; the drafts so far are kept: %s", error)
             return {"stop_reason": "search_failed"}
         update = {"evidence": retrieval.found, "dropped": retrieval.dropped, "queries": queries}
     return {**update, "plan": _plan(deficit, last.diagnosis, queries)}
@@ -63,10 +63,10 @@ def _queries(question: str, last: Round, asked: Sequence[str]) -> tuple[str, ...
 
 
 def _reached(last: Round) -> list[str]:
-    """The entities that the draft and the reference arrived at."""
+    """The entities that the draft and the second answer arrived at."""
     reached = [] if last.draft.abstained else [last.draft.short_answer]
-    if last.reference is not None and not is_abstention(last.reference.short_answer):
-        reached.append(last.reference.short_answer)
+    if last.second_answer is not None and not is_abstention(last.second_answer.short_answer):
+        reached.append(last.second_answer.short_answer)
     return [answer for answer in dict.fromkeys(reached) if normalised(answer) not in VERDICTS]
 
 

@@ -30,8 +30,8 @@ def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
     """How well a draft is supported, as figures to be compared from left to right.
 
     An answer before an abstention; one of the kind that the question asks for; one that monitor or critic
-    accepted; its chance of being right, where the monitor is calibrated; how many drafts and references arrived
-    at it; the share of its quotes that are verbatim; its cosine.
+    accepted; its p_correct, if the monitor is calibrated; how many drafts and second answers agree with it;
+    the share of its quotes that are verbatim; its cosine.
     """
     signals = round_.signals
     accepted = round_.satisfied or (round_.diagnosis is not None and round_.diagnosis.deficit == NO_DEFICIT)
@@ -39,7 +39,7 @@ def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
         0.0 if round_.draft.abstained else 1.0,
         0.0 if signals is not None and signals.of_kind is False else 1.0,
         float(accepted),
-        round_.chance or 0.0,
+        round_.p_correct or 0.0,
         float(_routes(round_, rounds)),
         (signals.verbatim or 0.0) if signals is not None else 0.0,
         (signals.similarity or 0.0) if signals is not None else 0.0,
@@ -47,7 +47,8 @@ def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
 
 
 def _routes(round_: Round, rounds: Sequence[Round]) -> int:
-    """How many drafts, and references over different evidence, came to this round's short answer."""
-    references = {other.reference.packed_ids: other.reference.short_answer for other in rounds if other.reference}
-    reached = [*(other.draft.short_answer for other in rounds), *references.values()]
+    """How many drafts, and second answers over different evidence, gave this round's short answer."""
+    second = (other.second_answer for other in rounds)
+    answers = {one.packed_ids: one.short_answer for one in second if one}
+    reached = [*(other.draft.short_answer for other in rounds), *answers.values()]
     return sum(same_answer(short, round_.draft.short_answer) for short in reached)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict  # pydantic reads no other one before Python 3.12
 
 from ..retrieval.passage import Found
@@ -50,6 +51,11 @@ VERDICTS = ("yes", "no")
 """Short answers that no passage holds as such."""
 
 
+def _read_as(*names: str) -> Any:
+    """The names of a field in stored rows: today's, then older ones."""
+    return Field(validation_alias=AliasChoices(*names))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     """A written answer. `answer` is a sentence or two with citations, `short_answer` the bare fact.
@@ -69,7 +75,7 @@ class Draft:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reference:
+class SecondAnswer:
     """The monitor's own answer over the evidence `packed_ids`; `error` says why there is none.
 
     `logprob` is the mean log-probability of its short answer's tokens, where the endpoint gave it.
@@ -86,12 +92,12 @@ class Reference:
 class Signals:
     """What the monitor measured on a draft.
 
-    Of draft and reference short answers `similarity` is the cosine (-1..1), `agreement` whether they are
+    Of the short answers of draft and second answer, `similarity` is the cosine (-1..1), `agreement` whether they are
     the same once normalised (one may hold the other), `overlap` the F1 of their words (0..1). `verbatim` is
     the share of quotes found in the evidence; `coverage` the share of the question's content words that the
     verbatim quotes, with their passages' titles, hold; `quoted` whether the short answer stands in one of
     them (a yes or no does not); `of_kind` whether it is of the kind that the question asks for, where its words
-    tell. `confidence` and `logprob` are the draft's, `reference_logprob` is the reference's. `None` means that
+    tell. `confidence` and `logprob` are the draft's, `reference_logprob` is the second answer's. `None` means that
     there was nothing to measure.
     """
 
@@ -163,8 +169,9 @@ class Round:
 
     `plan` is what led to this draft (`None` for the first); `diagnosis` what was found wrong with it
     (`None` where the critic was not asked). `calls` counts model calls, `cost_usd` is `None` where a
-    price is unknown, `seconds` is the time that the diagnosis took. `chance` (0..1) is that of being right
-    by a calibrated monitor, `None` under another. `derivation` and `vote` are there where MONITOR_POLICY is `vote`.
+    price is unknown, `seconds` is the time that the diagnosis took. `p_correct` (0..1) is the probability
+    of being correct by a calibrated monitor, `None` under another; older rows call it `chance`, and the second
+    answer `reference`. `derivation` and `vote` are there where MONITOR_POLICY is `vote`.
     """
 
     index: int
@@ -172,10 +179,10 @@ class Round:
     packing: Packing
     evidence_ids: tuple[str, ...]
     plan: Plan | None = None
-    reference: Reference | None = None
+    second_answer: Annotated[SecondAnswer | None, _read_as("second_answer", "reference")] = None
     signals: Signals | None = None
     satisfied: bool = False
-    chance: float | None = None
+    p_correct: Annotated[float | None, _read_as("p_correct", "chance")] = None
     derivation: Derivation | None = None
     vote: Vote | None = None
     diagnosis: Diagnosis | None = None

@@ -130,11 +130,11 @@ def _advice(plan: Plan) -> str:
 
 
 def _other_attempt(state: State, context: Context) -> str:
-    reference = state["rounds"][-1].reference
-    if reference is None or reference.error is not None:
+    second = state["rounds"][-1].second_answer
+    if second is None or second.error is not None:
         return phrase("nothing_quoted")
-    astray = right_kind(context, state["question"], reference.short_answer) is False
-    return phrase("nothing_quoted") if astray else reference.short_answer
+    astray = right_kind(context, state["question"], second.short_answer) is False
+    return phrase("nothing_quoted") if astray else second.short_answer
 
 
 def verified_quotes(rounds: Sequence[Round], evidence: Sequence[Found]) -> tuple[str, ...]:

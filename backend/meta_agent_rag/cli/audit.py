@@ -41,7 +41,7 @@ def tail(
         print_json(rows)
         return
     if not rows:
-        say("There are no records yet.")
+        say("No records yet.")
     for row in rows:
         console().print(plain(_line(row)))
 
@@ -97,7 +97,7 @@ def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug
     verb, age = "lost" if yes else "would lose", counted(settings.audit_hot_days, "day")
     say(f"{counted(result['records'], 'record')} older than {age} {verb} their prompts and raw replies.")
     verb = ("was" if result["sessions"] == 1 else "were") if yes else "would be"
-    say(f"{counted(result['sessions'], 'session')} that nobody went on with for as long {verb} deleted.")
+    say(f"{counted(result['sessions'], 'session')} not continued for as long {verb} deleted.")
     _say_how(yes)
 
 

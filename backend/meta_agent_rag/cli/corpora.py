@@ -37,7 +37,7 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
         print_json([manifest.model_dump(mode="json") for manifest in manifests])
         return
     if not manifests:
-        say("There are no corpora yet; make one with `marag ingest PATH... --corpus NAME`.")
+        say("No corpora yet; create one with `marag ingest PATH... --corpus NAME`.")
     for manifest in manifests:
         console().print(f"[bold]{plain(manifest.name)}[/]: {_summary(manifest)}")
 
@@ -79,7 +79,7 @@ def drop(
     if not yes:
         documents = counted(len(read_documents(settings.marag_data_dir, name)), "document")
         if json_ or not sys.stdin.isatty():
-            raise InputError(f"Nobody can be asked whether to drop {name!r} ({documents}); give --yes.")
+            raise InputError(f"Cannot ask whether to drop {name!r} ({documents}); give --yes.")
         if not typer.confirm(f"Remove the corpus {name!r} with {documents}?"):
             complain("Nothing was removed.")
             raise typer.Exit(1)
@@ -123,7 +123,7 @@ def _manifest(data_dir: Path, name: str) -> "Manifest":
 
     manifest = next((manifest for manifest in list_corpora(data_dir) if manifest.name == name), None)
     if manifest is None:
-        raise CorpusError(f"The corpus {name!r} was removed meanwhile; `marag corpora list` shows what there is.")
+        raise CorpusError(f"The corpus {name!r} was removed meanwhile; see `marag corpora list`.")
     return manifest
 
 

@@ -59,4 +59,4 @@ def check(
     deficits = discover_deficits(folder)
     build_graph(deficits)
     critique_schema(deficits)
-    say(f"{', '.join(own)}: good; {counted(len(deficits.names), 'deficit')} in all.")
+    say(f"{', '.join(own)}: OK; {counted(len(deficits.names), 'deficit')} in total.")

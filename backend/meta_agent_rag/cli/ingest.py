@@ -61,7 +61,7 @@ def ingest(
     try:
         report = run(_ingest(settings, [Path(path) for path in paths], corpus, prune, rebuild, not json_))
     except KeyboardInterrupt:
-        complain("Stopped. What was finished is kept; the same command goes on from there.")
+        complain("Stopped. Finished work is kept; run the same command to continue.")
         raise typer.Exit(_STOPPED) from None
     if json_:
         print_json(_as_json(report))
@@ -90,7 +90,7 @@ async def _ingest(
 
 @contextmanager
 def _progress_bar(visible: bool) -> "Iterator[OnProgress]":
-    """Bars on stderr for files and for passages, with passages a second; nothing where nobody watches."""
+    """Bars on stderr for files and for passages, with passages a second; nothing if nobody watches."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

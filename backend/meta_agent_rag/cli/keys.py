@@ -62,7 +62,7 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
         print_json([_shown(record) for record in records])
         return
     if not records:
-        say("There are no keys yet; make one with `marag keys create NAME`.")
+        say("No keys yet; create one with `marag keys create NAME`.")
     for record in records:
         console().print(plain(_line(record)))
 
@@ -106,7 +106,7 @@ def _line(record: "KeyRecord") -> str:
     shown = _shown(record)
     parts = [f"{record.id}  {record.name}: {shown['state']}", f"scopes {', '.join(record.scopes)}"]
     if record.daily_usd is not None:
-        parts.append(f"{record.daily_usd:g} USD a day")
+        parts.append(f"{record.daily_usd:g} USD per day")
     parts.append(f"created {record.created:%Y-%m-%d}")
     if record.expires is not None:
         parts.append(f"until {record.expires:%Y-%m-%d %H:%M} UTC")

@@ -19,7 +19,7 @@ class GroundedReply(TurnReply):
 
 @dataclass(frozen=True, kw_only=True)
 class Companion:
-    """The answerer of a conversation over one corpus; `on_step` is told of the graph's nodes as they begin.
+    """The answerer of a conversation over one corpus; `on_step` is notified of the graph's nodes as they begin.
 
     `manner` tells the writer how to write.
     """

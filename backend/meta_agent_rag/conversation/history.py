@@ -28,7 +28,7 @@ class Exchange:
 
     `question` is in the user's own words, `standalone` the query that it was understood as, `turn` counts
     the questions of the conversation from 1. `mode` says who answered: `teacher`, `coach`, `hint` where the coach
-    broke a deadlock, empty for the plain companion. `short_answer` is the bare answer, where there was one.
+    broke a deadlock, empty for the plain companion. `short_answer` is the bare answer, if there was one.
     """
 
     question: str

@@ -47,7 +47,7 @@ class Rewritten:
 async def rewritten(question: str, history: History, model: ModelSession) -> Rewritten:
     """The question as it can be searched for without the conversation.
 
-    Without a call where there is nothing before it, or where it stands alone by rule: so an old topic cannot
+    Without a call if there is nothing before it, or where it stands alone by rule: so an old topic cannot
     come into a new one. Falls back to the question where the rewrite breaks one of `RULES`, or where the
     call fails in a way that other calls need not. Raises a `ModelError` that stops a run, or a `BudgetError`.
     """

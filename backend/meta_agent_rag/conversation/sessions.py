@@ -58,7 +58,7 @@ class Sessions:
     path: Path
 
     async def load(self, name: str) -> Stored | None:
-        """The conversation of that name, or `None`. Raises `InputError` for an invalid name, and `DataFileError`."""
+        """The conversation with that name, or `None`. Raises `InputError` for an invalid name, and `DataFileError`."""
         _check(name)
         return await self._run(lambda connection: _load(connection, name))
 

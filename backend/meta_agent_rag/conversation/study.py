@@ -197,7 +197,7 @@ async def open_study(
 async def open_scope(
     settings: Settings, topics: tuple[Topic, ...], *, encoder: AsyncEncoder | None = None
 ) -> Scope | None:
-    """What the coach's scope guard compares with; `None` where there are no topics. Loads the encoder unless given."""
+    """What the coach's scope guard compares with; `None` if there are no topics. Loads the encoder unless given."""
     if not topics:
         return None
     if encoder is None:

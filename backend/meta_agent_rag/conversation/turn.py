@@ -138,7 +138,7 @@ class Conversation:
         """
         text = _checked(message)
         async with self._busy:
-            reading, socratic = read_intent(text), self.socratic  # it may be set anew while the turn lasts
+            reading, socratic = read_intent(text), self.socratic  # it may be set again while the turn lasts
             if self.coach is not None and socratic.mode == "coach" and not _asks_about_the_talk(reading):
                 return await self._coached(self.coach, text, reading, socratic, deadline)
             if reading.intent != "question":
@@ -208,5 +208,5 @@ def _checked(message: str) -> str:
     if not text:
         raise InputError("The message is empty; write a question.")
     if not text.isascii() and text.encode("utf-8", "ignore").decode("utf-8") != text:
-        raise InputError("The message is not valid Unicode; check the terminal's encoding and write it anew.")
+        raise InputError("The message is not valid Unicode; check the terminal's encoding and type it again.")
     return text

@@ -81,7 +81,7 @@ def conversation_words() -> Words:
 
 
 def phrase_at(said: Sequence[str], place: int, phrases: frozenset[Phrase]) -> int:
-    """How many words the longest of the phrases takes that stands at a place; 0 where none does."""
+    """How many words the longest of the phrases takes that stands at a place; 0 if none does."""
     longest = min(len(said) - place, _longest(phrases))
     return next((size for size in range(longest, 0, -1) if tuple(said[place : place + size]) in phrases), 0)
 

@@ -65,7 +65,7 @@ def _listed(text: str, path: Path) -> Iterator[tuple[int, object]]:
     try:
         rows: list[object] = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataFileError(f"{path.name} is not JSON ({error}); see whether it is complete.") from None
+        raise DataFileError(f"{path.name} is not JSON ({error}); check that it is complete.") from None
     return enumerate(rows, start=1)
 
 

@@ -46,7 +46,7 @@ def heading(workbench: Workbench) -> str:
     """The heading as HTML."""
     return (
         '<header class="marag-heading"><h1>Meta-Agent-RAG</h1>'
-        "<p>Watch an answer being doubted, diagnosed and repaired.</p>"
+        "<p>Watch an answer being questioned, diagnosed and repaired.</p>"
         f'<p class="marag-model">{escape(model_line(workbench))}</p></header>'
     )
 

@@ -12,7 +12,7 @@ _CITATION = re.compile(r"\[(\d{1,3})\]")
 
 
 def with_quotes(text: str, quotes: Sequence[str]) -> str:
-    """A passage as HTML, with the quotes that stand in it marked; overlapping ones become one mark."""
+    """A passage as HTML with its quotes marked; overlapping ones become one mark."""
     spans = sorted(span for quote in quotes if (span := place(quote, text)) is not None)
     parts: list[str] = []
     at = 0

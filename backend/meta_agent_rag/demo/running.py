@@ -21,7 +21,7 @@ Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Workbench]]
 
 
 def launch(opening: Opening, *, host: str, port: int) -> None:
-    """Serve the app until it is stopped. Raises `InputError` where nobody can listen at the address."""
+    """Serve the app until it is stopped. Raises `InputError` if nobody can listen at the address."""
     with bound(host, port) as listener:
         asyncio.run(_served(opening, listener))
 
@@ -32,7 +32,7 @@ async def _served(opening: Opening, listener: socket.socket) -> None:
     async with opening() as workbench:
         app = mounted(workbench)
         host, port = listener.getsockname()[:2]
-        _LOG.warning("The demo is at http://%s:%d (Ctrl+C ends it).", f"[{host}]" if ":" in host else host, port)
+        _LOG.warning("The demo is at http://%s:%d (Ctrl+C stops it).", f"[{host}]" if ":" in host else host, port)
         await Server(Config(app, log_level="warning", timeout_graceful_shutdown=2)).serve([listener])
 
 

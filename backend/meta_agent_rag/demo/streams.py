@@ -1,4 +1,4 @@
-"""What each visitor has under way in a tab: one thing at a time, which they can stop, drop or leave."""
+"""What each visitor is running in a tab: one thing at a time, which they can stop, drop or leave."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -58,19 +58,19 @@ class Streams:
                 del self._running[visitor]
 
     def busy(self, visitor: str) -> bool:
-        """Is anything under way? What was stopped is not, even before its stream has closed."""
+        """Is anything running? What was stopped is not, even before its stream has closed."""
         running = self._running.get(visitor)
         return running is not None and not (running.stopped or running.dropped or running.work.done())
 
     def stop(self, visitor: str) -> None:
-        """End what is under way at once, a model's call included; its stream closes with `StreamStopped`."""
+        """End what is in progress at once, a model's call included; its stream closes with `StreamStopped`."""
         running = self._running.get(visitor)
         if running is not None and not running.work.done():
             running.stopped = True
             running.work.cancel()
 
     async def drop(self, visitor: str) -> None:
-        """End what is under way and wait for it; its stream says no more, so that what is shown next stays."""
+        """End what is in progress and wait for it; its stream says no more, so that what is shown next stays."""
         self._next.pop(visitor, None)
         await self._ended(visitor)
 
@@ -81,7 +81,7 @@ class Streams:
             await running.over.wait()
 
     def leave(self, visitor: str) -> None:
-        """The page is closed: end what is under way, and wait for nobody who would hear of it."""
+        """The page is closed: end what is in progress, and wait for nobody who would hear of it."""
         self._next.pop(visitor, None)
         running = self._running.pop(visitor, None)
         if running is not None:

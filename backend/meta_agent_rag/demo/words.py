@@ -5,45 +5,45 @@ from collections.abc import Mapping
 from ..agent.state import NO_DEFICIT
 
 STOP_REASONS: Mapping[str, str] = {
-    "budget": "There was no money or time for the next call.",
+    "budget": "The cost limit or deadline left no room for the next call.",
     "satisfied": "The monitor is satisfied: a second route came to the same answer.",
     "critic_satisfied": "The monitor raised a false alarm: the critic found nothing wrong with the draft.",
-    "converged": "The last repair changed nothing, so another one would not either.",
-    "oscillating": "The answer went back to an earlier one, so the loop would turn in circles.",
-    "max_rounds": "All repairs that were allowed have been made.",
+    "converged": "The last repair changed nothing, so another one would not help.",
+    "oscillating": "The answer went back to an earlier one, so the loop would go in circles.",
+    "max_rounds": "The maximum number of repairs was reached.",
     "upheld": "The repair saw both answers and kept to the draft's, so another one would see the same two.",
-    "no_gain": "The last repair did not raise the chance of being right, so another one does not pay.",
-    "cost_limit": "The next call could cost more than is left to spend.",
+    "no_gain": "The last repair did not raise the probability of being correct, so another one would not pay off.",
+    "cost_limit": "The next call could exceed the cost limit.",
     "deadline": "There was no time for another round.",
-    "search_failed": "A follow-up search failed; the drafts so far stand.",
-    "write_failed": "The model could not write the next draft; the drafts so far stand.",
-    "no_evidence": "Nothing was found to answer from.",
-    "not_in_evidence": "The evidence does not hold the answer.",
-    "single_pass": "This method answers once and does not doubt its answer.",
-    "majority": "The answer that most of the chains gave was taken.",
-    "concluded": "The method came to its conclusion.",
-    "no_follow_up": "The method had nothing further to ask.",
-    "no_progress": "The next step would have brought nothing new.",
+    "search_failed": "A follow-up search failed; the drafts so far are kept.",
+    "write_failed": "The model could not write the next draft; the drafts so far are kept.",
+    "no_evidence": "No evidence was found.",
+    "not_in_evidence": "The evidence does not contain the answer.",
+    "single_pass": "This method answers once and does not check its answer.",
+    "majority": "The answer that most of the chains gave was chosen.",
+    "concluded": "The method reached a conclusion.",
+    "no_follow_up": "The method had no further questions.",
+    "no_progress": "The next step would have added nothing new.",
     "nothing_new": "The last search found nothing new.",
-    "finished": "The method finished by itself.",
-    "max_passages": "The method has as many passages as it may read.",
-    "max_steps": "The method has made all the steps it may make.",
-    "max_trials": "The method has made all the trials it may make.",
-    "unreadable_step": "The model wrote a step that could not be read.",
+    "finished": "The method finished.",
+    "max_passages": "The method reached its maximum number of passages.",
+    "max_steps": "The method reached its maximum number of steps.",
+    "max_trials": "The method reached its maximum number of trials.",
+    "unreadable_step": "The model wrote a step that could not be parsed.",
 }
 ERROR_TYPES = {
     "incomplete_reasoning": "a step of the reasoning is missing",
     "answer_redundance": "it says more than was asked",
-    "ambiguous_understanding": "the question was understood otherwise",
+    "ambiguous_understanding": "the question was misunderstood",
 }
 AT_WORK = {
     "retrieve": "Looking for evidence",
     "write": "Cognition: writing a draft from the evidence",
-    "diagnose": "Monitoring: a second answer is found by another route, without sight of the draft",
+    "diagnose": "Monitoring: a second answer is derived without seeing the draft",
 }
 ANSWER_MODES = {
-    "evidence": "the evidence alone",
-    "memory": "the model's memory alone",
+    "evidence": "only the evidence",
+    "memory": "only the model's memory",
     "evidence_and_memory": "the evidence and the model's memory",
 }
 
@@ -67,7 +67,7 @@ def at_work(node: str | None, *, repaired: str = "") -> str:
     if node is None:
         return "Getting ready"
     if node == "write" and repaired:
-        return f"Cognition: writing again, to repair the {spoken(repaired)}"
+        return f"Cognition: rewriting to repair the {spoken(repaired)}"
     return AT_WORK.get(node, f"Planning a repair for the {spoken(node)}")
 
 

@@ -93,7 +93,7 @@ class Workbench:
         return list(dict.fromkeys([self.corpus, *known]))
 
     def set_names(self) -> list[str]:
-        """The sets of questions to choose from; the first is there at once."""
+        """The sets of questions to choose from; the first is available at once."""
         return [*(one.name for one in self.question_sets), *self.datasets]
 
     def known_sets(self) -> tuple[QuestionSet, ...]:
@@ -102,7 +102,7 @@ class Workbench:
         return (*self.question_sets, *filter(None, fetched))
 
     async def question_set(self, name: str) -> QuestionSet:
-        """A set of questions, fetched at its first use. Raises `DataFileError` where the hub does not give it."""
+        """A set of questions, fetched at its first use. Raises `DataFileError` if the hub does not give it."""
         if name not in self.set_names():
             raise UnknownNameError("data set", name, self.set_names())
         here = next((one for one in self.question_sets if one.name == name), None)
@@ -129,7 +129,7 @@ class Workbench:
         return replace(engine, model=replace(model, budget=self._budget(visitor, model)))
 
     async def retriever(self, corpus: str | None = None) -> Retriever:
-        """The retriever of a corpus; `sample` is built on first use. Raises `CorpusError` where there is none."""
+        """The retriever of a corpus; `sample` is built on first use. Raises `CorpusError` if there is none."""
         name = corpus or self.corpus
         if name in self.retrievers:
             return self.retrievers[name]
@@ -263,7 +263,7 @@ class VisitorBudget(Budget):
     whole: Budget
 
     async def acquire(self, highest_usd: Decimal | None, *, model: str, deadline: float | None = None) -> Decimal:
-        """See `Budget`. Raises `CostLimitError` where either limit could be passed, and `DeadlineError`."""
+        """See `Budget`. Raises `CostLimitError` if either limit could be passed, and `DeadlineError`."""
         own = await super().acquire(highest_usd, model=model, deadline=deadline)
         try:
             await self.whole.acquire(highest_usd, model=model, deadline=deadline)

@@ -17,7 +17,7 @@ def _abstentions() -> frozenset[str]:
 
 
 def is_abstention(short_answer: str) -> bool:
-    """Does the answer as a whole say that there is none? An empty one does.
+    """Does the answer as a whole say that it was not found? An empty one does.
 
     >>> is_abstention("NOT FOUND."), is_abstention("not found guilty")
     (True, False)

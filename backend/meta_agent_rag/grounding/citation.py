@@ -17,7 +17,7 @@ class Scores:
 class Citation:
     """A place in a document that an answer refers to.
 
-    `page` is where the passage begins and `last_page` where it ends, both `None` where there are no pages: within
+    `page` is where the passage begins and `last_page` where it ends, both `None` if there are no pages: within
     a passage nobody knows which line is on which. `span` is the (start, end) in characters, within the document's
     text, of the stretch that was quoted; of the whole passage where nothing was; `None` where it is unknown.
     `snippet` stands in the passage's text to the letter: 30 to 50 words around the quote, or around the sentences

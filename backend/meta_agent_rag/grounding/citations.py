@@ -26,7 +26,7 @@ class Cited:
 
 
 def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: Style) -> Cited:
-    """Write each mark of the answer in a style, and take out those that stand for nothing.
+    """Write each citation mark of the answer in a style, and remove those that cite nothing.
 
     `passages` are those of the writer's prompt, the first of which is number 1; `quotes` what the writer copied
     from them. What is a mark, and what is text that stays, is said in `marks`. A mark that is taken out
@@ -61,7 +61,7 @@ def _known(number: int, passages: Sequence[Found]) -> bool:
 
 
 def _claims_of_marks(answer: str, texts: Sequence[str]) -> Mapping[Mark, str]:
-    """Every mark in its order, with the text of the claim that it stands in."""
+    """Every mark in order, with the text of its claim."""
     found = marks(answer, texts)
     stated: list[Claim] = list(claims(answer, texts)) if found else []
     by_mark = dict.fromkeys(found, "")
@@ -75,7 +75,7 @@ def _claims_of_marks(answer: str, texts: Sequence[str]) -> Mapping[Mark, str]:
 
 
 def _replaced(answer: str, written: Sequence[tuple[Mark, str]]) -> str:
-    """The answer with texts in place of marks; a mark without a text is cut out afterwards, with its blanks."""
+    """The answer with texts instead of marks; a mark without a text is cut out afterwards, with its blanks."""
     pieces: list[str] = []
     cuts: list[tuple[int, int]] = []
     position, length = 0, 0

@@ -33,7 +33,7 @@ class _Hit(NamedTuple):
 
 
 def leaks(answer: str, verified_quotes: Sequence[str], phrases: Sequence[str]) -> tuple[str, ...]:
-    """The phrases that stand in the answer and not in a quote, each once, in the order of their first place.
+    """The phrases in the answer but not in a quote, each once, in order of first occurrence.
 
     Case, white space, emphasis and typographic marks do not count; only whole words do. The time taken
     grows with the length of the answer, the quotes and the list, not with their product.
@@ -86,10 +86,10 @@ def _listed(source: str, name: str) -> tuple[str, ...]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        raise DataFileError(f"The phrases {name!r} are no YAML{where}; write one '- phrase' a line.") from None
+        raise DataFileError(f"The phrases {name!r} are not valid YAML{where}; write one '- phrase' per line.") from None
     if not isinstance(rows, list) or not rows:
         shown = repr(rows)[:80]
-        raise DataFileError(f"The phrases {name!r} hold {shown} and no list; write one '- phrase' a line.")
+        raise DataFileError(f"The phrases {name!r} must be a list, not {shown}; write one '- phrase' per line.")
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, str):
             raise DataFileError(f"Entry {number} of {name!r} is {repr(row)[:80]} and no text; put it in quotes.")

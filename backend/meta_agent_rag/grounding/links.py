@@ -29,7 +29,7 @@ _OVER_TWO_LINES = re.compile(
 
 
 def without_links(text: str, sources: Sequence[str]) -> str:
-    """The text without pictures and elements, and without addresses that stand in none of the sources.
+    """The text without pictures, HTML elements, and URLs that occur in none of the sources.
 
     Of a link its label stays, in its brackets.
 

@@ -5,7 +5,7 @@ word (`Oslo[1].`) it is one only at the end of a clause, so that `array[3]` with
 either is a bracket
 
 - whose numbers all read as years (1000 to 2199), as in "in [1912]";
-- that goes on as a link, `[1](...)`, or as a word in small letters, `[2]fold`;
+- that continues as a link, `[1](...)`, or as a word in small letters, `[2]fold`;
 - that the evidence itself has after the same words, as the footnote of a sentence that was copied.
 
 What is doubtful stays as it is: a reader can disregard a bracket, and

@@ -1,4 +1,4 @@
-"""How much of what a sentence says stands in a text: content words, numbers and names, and where."""
+"""How much of a sentence occurs in a text: content words, numbers and names, and where."""
 
 import re
 from collections.abc import Set

@@ -9,7 +9,7 @@ from ..text.normalise import as_quoted
 
 
 def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
-    """Does the quote stand in one of the texts, white space and typographic marks aside?
+    """Does the quote occur in one of the texts, ignoring white space and typographic marks?
 
     A full stop that the writer added at the end is forgiven.
     """
@@ -64,7 +64,7 @@ def _clusters(text: str) -> Iterator[tuple[int, int]]:
 
 SHORTEST = 30
 LONGEST = 50
-"""Words of an excerpt, where the text has so many."""
+"""Words of an excerpt, if the text is long enough."""
 _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"[.!?][\"')\]\u2019\u201d]*$")
 

@@ -4,7 +4,7 @@
               passages and in their titles; every word counts alike, but for the claim's first one, which
               counts twice where it is capitalised: it is often what the claim is about
     embedding the cosine of the claim and the nearest cited passage, 0 at least
-    score     0.7 x lexical + 0.3 x embedding, or lexical alone where there are no vectors
+    score     0.7 x lexical + 0.3 x embedding, or lexical alone if there are no vectors
 
 A claim is supported where every number and every name in it occurs in a cited passage, and its score reaches
 0.6. What cannot be seen this way is a claim that turns the passage's own words round: "not", who did what to whom.
@@ -116,7 +116,7 @@ def with_quoted_passages_cited(answer: str, passages: Sequence[Found], quotes: S
     """The answer with a mark behind each claim that has none, where a passage that was quoted supports it.
 
     `passages` are those of the writer's prompt, the first of which is number 1; `quotes` are verbatim. Marks
-    that the writer set are left as they are, wrong ones too: they are judged, not mended.
+    that the writer set are left as they are, wrong ones too: they are judged, not repaired.
     """
     texts = [found.passage.searchable() for found in passages]
     quoted = [number for number, text in enumerate(texts, 1) if any(is_verbatim(quote, [text]) for quote in quotes)]
@@ -148,7 +148,7 @@ def with_unsupported_marked(answer: str, claims: Sequence[Claim], support: Seque
 
 
 def without_unsupported(answer: str, claims: Sequence[Claim], support: Sequence[Support]) -> str:
-    """The answer without its unsupported claims and the white space around them; empty where no claim is left."""
+    """The answer without its unsupported claims and the white space around them; empty if no claim is left."""
     dropped = _unsupported_spans(claims, support)
     if claims and len(dropped) == len(claims):
         return ""
@@ -180,7 +180,7 @@ def speaks_of(question: str, source: str) -> bool:
 def on_the_question(
     question: str, claims: Sequence[Claim], support: Sequence[Support], source: str
 ) -> tuple[Support, ...]:
-    """The support, without that of claims that say next to nothing where the passages do not speak of the question.
+    """The support, without that of claims that say next to nothing if the passages do not speak of the question.
 
     `source` is the text of all passages that the answer quotes or cites.
     """

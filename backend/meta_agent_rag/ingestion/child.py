@@ -65,7 +65,7 @@ def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[di
     except OSError as error:
         raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
     if len(content) > most:
-        raise Refused("limit", f"it is larger than {job.file_mb:g} MB; divide it, or raise INGEST_FILE_MB")
+        raise Refused("limit", f"it is larger than {job.file_mb:g} MB; split it, or raise INGEST_FILE_MB")
     digest = hashlib.sha256(content).hexdigest()
     file = File(name=request.name, content=content, unpacked_bytes=_UNPACKED * most)
     document = read_document(file)

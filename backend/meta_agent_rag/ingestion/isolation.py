@@ -56,7 +56,7 @@ class IsolatedReader:
     async def read(self, path: Path, doc_id: str) -> ReadFile:
         """The document in `path`, its passages with `doc_id`; a cancellation ends the child.
 
-        Raises `Refused`, and `SettingsError` where no child can be started within the limit of memory.
+        Raises `Refused`, and `SettingsError` if no child can be started within the limit of memory.
         """
         try:
             return await asyncio.to_thread(self._read, ReadRequest(path=str(path), name=path.name, doc_id=doc_id))
@@ -100,7 +100,7 @@ class IsolatedReader:
             self._end()
             most = self._job.memory_mb
             raise SettingsError(
-                f"No process that reads files starts with INGEST_MEMORY_MB={most}; raise it."
+                f"The process that reads files cannot start with INGEST_MEMORY_MB={most}; raise it."
             ) from error
         assert process.stdin is not None
         self._served += 1
@@ -133,12 +133,12 @@ class IsolatedReader:
         raise _RubbishError
 
     def _running(self) -> subprocess.Popen[bytes]:
-        """The child, started where there is none."""
+        """The child process, started if it is not running."""
         if self._process is None or self._process.poll() is not None:
             self._end()
             with self._starting:
                 if self._closed:
-                    raise Refused("unreadable", "reading was broken off")
+                    raise Refused("unreadable", "reading was interrupted")
                 self._process = subprocess.Popen(
                     self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                     start_new_session=True,  # Ctrl-C is for the parent, which ends the child itself
@@ -230,8 +230,8 @@ def _returncode(process: subprocess.Popen[bytes]) -> int | None:
 def _death(returncode: int | None) -> Refused:
     """What became of a child that we did not stop."""
     if returncode is not None and -returncode in {getattr(signal, "SIGXCPU", None), getattr(signal, "SIGKILL", None)}:
-        return Refused("limit", "the system ended its reading, for the time or memory that it took")
-    return Refused("unreadable", "the parser broke down over it")
+        return Refused("limit", "the system stopped reading it because it took too much time or memory")
+    return Refused("unreadable", "the parser crashed on it")
 
 
 def _close(stream: Any) -> None:

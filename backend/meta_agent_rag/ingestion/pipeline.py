@@ -42,12 +42,12 @@ async def ingest(
     rebuild: bool = False,
     on_progress: OnProgress | None = None,
 ) -> IngestReport:
-    """Bring the files below `paths` into `corpus`, which is made where there is none.
+    """Bring the files below `paths` into `corpus`, which is created if missing.
 
     A file whose bytes are known is left alone, a changed one replaces its own passages, a broken one is
     skipped and keeps the version that is there. `prune` removes documents whose files are gone from the
-    given folders; `rebuild` makes the corpus anew from `paths` alone. After an interruption the same call
-    goes on. Raises `InputError` for paths that are not there or hold no files (with `rebuild`: none that can
+    given folders; `rebuild` rebuilds the corpus from `paths` alone. After an interruption the same call
+    continues. Raises `InputError` for paths that are not there or hold no files (with `rebuild`: none that can
     be read), `SettingsError` for the chunker's settings, `CorpusError` where the corpus was built otherwise
     or is in use.
     """
@@ -75,11 +75,11 @@ def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, gone_to
     """The files below `paths`; raises `InputError` for the corpus's name, and for paths as `ingest` does."""
     corpus_folder(settings.marag_data_dir, corpus)
     if corpus == SAMPLE:
-        raise InputError(f"{SAMPLE!r} is the corpus that comes with the package; choose another name.")
+        raise InputError(f"{SAMPLE!r} is the packaged corpus; choose another name.")
     found = find_files(paths, without=settings.marag_data_dir, gone_too=gone_too)
     if not found.files and not gone_too:
         passed = "".join(f" ({one.source!r}: {one.reason})" for one in found.passed_over[:1])
-        raise InputError(f"There are no files to read in {', '.join(map(repr, map(str, paths)))}{passed}; name others.")
+        raise InputError(f"No files to read in {', '.join(map(repr, map(str, paths)))}{passed}; name others.")
     return found
 
 
@@ -146,7 +146,7 @@ class _Tracker:
 
 @dataclass(frozen=True, kw_only=True)
 class _Read:
-    """A file that was read, on its way into the corpus."""
+    """A file that was read and is being added to the corpus."""
 
     step: PlannedFile
     reading: ReadFile
@@ -189,7 +189,7 @@ class _Ingestion:
         for file in found.files:
             try:
                 if file.path.stat().st_size > most * _MEGABYTE:
-                    reason = f"it is larger than {most:g} MB; divide it, or raise INGEST_FILE_MB"
+                    reason = f"it is larger than {most:g} MB; split it, or raise INGEST_FILE_MB"
                     refusals.append((file, Refused("limit", reason)))
                 else:
                     hashes[file.source] = file_hash(file.path)
@@ -202,7 +202,7 @@ class _Ingestion:
         leaving = [*plan.copies, *(plan.gone if prune else ())]
         if leaving:
             await self._editor.remove([document.id for document in leaving])
-        reason = None if prune else "its file is gone; --prune removes it"
+        reason = None if prune else "its file no longer exists; --prune removes it"
         status: Status = "pruned" if prune else "gone"
         return [
             FileOutcome(source=document.source, status=status, reason=reason, passages=document.passages)
@@ -259,7 +259,7 @@ def _require_any(outcomes: Sequence[FileOutcome], corpus: str) -> None:
     first = outcomes[0]
     raise InputError(
         f"None of {len(outcomes)} files could be read (the first, {first.source!r}: {first.reason}); "
-        f"the corpus {corpus!r} stays as it was, give files that can be."
+        f"the corpus {corpus!r} is unchanged; check the files."
     )
 
 

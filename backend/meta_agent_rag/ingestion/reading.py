@@ -27,7 +27,7 @@ def read_document(file: File, parsers: Iterable[Parser] | None = None) -> Docume
         raise Refused("unreadable", f"the parser for {parser.kind} failed ({cause})") from error
     if not any(character.isalnum() for text in _texts(document) for character in text):
         raise Refused(
-            "no_text", "it holds no text" + (", perhaps a scan: run OCR on it first" if document.pages else "")
+            "no_text", "it contains no text" + (", perhaps a scan: run OCR on it first" if document.pages else "")
         )
     return document
 
@@ -35,7 +35,7 @@ def read_document(file: File, parsers: Iterable[Parser] | None = None) -> Docume
 def _chosen(file: File, parsers: Iterable[Parser]) -> Parser:
     parser = next((parser for parser in parsers if parser.recognises(file)), None)
     if parser is None:
-        raise Refused("type", "its content is of no kind that is read here, whatever its name says")
+        raise Refused("type", "its content is not a supported format, whatever its name")
     return parser
 
 

@@ -25,7 +25,7 @@ class FileOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class IngestProgress:
-    """How far it is: files looked at, and passages encoded of those that are known to need it."""
+    """Progress: files examined, and passages encoded of those known to need it."""
 
     files: int
     of_files: int

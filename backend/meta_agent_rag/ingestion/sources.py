@@ -116,14 +116,14 @@ def _listed(root: Path, paths: Iterable[Path]) -> Iterator[FoundFile | PassedOve
 
 
 def _linked(root: Path, link: Path) -> FoundFile | PassedOver:
-    """What a link within `root` stands for: only ever a file below `root`."""
+    """What a link within `root` points to: always a file below `root`."""
     source = source_name(link)
     try:
         target = Path(os.path.realpath(link, strict=True))
     except (OSError, RuntimeError):
-        return PassedOver(source=source, reason="it is a link that leads nowhere", broken=True)
+        return PassedOver(source=source, reason="it is a broken link", broken=True)
     if not target.is_relative_to(root):
-        return PassedOver(source=source, reason="it is a link that leads out of the folder", broken=True)
+        return PassedOver(source=source, reason="it is a link to a place outside the folder", broken=True)
     if target.is_dir():
         return PassedOver(source=source, reason="it is a link to a folder that is read anyway", broken=False)
     return _looked_at(target, named=False)
@@ -136,5 +136,5 @@ def _looked_at(path: Path, *, named: bool) -> FoundFile | PassedOver:
     except OSError as error:
         return PassedOver(source=source, reason=f"it cannot be opened ({error.strerror})", broken=True)
     if not stat.S_ISREG(mode):
-        return PassedOver(source=source, reason="it is no regular file", broken=named)
+        return PassedOver(source=source, reason="it is not a regular file", broken=named)
     return FoundFile(path=path, source=source, named=named)

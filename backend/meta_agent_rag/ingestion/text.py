@@ -17,7 +17,7 @@ _MARKS = (
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _SAMPLE = 65_536
 _MOST_CONTROLS = 0.01
-"""Share of control characters above which something is no text; a stray NUL does not make it binary."""
+"""Share of control characters above which something is not a text; a stray NUL does not make it binary."""
 
 
 def decoded(content: bytes, declared: str | None = None) -> str | None:

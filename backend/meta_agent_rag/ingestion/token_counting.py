@@ -76,7 +76,7 @@ def _number(file: Path, key: str) -> int | None:
 
 
 def _stated(file: Path) -> dict[str, Any]:
-    """A configuration file's fields; none where it is not there or not one."""
+    """A configuration file's fields; none if it is not there or not one."""
     try:
         fields = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):

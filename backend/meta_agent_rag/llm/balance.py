@@ -39,7 +39,7 @@ async def account_balance(settings: Settings) -> Balance:
 
     choice = choose_provider(settings)
     if choice.provider.name != "deepseek" or choice.api_key is None:
-        raise InputError("Only DeepSeek tells its balance; set DEEPSEEK_API_KEY (and LLM_PROVIDER=deepseek).")
+        raise InputError("Only DeepSeek reports its balance; set DEEPSEEK_API_KEY (and LLM_PROVIDER=deepseek).")
     client = openai.AsyncOpenAI(base_url=choice.base_url, api_key=choice.api_key.get_secret_value(), max_retries=1)
     try:
         async with client, asyncio.timeout(_SECONDS):
@@ -48,7 +48,9 @@ async def account_balance(settings: Settings) -> Balance:
         raise translated(error, where=f"DeepSeek at {choice.base_url}", model="-") from None
     except TimeoutError:
         raise RefusedError(
-            f"DeepSeek at {choice.base_url} did not tell its balance in {_SECONDS:.0f} s; try again."
+            f"DeepSeek at {choice.base_url} did not report its balance within {_SECONDS:.0f} s; try again."
         ) from None
     except ValueError:
-        raise RefusedError(f"What {choice.base_url} sent is not a balance; is it DeepSeek's address?") from None
+        raise RefusedError(
+            f"The reply of {choice.base_url} is not a balance; check that it is DeepSeek's address."
+        ) from None

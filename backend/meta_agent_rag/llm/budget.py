@@ -16,11 +16,11 @@ _RESERVED, _SETTLED = "reserved_usd", "settled_usd"
 
 @dataclass
 class Budget:
-    """What may be paid, has been paid, and is reserved for calls under way, in USD.
+    """What may be paid, has been paid, and is reserved for calls in progress, in USD.
 
     With a `journal` reservations outlive a kill: what it holds unsettled (`unsettled`) may have been billed. It is
-    kept without a limit too, since the run may go on under one.
-    `counting` has rows tell the most that a call of unknown bill can have cost, where there is no limit too.
+    kept without a limit too, since the run may continue under one.
+    `counting` has rows tell the most that a call of unknown bill can have cost, if there is no limit too.
     """
 
     limit_usd: Decimal | None = None
@@ -42,7 +42,7 @@ class Budget:
         return self.counting or self._counts
 
     async def acquire(self, highest_usd: Decimal | None, *, model: str, deadline: float | None = None) -> Decimal:
-        """Reserve, waiting for calls under way where it is only their reservations that stand in the way.
+        """Reserve, waiting for calls in progress where it is only their reservations that stand in the way.
 
         `deadline` is a `time.monotonic` moment. Raises as `reserve`, and `DeadlineError` once it has passed.
         """
@@ -60,20 +60,20 @@ class Budget:
     def reserve(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
         """Set aside the most that a call could cost; returns the sum to settle later.
 
-        Raises `CostLimitError` where that could pass the limit, and `UnpricedModelError` where a
+        Raises `CostLimitError` if that could pass the limit, and `UnpricedModelError` where a
         limit is set and the model's price is not known.
         """
         if not self._counts or (highest_usd is None and self.limit_usd is None):
             return Decimal(0)
         if highest_usd is None:
             raise UnpricedModelError(
-                f"The model {model!r} has no known price, so a cost limit cannot be kept; "
-                "leave the limit out, or set PRICE_AS to a model that has one (`marag prices`)."
+                f"The model {model!r} has no known price, so a cost limit cannot be enforced; "
+                "leave the limit out, or set PRICE_AS to a model with a price (`marag prices`)."
             )
         if self.limit_usd is not None and self.paid_usd + self.reserved_usd + highest_usd > self.limit_usd:
             raise CostLimitError(
                 f"The next call could cost {highest_usd:.6f} USD, and {self.paid_usd:.6f} of the limit of "
-                f"{self.limit_usd} USD are spent, or may be by calls that a kill cut off; raise the limit to go on."
+                f"{self.limit_usd} USD are spent or reserved for interrupted calls; raise the limit to continue."
             )
         self._note(_RESERVED, highest_usd)
         self.reserved_usd += highest_usd
@@ -112,7 +112,7 @@ class Budget:
 
 
 def unsettled(journal: Path) -> Decimal:
-    """What calls that were under way at a kill could have cost, in USD; a missing file holds nothing."""
+    """What calls that were in progress at a kill could have cost, in USD; a missing file holds nothing."""
     rows = (row for _, row in records(journal) if row is not None)
     return max(sum((_usd(row, _RESERVED) - _usd(row, _SETTLED) for row in rows), Decimal(0)), Decimal(0))
 

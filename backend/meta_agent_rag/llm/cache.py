@@ -84,7 +84,7 @@ def reply_from(kept: dict[str, Any]) -> Reply:
     """A reply out of what `dataclasses.asdict` made of it, once through JSON."""
     usage, tokens = kept.get("usage"), kept.get("tokens")
     if usage is not None and not all(isinstance(count, int) and count >= 0 for count in usage.values()):
-        raise ValueError("a usage is no number of tokens")
+        raise ValueError("a usage figure is not a number of tokens")
     return Reply(
         text=kept["text"],
         usage=None if usage is None else Usage(**usage),
@@ -100,7 +100,7 @@ def _is_of_the_disk(error: sqlite3.DatabaseError) -> bool:
 
 def _unwritable(path: Path, error: Exception) -> StorageError:
     return StorageError(
-        f"The response cache {str(path)!r} cannot be written ({error}); make room, or set RESPONSE_CACHE=false."
+        f"The response cache {str(path)!r} cannot be written ({error}); free some space, or set RESPONSE_CACHE=false."
     )
 
 

@@ -85,7 +85,7 @@ class ChatTransport:
                     made += 1
                     continue
                 if refused not in self._left_out:
-                    _LOG.warning("%s does not take the parameter %r; it is left out.", where, refused)
+                    _LOG.warning("%s does not accept the parameter %r; it is omitted.", where, refused)
                 self._left_out.add(refused)
             except (ValueError, RecursionError, aiohttp.ClientError):  # the SDK knows httpx's errors alone
                 raise TransientError(f"{where} sent a reply that cannot be read; try again.") from None
@@ -148,7 +148,7 @@ def _reply(completion: object, where: str) -> Reply:
         tokens = _tokens(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError):
         raise TransientError(
-            f"{where} sent a reply that is no chat completion; check the address (LLM_BASE_URL)."
+            f"{where} sent a reply that is not a chat completion; check the address (LLM_BASE_URL)."
         ) from None
     text = text.encode("utf-8", "replace").decode()  # half a surrogate pair can be neither kept nor sent again
     return Reply(text=text, usage=usage, finish_reason=choice.get("finish_reason"), tokens=tokens)
@@ -208,12 +208,16 @@ def translated(error: "openai.APIError", *, where: str, model: str) -> MetaRagEr
 
     if isinstance(error, openai.APIConnectionError):
         lost = UnreachableError if _never_sent(error) else LostConnectionError
-        return lost(f"{where} does not answer; check that it runs and that the address is right (`marag doctor`).")
+        return lost(
+            f"{where} does not respond; check that it is running and that the address is right (`marag doctor`)."
+        )
     if not isinstance(error, openai.APIStatusError):
         return TransientError(f"{where} sent a reply that cannot be read: {error.message}; try again.")
     if error.status_code in (400, 413) and _is_too_long(error):
-        return ContextWindowError(f"The prompt is longer than {model!r} at {where} reads; lower EVIDENCE_TOKENS.")
-    kind, words = _STATUS.get(error.status_code, (RefusedError, "{where} refused the call with {status}: {said}"))
+        return ContextWindowError(
+            f"The prompt exceeds the context window of {model!r} at {where}; lower EVIDENCE_TOKENS."
+        )
+    kind, words = _STATUS.get(error.status_code, (RefusedError, "{where} rejected the call with {status}: {said}"))
     return kind(words.format(where=where, model=model, status=error.status_code, said=_words(error)))
 
 
@@ -227,11 +231,14 @@ def _never_sent(error: BaseException) -> bool:
     return type(error.__cause__).__name__ in _NO_CONNECTION
 
 
-_KEY_WORDS = "{where} refused the key ({status}); check the key (`marag doctor` names its variable)."
+_KEY_WORDS = "{where} rejected the key ({status}); check the key (`marag doctor` names its variable)."
 _STATUS: Mapping[int, tuple[type[ModelError], str]] = {
     401: (AuthenticationError, _KEY_WORDS),
     403: (AuthenticationError, _KEY_WORDS),
-    402: (BalanceError, "{where} says that the account is exhausted (402); top it up, then resume (`marag balance`)."),
+    402: (
+        BalanceError,
+        "{where} reports that the account has no balance left (402); top it up, then resume (`marag balance`).",
+    ),
     404: (
         RefusedError,
         "{where} does not know {model!r} or the path (404); check FLASH_MODEL, PRO_MODEL and the address.",

@@ -41,7 +41,7 @@ def utc_now() -> datetime:
 
 
 class Tape(Protocol):
-    """Keeps every call, or plays an earlier run's back in place of the model."""
+    """Keeps every call, or plays an earlier run's back instead of the model."""
 
     def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
         """The recorded row of a call, and its reply or what was raised; `None` where nothing is played."""
@@ -105,7 +105,7 @@ class LanguageModel:
 
 @dataclass(frozen=True, kw_only=True)
 class _Call:
-    """One call under way: what its ledger row needs to know."""
+    """One call in progress: what its ledger row needs to know."""
 
     request: Request
     key: str
@@ -188,8 +188,8 @@ class ModelSession:
                 self.owner.cache.drop(first.key)
                 self.owner.cache.drop(second.key)
             raise StructuredOutputError(
-                f"The model {self.owner.choice.models[served_by.tier]!r} was asked for JSON in stage {stage_name!r} "
-                f"and sent something else, twice ({fault}); use a model that follows JSON mode."
+                f"The model {self.owner.choice.models[served_by.tier]!r} did not send the requested JSON in stage "
+                f"{stage_name!r}, even when asked again ({fault}); use a model that follows JSON mode."
             ) from None
 
     async def areply(

@@ -46,9 +46,9 @@ class EmbeddedTransport:
         return self._endpoint
 
     async def complete(self, request: Request) -> Reply:
-        """Send one call to the server, which the first call starts, and the first after its end starts anew.
+        """Send one call to the server, which the first call starts, and the first after its end starts again.
 
-        A call that was under way when the server ended is sent once more.
+        A call that was in progress when the server ended is sent once more.
         """
         chat, child = await self._serving(), self._child
         try:
@@ -59,7 +59,7 @@ class EmbeddedTransport:
         return await (await self._serving()).complete(request)
 
     async def _serving(self) -> ChatTransport:
-        """The server's connection, started where there is none."""
+        """The connection to the server, started on first use."""
         if self._is_over():
             if self._chat is not None and (opened := _opened(self._chat)) is not None:
                 self._left.append(opened)  # not closed yet: calls may be under way that find out by themselves
@@ -79,7 +79,7 @@ class EmbeddedTransport:
     async def aclose(self) -> None:
         """Stop the server."""
         chat, self._chat = self._chat, None
-        child, self._child = self._child, None  # both at once: another call may start anew during what follows
+        child, self._child = self._child, None  # both at once: another call may start again during what follows
         left, self._left = self._left, []
         try:
             if chat is not None:
@@ -117,7 +117,7 @@ class EmbeddedTransport:
             await _end(child)
             raise UnreachableError(
                 f"The embedded model {self._gguf.name!r} did not start; check that the file is a GGUF model "
-                "and that there is memory for it."
+                "and that there is enough memory."
             )
         choice = replace(self._choice, base_url=json.loads(line)["base_url"])
         return ChatTransport(choice, max_retries=self._settings.llm_max_retries, endpoint=self._endpoint)
@@ -146,11 +146,11 @@ async def _end(child: asyncio.subprocess.Process | None) -> None:
 def embedded_model_file(settings: Settings) -> Path:
     """The GGUF file to run: EMBEDDED_MODEL_PATH, else the packaged SmolLM2-135M-Instruct.
 
-    Raises `SettingsError` where there is none.
+    Raises `SettingsError` if there is none.
     """
     if importlib.util.find_spec("xllamacpp") is None:
         raise SettingsError(
-            "There is no provider key, and the embedded model is not installed; "
+            "No provider key is set, and the embedded model is not installed; "
             'set DEEPSEEK_API_KEY, or install it: pip install "meta-agent-rag[embedded]".'
         )
     if settings.embedded_model_path is not None:

@@ -19,7 +19,7 @@ class LedgerRow:
     """One call. Tokens are counts, `latency_s` seconds, money USD.
 
     `cost_usd` is the call's price and `None` where the model has no known price; `paid_usd` is the
-    same, and 0 where the response cache served it; where a limit, a cap or reservations are kept, a call whose
+    same, and 0 if the response cache served it; where a limit, a cap or reservations are kept, a call whose
     bill is not known holds all that it could have cost. `cached` is the response cache; `cache_hit_tokens`
     the provider's prefix cache. `request` is the key of the request: equal keys are equal calls.
     """
@@ -53,7 +53,7 @@ class LedgerRow:
 class Totals:
     """Sums over rows. `cost_usd` is `None` where any served call has no known price.
 
-    `on_this_machine` is true where there are calls, and the embedded model served all of them.
+    `on_this_machine` is true if there are calls, and the embedded model served all of them.
     """
 
     calls: int = 0

@@ -31,7 +31,7 @@ async def open_language_model(
     """The model that settings choose, closed at the end.
 
     `paid_usd` is what an earlier part of the same run has paid, counted against its cost limit;
-    `reservations` is a file that holds what calls under way could cost.
+    `reservations` is a file that holds what calls in progress could cost.
     `transport` replaces the provider's, for tests and offline work.
     """
     choice = choose_provider(settings)
@@ -55,7 +55,7 @@ def described(choice: Choice, settings: Settings) -> str:
     """The provider, its models and why it was taken, in one line."""
     if choice.provider.name == EMBEDDED:
         embedded_model_file(settings)
-        size = "" if settings.embedded_model_path else ", a real model and a very small one"
+        size = "" if settings.embedded_model_path else ", a real but very small model"
         return f"{choice.models['flash']} on this machine{size}; {choice.reason}"
     models = " and ".join(dict.fromkeys(choice.models.values()))
     return f"{models} at {choice.provider.label}; {choice.reason}"

@@ -19,7 +19,7 @@ from ..settings import Settings, Tier
 from .exchange import Request, Usage
 from .providers import EMBEDDED, Choice, providers
 
-ANY_PROVIDER = "*"  # in place of a provider's name in genai-prices: whoever makes the model
+ANY_PROVIDER = "*"  # instead of a provider's name in genai-prices: whoever makes the model
 _MILLION = Decimal(1_000_000)
 _MINUTES = range(-10, 71, 10)
 """When a call may be billed, from when it is sent: clocks differ, and it may wait for its turn."""

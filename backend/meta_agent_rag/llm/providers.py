@@ -149,4 +149,4 @@ def check_stage_tiers(settings: Settings) -> None:
     """Refuse a STAGE_TIERS that names no stage."""
     for name in settings.stage_tiers:
         if name not in _built_in():
-            raise SettingsError(f"STAGE_TIERS names {name!r}, which is no stage; stages are: {', '.join(_built_in())}.")
+            raise SettingsError(f"STAGE_TIERS names the unknown stage {name!r}; choose from: {', '.join(_built_in())}.")

@@ -11,7 +11,7 @@ from .ledger import LedgerRow
 async def completed(transport: Transport, row: LedgerRow, request: Request, *, seconds: float, content: bool) -> Reply:
     """What the transport replies, within a span; `content` puts prompt and reply into it.
 
-    Raises what the transport raises, and `TimeoutError` after so many seconds.
+    Raises what the transport raises, and `TimeoutError` after N seconds.
     """
     with telemetry.span(f"chat {request.model}", _asked(row, request, content=content), kind="client") as opened:
         async with asyncio.timeout(seconds):

@@ -48,7 +48,7 @@ _TABLES = {_STRATEGIES, _PHRASES, "stages"}
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """A prompt by name, with its sections as they stand in the file."""
+    """A prompt by name, with its sections as in the file."""
 
     name: str
     sections: Mapping[str, str]
@@ -56,7 +56,7 @@ class Prompt:
     def text(self, **values: object) -> str:
         """The assembled prompt; values are put in as they are and never read as templates.
 
-        Raises `PromptError` where the prompt needs a value that was not given.
+        Raises `PromptError` if the prompt needs a value that was not given.
         """
         known = {name: str(value) for name, value in values.items()}
         sections = [section for section in SECTIONS if section in self.sections]
@@ -72,7 +72,7 @@ class Prompt:
         templates = {section: Template(text) for section, text in self.sections.items()}
         for section, template in templates.items():
             if not template.is_valid():
-                raise PromptError(f"The section {section!r} of the prompt {self.name!r} has a lone '$'; write '$$'.")
+                raise PromptError(f"The section {section!r} of the prompt {self.name!r} has a single '$'; write '$$'.")
         return frozenset(name for template in templates.values() for name in template.get_identifiers())
 
     @property
@@ -108,12 +108,12 @@ def phrase(key: str) -> str:
 
 @cache
 def prompt(name: str, folder: Path | None = None) -> Prompt:
-    """The prompt of that name: from `folder` where it has one, else the built-in.
+    """The prompt with that name: from `folder` where it has one, else the built-in.
 
     Raises `UnknownNameError`, or `PromptError` that names the offending key.
     """
     if folder is not None and not folder.is_dir():
-        raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one that holds prompt files.")
+        raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one with prompt files.")
     own = folder / f"{name}.yaml" if folder is not None else None
     if own is not None and own.is_file():
         try:
@@ -129,12 +129,12 @@ def check_prompts(folder: Path | None) -> None:
     """Read every prompt of one's own folder, before the first call needs one.
 
     Raises `PromptError` that names the file and the offending key: a file that replaces no built-in prompt, a
-    section that there is none of, a `$name` that the built-in prompt is not given.
+    unknown section, a `$name` that the built-in prompt does not have.
     """
     if folder is None:
         return
     if not folder.is_dir():
-        raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one that holds prompt files.")
+        raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one with prompt files.")
     for file in sorted(folder.glob("*.yaml")):
         if file.stem not in prompt_names():
             known = ", ".join(prompt_names())
@@ -142,7 +142,9 @@ def check_prompts(folder: Path | None) -> None:
         own, built_in = prompt(file.stem, folder), prompt(file.stem)
         if strange := sorted(own.values - built_in.values):
             known = ", ".join(f"${name}" for name in sorted(built_in.values)) or "none"
-            raise PromptError(f"The prompt {file.stem!r} uses ${strange[0]}; its values are: {known}.")
+            raise PromptError(
+                f"The prompt {file.stem!r} uses the unknown placeholder ${strange[0]}; known ones: {known}."
+            )
 
 
 def _read(name: str, source: str) -> Prompt:
@@ -151,11 +153,11 @@ def _read(name: str, source: str) -> Prompt:
     except yaml.YAMLError as error:
         raise PromptError(f"The prompt {name!r} is not valid YAML: {error}.") from None
     if not isinstance(content, dict) or "instruction" not in content:
-        raise PromptError(f"The prompt {name!r} has no section 'instruction', the only one that is required.")
+        raise PromptError(f"The prompt {name!r} lacks the required section 'instruction'.")
     for section in content:
         if section not in SECTIONS:
             raise PromptError(
-                f"The prompt {name!r} has an unknown section {section!r}; sections are: {', '.join(SECTIONS)}."
+                f"The prompt {name!r} has an unknown section {section!r}; choose from: {', '.join(SECTIONS)}."
             )
     return Prompt(
         name=name, sections={section: _section_text(name, section, value) for section, value in content.items()}

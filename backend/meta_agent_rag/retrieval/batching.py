@@ -54,7 +54,7 @@ class AsyncEncoder:
         return self._encoder.name
 
     async def dimension(self) -> int:
-        """Length of the vectors; may load the model, hence awaited."""
+        """Length of the vectors; may load the model, so it is awaited."""
         return await asyncio.wrap_future(self._worker.submit(lambda: self._encoder.dimension))
 
     async def queries(self, texts: Sequence[str]) -> FloatMatrix:
@@ -119,7 +119,7 @@ class AsyncEncoder:
         return encode(texts)
 
     def _deliver(self, batch: list[_Request], work: Future[FloatMatrix]) -> None:
-        """Give each request its rows, or the batch's exception, then go on with who waits."""
+        """Give each request its rows, or the batch's exception, then resume the waiting tasks."""
         error = work.exception()
         if error is not None:
             for request in batch:

@@ -111,7 +111,7 @@ class HybridRetriever:
                 self.on_fault(side, outcome)
         found = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         if not found:
-            raise SearchDownError(f"Neither index of {self.corpus.manifest.name!r} answers; look at their servers.")
+            raise SearchDownError(f"Neither index of {self.corpus.manifest.name!r} responds; check their servers.")
         return found
 
     async def _in_time(self, search: Awaitable[list[Found]]) -> list[Found] | Exception:
@@ -137,7 +137,7 @@ class HybridRetriever:
 def confidence(found: Found) -> float:
     """How well the passage fits by its own scores, in 0..1, whatever the fusion: see `blended_score`.
 
-    A passage that only one side returned is rated by that side alone, hence too low rather than too high.
+    A passage that only one side returned is rated by that side alone, so too low rather than too high.
     """
     return blended_score(found.dense, found.lexical)
 

@@ -115,7 +115,7 @@ def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> li
 
 
 class _Coverage:
-    """Which of the question's content words a passage has; function words count where there are no others."""
+    """Which of the question's content words a passage contains; function words count if there are no others."""
 
     def __init__(self, query: str, passages: Mapping[str, Passage]) -> None:
         self._bits = [(f" {word} ", 1 << place) for place, word in enumerate(content_words(query))]

@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def open_encoder(settings: Settings, name: str | None = None) -> AsyncEncoder:
-    """The encoder of that name (default: that of passages), or the packaged one in its place, which is said."""
+    """The encoder with that name (default: that of passages), or the packaged one in its place, which is said."""
     choice = load_encoder(settings, name)
     if choice.note:
         _LOG.warning("%s", choice.note)
@@ -35,7 +35,7 @@ async def open_retriever(
 ) -> AsyncIterator[HybridRetriever]:
     """A retriever over a corpus, closed at the end; `sample` is built on first use.
 
-    Raises `CorpusError` where there is no such corpus, or it was built with another encoder.
+    Raises `CorpusError` if there is no such corpus, or it was built with another encoder.
     """
     await asyncio.to_thread(require_corpus, settings.marag_data_dir, corpus)
     if encoder is None:

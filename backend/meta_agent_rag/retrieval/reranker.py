@@ -45,7 +45,7 @@ class Reranker:
     def _scores(self, pairs: list[tuple[str, str]]) -> list[float]:
         scores = np.asarray(self._model.predict(pairs, batch_size=_BATCH, show_progress_bar=False), dtype=np.float64)
         if scores.shape != (len(pairs),):
-            raise SettingsError(f"The reranker {self.name!r} gives {scores.shape[-1]} scores a pair; {_REMEDY}.")
+            raise SettingsError(f"The reranker {self.name!r} returns {scores.shape[-1]} scores per pair; {_REMEDY}.")
         return [float(score) for score in scores]
 
     @cached_property
@@ -80,9 +80,9 @@ def load_reranker(settings: Settings) -> Reranker | None:
         token = settings.hf_token.get_secret_value() if settings.hf_token else None
         folder = hub.cached_folder(name, "reranker") or hub.downloaded_folder(name, token, "reranker")
     if folder is None:
-        raise SettingsError(f"The reranker {name!r} is not cached and the hub does not answer; {_REMEDY}.")
+        raise SettingsError(f"The reranker {name!r} is not cached and the hub does not respond; {_REMEDY}.")
     if not _scores_pairs(folder):
-        raise SettingsError(f"The reranker {name!r} is no cross-encoder but another kind of model; {_REMEDY}.")
+        raise SettingsError(f"The reranker {name!r} is not a cross-encoder; {_REMEDY}.")
     return Reranker(name=name, folder=folder)
 
 

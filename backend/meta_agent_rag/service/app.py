@@ -36,7 +36,7 @@ def create_app(opening: Opening) -> FastAPI:
 
     app = FastAPI(
         title="Meta-Agent-RAG",
-        summary="Answers from documents that are checked before they are shown.",
+        summary="Answers from documents, checked before they are shown.",
         version=_version(),
         lifespan=lifespan,
         docs_url=None,  # its page loads scripts from elsewhere

@@ -23,8 +23,8 @@ TIMED_OUT = "Query processing timed out. Try a simpler question."
 _MOST_WORDS = 300
 _STATUS: Mapping[int, tuple[str, str]] = {
     400: ("invalid_request", "The body cannot be read; send JSON in UTF-8."),
-    404: ("not_found", "There is nothing under this address; GET /openapi.json lists what there is."),
-    405: ("method_not_allowed", "This address does not take this method; GET /openapi.json lists what it takes."),
+    404: ("not_found", "Nothing exists at this address; GET /openapi.json lists all addresses."),
+    405: ("method_not_allowed", "This address does not support this method; GET /openapi.json lists those it does."),
     413: ("too_large", "The body is too large; send less."),
 }
 _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
@@ -32,9 +32,9 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (TimeoutError, 504, "timeout", TIMED_OUT),
     (SearchDownError, 503, "search_unavailable", "The documents cannot be searched at the moment; try again later."),
     (CorpusError, 503, "search_unavailable", "The documents cannot be searched at the moment; try again later."),
-    (SettingsError, 503, "unavailable", "The service is not set up rightly; tell its operator the request id."),
+    (SettingsError, 503, "unavailable", "The service is not configured correctly; tell its operator the request id."),
     (BudgetError, 503, "budget", "The service may not spend any more at the moment; tell its operator."),
-    (ModelError, 503, "model_unavailable", "The language model does not answer at the moment; try again later."),
+    (ModelError, 503, "model_unavailable", "The language model does not respond at the moment; try again later."),
     (MetaRagError, 503, "unavailable", "The service cannot answer at the moment; try again later."),
 )
 
@@ -71,7 +71,7 @@ def _invalid(error: RequestValidationError) -> RequestError:
     if fault["type"] == "json_invalid":
         return RequestError(422, "invalid_request", "The body is not JSON; send one JSON object.")
     place = ".".join(str(part)[:40] for part in fault["loc"] if part != "body")
-    named = f"The field {place!r} cannot be taken" if place else "The request cannot be taken"
+    named = f"The field {place!r} is invalid" if place else "The request is invalid"
     param = _sayable(place) if place else None
     return RequestError(422, "invalid_request", _sayable(f"{named}: {fault_words(fault)}."), param=param)
 

@@ -39,8 +39,8 @@ SECURITY_HEADERS: Mapping[str, str] = {
 }
 _CLIENT_WENT = 499
 _BODY_UNREAD = frozenset({401, 408, 413})
-"""Refusals after which a client may go on sending: the connection ends with them."""
-_WENT = "The client went away before the end."
+"""Refusals after which a client may continue sending: the connection ends with them."""
+_WENT = "The client disconnected before the end."
 
 
 @dataclass(kw_only=True)
@@ -72,7 +72,7 @@ class Visit:
             except StorageError as error:
                 self.unrecorded = error
                 fields = {"request_id": record.request_id, "why": str(error)}
-                REQUESTS.error("The audit record cannot be kept.", exc_info=error, extra={"fields": fields})
+                REQUESTS.error("The audit record cannot be stored.", exc_info=error, extra={"fields": fields})
                 raise
 
 
@@ -99,7 +99,9 @@ class Gate:
         try:
             if any(character < " " for character in path):
                 # a route's pattern takes a line feed at its end, which the comparisons here do not
-                raise RequestError(404, "not_found", "An address has no control characters; see GET /openapi.json.")
+                raise RequestError(
+                    404, "not_found", "Addresses cannot contain control characters; see GET /openapi.json."
+                )
             with service.places.one() if asks else nullcontext():
                 await self._served(scope, receive, responder, visit)
         except Exception as raised:  # noqa: BLE001  # the last one to look: it is logged, and the client is told
@@ -201,7 +203,7 @@ def as_response(visit: Visit, error: BaseException) -> JSONResponse:
 
 
 def noted(record: RequestRecord, error: BaseException) -> RequestError:
-    """What the client is told of a failure; the record has the code, and what really happened."""
+    """What the client is told about a failure; the record has the code, and what really happened."""
     refused = refusal(error)
     record.error = refused.code
     record.message = f"{type(error).__name__}: {error}"[:1000]
@@ -215,10 +217,10 @@ def _request_id(scope: Scope) -> str:
 
 
 def _token(scope: Scope) -> str:
-    """The bearer token; raises `RequestError` with 401 where there is none."""
+    """The bearer token; raises `RequestError` with 401 if there is none."""
     kind, _, token = _header(scope, b"authorization").partition(" ")
     if kind.lower() != "bearer" or not token.strip():
-        raise RequestError(401, "missing_key", "A key is needed; send it as `Authorization: Bearer KEY`.")
+        raise RequestError(401, "missing_key", "A key is required; send it as `Authorization: Bearer KEY`.")
     return token.strip()
 
 

@@ -47,11 +47,11 @@ class ToolAnswer(BaseModel):
     short_answer: str
     refused: str | None
     citations: list[CitationOut]
-    confidence: float | None = Field(description="0..1; orders answers, and is no probability of being right.")
+    confidence: float | None = Field(description="0..1; a ranking score, not a probability of being correct.")
     level: str | None
     rounds: int
     stop_reason: str
-    cost_usd: float | None = Field(description="`null` where the model has no known price.")
+    cost_usd: float | None = Field(description="`null` if the model has no known price.")
     corpus: str
 
 

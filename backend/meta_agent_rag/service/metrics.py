@@ -17,7 +17,7 @@ _CLIENT_WENT = 499
 
 @dataclass(kw_only=True)
 class Metrics:
-    """What is counted while the service is open, in a registry of its own."""
+    """The service's metrics, in their own registry."""
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
@@ -27,14 +27,14 @@ class Metrics:
         self.seconds = Histogram(
             "marag_request_seconds", "From request to end of response.", ["endpoint"], buckets=_SECONDS, registry=own
         )
-        self.in_flight = Gauge("marag_requests_in_flight", "Requests that are being served.", registry=own)
+        self.in_flight = Gauge("marag_requests_in_flight", "Requests in progress.", registry=own)
         staged = ["stage", "tier"]
         self.calls = Counter("marag_model_calls", "Calls of a model.", [*staged, "outcome"], registry=own)
         self.tokens = Counter("marag_model_tokens", "Tokens of model calls.", [*staged, "kind"], registry=own)
         self.cost = Counter("marag_model_cost_usd", "Known cost of model calls.", staged, registry=own)
-        self.degraded = Counter("marag_degraded", "Questions that survived a fault.", ["what"], registry=own)
-        self.documents = Counter("marag_documents", "Uploaded documents by their end.", ["state"], registry=own)
-        self.waiting = Gauge("marag_audit_waiting", "Records that the database has not taken.", registry=own)
+        self.degraded = Counter("marag_degraded", "Questions answered despite a fault.", ["what"], registry=own)
+        self.documents = Counter("marag_documents", "Uploaded documents by final state.", ["state"], registry=own)
+        self.waiting = Gauge("marag_audit_waiting", "Records not yet written to the database.", registry=own)
 
     def served(self, record: RequestRecord, endpoint: str, status: int) -> None:
         """Count a request at its end."""

@@ -91,15 +91,15 @@ class Service:
         return sorted(sides) + (["audit"] if self.audit.fault is not None else [])
 
     async def require_affordable(self, client: Client) -> None:
-        """Raises `RequestError` where a key's day has cost what it may, or that cannot be known.
+        """Raises `RequestError` if a key's day has cost what it may, or that cannot be known.
 
-        What is under way is not counted yet: the last questions of a day may pass the cap by their own cost.
+        What is in progress is not counted yet: the last questions of a day may pass the cap by their own cost.
         """
         if client.daily_usd is None:
             return
         if self.unpriced:
             raise RequestError(
-                503, "unpriced_model", "The model has no known price, so that the key's daily cap cannot be kept."
+                503, "unpriced_model", "The model has no known price, so the key's daily cap cannot be enforced."
             )
         now = datetime.now(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -113,7 +113,7 @@ class Service:
             raise RequestError(
                 429,
                 "daily_cost_cap",
-                f"The key has spent its {client.daily_usd:g} USD of this UTC day; ask again tomorrow.",
+                f"The key has spent its {client.daily_usd:g} USD for this UTC day; try again tomorrow.",
                 retry_after=left,
             )
 
@@ -183,7 +183,7 @@ async def _warmed(engine: Engine) -> None:
 
 
 async def _recall(audit: AuditLog, limits: RateLimits) -> None:
-    """Let the sliding minute go on where an earlier process ended."""
+    """Let the sliding minute continue where an earlier process ended."""
     since = datetime.now(UTC) - timedelta(minutes=1) - _BEFORE_COUNTED
     for client_id, count in (await audit.admitted(since)).items():
         await limits.recall(client_id, QUESTIONS, count)

@@ -22,7 +22,7 @@ _MOST_PASSAGES = 200
 
 def _without_null(text: str) -> str:
     if "\x00" in text:
-        raise ValueError("it holds a null byte; send text alone")
+        raise ValueError("it contains a null byte; send plain text")
     return text
 
 
@@ -43,7 +43,7 @@ def _not_blank(text: str) -> str:
 
 def _a_number(value: Any) -> Any:
     if isinstance(value, str | bool):
-        raise ValueError("it is no number; send one without quotes")
+        raise ValueError("it is not a number; send it without quotes")
     return value
 
 
@@ -96,16 +96,16 @@ class AskOptions(_Wire):
     """What a client may choose for one question, within what the service allows."""
 
     max_rounds: Annotated[int, Field(ge=0, le=50), NUMBER] | None = Field(
-        None, description="Repairs at most; no more than MAX_METACOGNITIVE_ROUNDS."
+        None, description="Maximum repairs; no more than MAX_METACOGNITIVE_ROUNDS."
     )
     citation_style: Annotated[str, Field(max_length=40, json_schema_extra={"enum": [*discover_styles()]})] | None = (
         Field(None, description="How citations are written.")
     )
     unsupported_claims: Literal["mark", "drop"] | None = Field(
-        None, description="Claims that no cited passage bears out are marked, or left out."
+        None, description="Whether claims not supported by any cited passage are marked or dropped."
     )
     level: Annotated[int, Field(ge=1, le=3), NUMBER] | None = Field(
-        None, description="How little the coach gives away: 1 (a hint and a question) to 3; with mode coach alone."
+        None, description="How little the coach reveals: 1 (a hint and a question) to 3; only with mode coach."
     )
 
 
@@ -130,20 +130,20 @@ class AskRequest(_Wire):
         description="1 to 1,000 characters after trimming.", json_schema_extra={"pattern": _QUESTION_PATTERN}
     )
     corpus: Annotated[Text, Field(min_length=1, max_length=64)] | None = Field(
-        None, description="The corpus to search; default: the first that is served. With full-corpus alone."
+        None, description="The corpus to search; default: the first one served. Only with full-corpus."
     )
     source_mode: SourceMode = Field(
         "full-corpus", description="Answer from the corpus, or only from the text passed in `context`."
     )
     context: (
         ContextText | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=_MOST_PASSAGES)] | None
-    ) = Field(None, description="The text to answer from; with context-restricted alone.")
+    ) = Field(None, description="The text to answer from; only with context-restricted.")
     mode: AskMode = Field(
         "grounded",
-        description="The checked answer, told as a teacher does to a learner, or instead of it a coach's question.",
+        description="The checked answer, explained as to a learner (teacher), or a coach's question instead.",
     )
     session: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$")] | None = Field(
-        None, description="A name under which a follow-up question is understood by what this key asked before."
+        None, description="A session name; follow-up questions are understood from what this key asked before in it."
     )
     options: AskOptions = AskOptions()
 
@@ -157,13 +157,13 @@ class AskRequest(_Wire):
             if self.mode == "coach":
                 raise ValueError("the coach searches a corpus; leave source_mode context-restricted out")
         elif self.context is not None:
-            raise ValueError("a context is read with source_mode context-restricted alone; set it, or leave it out")
+            raise ValueError("a context requires source_mode context-restricted; set it, or leave the context out")
         if self.options.level is not None and self.mode != "coach":
-            raise ValueError("a level is the coach's; set mode to coach, or leave it out")
+            raise ValueError("a level requires mode coach; set it, or leave the level out")
         return self
 
     def context_texts(self) -> list[str]:
-        """The texts of the context, none where there is no context."""
+        """The texts of the context, none if there is no context."""
         if self.context is None:
             return []
         return [self.context] if isinstance(self.context, str) else [passage.text for passage in self.context]
@@ -224,21 +224,21 @@ class AskResponse(BaseModel):
         }
     )
 
-    query_id: str = Field(description="Names the record of this answer: GET /v1/queries/{query_id}.")
+    query_id: str = Field(description="Id of the record of this answer: GET /v1/queries/{query_id}.")
     answer_id: str
     answer: str
     short_answer: str
     refused: str | None
     citations: list[CitationOut]
-    confidence: float | None = Field(description="0..1; orders answers, and is no probability of being right.")
+    confidence: float | None = Field(description="0..1; a ranking score, not a probability of being correct.")
     level: Literal["high", "medium", "low"] | None
-    rounds: int = Field(description="Drafts that were written; 1 means that nothing was repaired.")
-    stop_reason: str = Field(description="Why no further round was begun; of the coach, what became of the draft.")
-    cost_usd: float | None = Field(description="`null` where the model has no known price.")
+    rounds: int = Field(description="Number of drafts; 1 means that nothing was repaired.")
+    stop_reason: str = Field(description="Why the loop stopped; for the coach, what happened to the draft.")
+    cost_usd: float | None = Field(description="`null` if the model has no known price.")
     source_mode: SourceMode
     corpus: str | None
     mode: AskMode = "grounded"
-    degraded: list[str] = Field(description="What failed on the way: `dense` or `lexical`, when one index is down.")
+    degraded: list[str] = Field(description="What failed along the way: `dense` or `lexical`, if an index is down.")
 
 
 class ErrorOut(BaseModel):
@@ -280,8 +280,10 @@ class Readiness(BaseModel):
 
     status: Literal["ready", "degraded", "stopping"]
     corpora: list[str]
-    degraded: list[str] = Field(description="`audit`: records wait on this machine; `dense`, `lexical`: an index.")
-    audit_waiting: int = Field(description="Records that the database has not taken yet.")
+    degraded: list[str] = Field(
+        description="`audit`: records are waiting on this machine; `dense`, `lexical`: an index is down."
+    )
+    audit_waiting: int = Field(description="Records not yet written to the database.")
 
 
 class CorpusOut(BaseModel):
@@ -326,11 +328,11 @@ class DocumentOut(BaseModel):
     )
 
     id: str
-    name: str = Field(description="The file's name as it is kept; another one of this name replaces it.")
+    name: str = Field(description="The stored file name; a later upload of the same name replaces it.")
     corpus: str
     state: Literal["queued", "parsing", "indexed", "failed"]
-    message: str | None = Field(description="Why it failed, or what is worth knowing, in one sentence.")
-    passages: int = Field(description="Passages that it brought.")
+    message: str | None = Field(description="Why it failed, or a note, in one sentence.")
+    passages: int = Field(description="Number of passages added.")
 
 
 class DocumentsOut(BaseModel):
@@ -350,4 +352,4 @@ class QueryRecord(BaseModel):
     status: int
     success: bool
     error: str | None
-    record: dict[str, Any] = Field(description="Everything else that was kept of it.")
+    record: dict[str, Any] = Field(description="All other stored fields.")

@@ -51,7 +51,7 @@ def always(reply: ServerReply) -> Behaviour:
 
 
 def helpful(seconds: float = 0.0) -> Behaviour:
-    """A valid reply to every stage, after so many seconds; its answer is of any kind that a question asks for."""
+    """A valid reply to every stage, after N seconds; its answer is of any kind that a question asks for."""
     return always(ServerReply(text=json.dumps(universal_reply("yes, scripted, 1 or 2")), seconds=seconds))
 
 
@@ -215,9 +215,9 @@ KINDS: Mapping[str, Callable[[float], Behaviour]] = {"disagreeing": disagreeing,
 
 @contextmanager
 def model_server(seconds: float, *, kind: str = "disagreeing", hangs: float = 0.0) -> Iterator[str]:
-    """The address of a server in a process of its own: a measurement's other side.
+    """The address of a server in its own process: a measurement's other side.
 
-    Its model behaves as one of KINDS, takes so many seconds a call, and hangs in a share of them.
+    Its model behaves as one of KINDS, takes N seconds a call, and hangs in a share of them.
     """
     command = [sys.executable, "-m", "meta_agent_rag.testing.server", str(seconds), kind, str(hangs)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:

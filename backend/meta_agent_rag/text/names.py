@@ -59,7 +59,7 @@ def content_words(text: str) -> list[str]:
 def name_keys(title: str) -> tuple[NameKey, ...]:
     """The keys of a title: as it stands, and without a qualifier in brackets at its end.
 
-    A function word alone, such as "It", is no name: every text would mention it.
+    A function word alone, such as "It", is not a name: every text would mention it.
 
     >>> name_keys("Crash (2004 film)")
     (NameKey(key='crash 2004 film', whole=True), NameKey(key='crash', whole=False))

@@ -1,1 +1,1 @@
-"""What the measurements run against: services, loads and databases in processes of their own."""
+"""What the measurements run against: services, loads and databases in their own processes."""

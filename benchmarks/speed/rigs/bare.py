@@ -35,7 +35,7 @@ class BareGraph:
 
 @asynccontextmanager
 async def bare_graph(address: str, calls: int) -> AsyncIterator[BareGraph]:
-    """A graph that makes so many calls of the endpoint for every question."""
+    """A graph that makes N calls of the endpoint for every question."""
     import openai
     from langchain_openai import ChatOpenAI
     from langgraph.graph import END, START, StateGraph

@@ -1,4 +1,4 @@
-"""A service in a process of its own, and clients that ask it: what `benchmarks.speed service` is made of."""
+"""A service in its own process, and clients that ask it: what `benchmarks.speed service` is made of."""
 
 import asyncio
 import re
@@ -125,7 +125,7 @@ class Load:
 
 
 async def ask(client: httpx.AsyncClient, question: Question) -> int:
-    """Ask the service; the status, or 0 where no response came."""
+    """Ask the service; the status, or 0 if no response came."""
     try:
         return (await client.post("/v1/ask", json={"question": question.text})).status_code
     except httpx.HTTPError:

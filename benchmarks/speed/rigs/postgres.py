@@ -73,7 +73,7 @@ class Postgres:
 
 @contextmanager
 def postgres(*, durable: bool = False) -> Iterator[Postgres]:
-    """A running server, gone at the end with all its data. Raises `StorageError` where it cannot run.
+    """A running server, gone at the end with all its data. Raises `StorageError` if it cannot run.
 
     Only a `durable` one writes through to the disk, which outlives a power cut; an immediate stop both do.
     """

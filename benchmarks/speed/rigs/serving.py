@@ -1,4 +1,4 @@
-"""A service in a process of its own, on a model that plays a script: what measurements start, kill and start again."""
+"""A service in its own process, on a model that plays a script: what measurements start, kill and start again."""
 
 import os
 import signal
@@ -70,7 +70,7 @@ class Serving:
                 if httpx.get(f"{self.url}/healthz").status_code == 200:
                     return
             time.sleep(0.02)
-        raise MetaRagError(f"The service did not start (exit code {self.process.exitcode}); try it by `marag serve`.")
+        raise MetaRagError(f"The service did not start (exit code {self.process.exitcode}); try `marag serve`.")
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """Send it a signal, and wait until it has ended."""

@@ -35,7 +35,7 @@ class Storm:
     _over: bool = False
 
     async def through(self, events: Sequence[Callable[[], object]], *, answers: int, chance: random.Random) -> None:
-        """Let each event happen a random moment after so many more responses; it ends with answers after the last."""
+        """Let each event happen a random moment after N more responses; it ends with answers after the last."""
         asking = [asyncio.create_task(self._keep_asking()) for _ in range(self.clients)]
         try:
             for event in events:

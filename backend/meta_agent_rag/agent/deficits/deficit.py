@@ -49,14 +49,15 @@ class Deficit:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name in _TAKEN:
             raise InputError(
-                f"The deficit name {self.name!r} is not lower_case_with_underscores, or is one of: {', '.join(_TAKEN)}."
+                f"The deficit name {self.name!r} is not lower_case_with_underscores, or is reserved: "
+                f"{', '.join(_TAKEN)}."
             )
         for field in ("when", "directive"):
             if not getattr(self, field).strip():
                 raise InputError(f"The deficit {self.name!r} has an empty {field!r}; write one sentence.")
         examples: object = self.examples
         if not isinstance(examples, list | tuple) or not all(isinstance(case, str) for case in examples):
-            raise InputError(f"The deficit {self.name!r} has examples that are no list of texts; write one.")
+            raise InputError(f"The deficit {self.name!r} must have a list of texts as examples.")
         object.__setattr__(self, "examples", tuple(examples))
         if self.repair not in get_args(Repair):
             raise InputError(
@@ -65,5 +66,5 @@ class Deficit:
         if self.answer_mode not in ("evidence", "memory", "evidence_and_memory"):
             raise InputError(
                 f"The deficit {self.name!r} has the answer_mode {self.answer_mode!r}; "
-                "it is 'evidence', 'memory' or 'evidence_and_memory'."
+                "choose 'evidence', 'memory' or 'evidence_and_memory'."
             )

@@ -22,7 +22,7 @@ class DeficitRegistry:
 
     def __post_init__(self) -> None:
         if not self.deficits:
-            raise InputError("At least one deficit is needed; leave fewer out.")
+            raise InputError("At least one deficit is needed; exclude fewer.")
         seen: set[str] = set()
         for deficit in self.deficits:
             if deficit.name in seen:

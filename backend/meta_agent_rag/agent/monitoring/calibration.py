@@ -1,7 +1,7 @@
 """The calibrated monitor: a file of fitted weights that turns signals into a chance that a draft is right.
 
 `python -m benchmarks.calibrate` writes such a file, and MONITOR_CALIBRATION names it. It holds for the
-encoder that it was fitted with, and says which questions it was fitted on, so that nobody measures it
+encoder that it was fitted with, and says which questions it was fitted on, so that no one measures it
 on those.
 """
 
@@ -53,7 +53,7 @@ FEATURES = tuple(
 
 def _known(signals: Mapping[str, "Weight"]) -> Mapping[str, "Weight"]:
     if strange := sorted(set(signals) - set(FEATURES)):
-        raise ValueError(f"there is no signal {strange[0]!r}; there are {', '.join(FEATURES)}")
+        raise ValueError(f"unknown signal {strange[0]!r}; choose from {', '.join(FEATURES)}")
     return signals
 
 
@@ -109,7 +109,7 @@ def probability(signals: Signals, calibration: Calibration) -> float:
 def weighed(signals: Signals, weights: Mapping[str, Weight], bias: float) -> float:
     """A logistic function of the weighted sum of signals, 0..1.
 
-    A missing signal adds nothing of its own; that it is missing does.
+    A missing signal contributes nothing itself; a separate weight covers its absence.
     """
     values, total = features(signals), bias
     for name, fitted in weights.items():
@@ -127,16 +127,16 @@ def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
 def calibration_in_force(settings: Settings) -> Calibration:
     """The calibration that MONITOR_CALIBRATION names.
 
-    Raises `SettingsError` where it names none, where the file is missing, malformed or of another
+    Raises `SettingsError` if it names none, where the file is missing, malformed or of another
     version, and where it was fitted with another encoder than MONITOR_ENCODER.
     """
     path = settings.monitor_calibration
     if path is None:
-        raise SettingsError(f"MONITOR_POLICY='calibrated' needs a file: name it in MONITOR_CALIBRATION, or {_ANEW}.")
+        raise SettingsError(f"MONITOR_POLICY='calibrated' needs a file: set MONITOR_CALIBRATION, or {_ANEW}.")
     found = read_calibration(path)
     if found.encoder != settings.monitor_encoder:
         raise SettingsError(
-            f"The calibration {path.name!r} was fitted with the encoder {found.encoder!r}, and MONITOR_ENCODER is "
+            f"The calibration {path.name!r} was fitted with the encoder {found.encoder!r}, but MONITOR_ENCODER is "
             f"{settings.monitor_encoder!r}; set that encoder, set MONITOR_POLICY=paper, or {_ANEW}."
         )
     return found
@@ -163,10 +163,10 @@ def _parsed(path: Path, _modified: int, _size: int) -> Calibration:
     except (yaml.YAMLError, UnicodeDecodeError):
         raise SettingsError(f"The calibration {path.name!r} is neither YAML nor JSON; {_ANEW}.") from None
     if not isinstance(raw, dict) or "version" not in raw:
-        raise SettingsError(f"The file {path.name!r} is no calibration: it has no 'version'; {_ANEW}.")
+        raise SettingsError(f"The file {path.name!r} is not a calibration: it has no 'version'; {_ANEW}.")
     if raw["version"] != VERSION:
         raise SettingsError(
-            f"The calibration {path.name!r} has version {raw['version']!r}, and this program reads {VERSION}; {_ANEW}."
+            f"The calibration {path.name!r} has version {raw['version']!r}, but version {VERSION} is needed; {_ANEW}."
         )
     try:
         return Calibration.model_validate(raw)
@@ -189,7 +189,7 @@ def _digest(text: str) -> str:
 
 
 def refuse_fitted_questions(calibration: Calibration, dataset: str, questions: Iterable[tuple[str, str]]) -> None:
-    """Raise `InputError` where the calibration was fitted on any of these questions: it would praise itself.
+    """Raise `InputError` if the calibration was fitted on any of these questions: it would praise itself.
 
     `questions` are pairs of id and text; either gives a question away.
     """
@@ -198,6 +198,6 @@ def refuse_fitted_questions(calibration: Calibration, dataset: str, questions: I
     known = [id_ for id_, text in asked if question_fingerprint(dataset, id_) in ids or text_fingerprint(text) in texts]
     if known:
         raise InputError(
-            f"The calibration was fitted on {len(known)} of these {len(asked)} questions of {dataset!r}, by their id "
-            "or text; measure it on others, for instance with another --seed or --limit."
+            f"The calibration was fitted on {len(known)} of these {len(asked)} questions of {dataset!r} (same id "
+            "or text); evaluate it on others, for instance with another --seed or --limit."
         )

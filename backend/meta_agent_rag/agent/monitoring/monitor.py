@@ -16,7 +16,7 @@ from ..prompting.messages import task
 from ..prompting.packing import Packed
 from ..prompting.replies import ReferenceReply
 from ..routes.route import discover_routes
-from ..state import Reference, Signals
+from ..state import SecondAnswer, Signals
 from .calibration import calibration_in_force, is_satisfied, probability
 from .signals import short_answer_logprob, with_logprobs
 
@@ -26,7 +26,7 @@ class Judgement:
     """Is the monitor satisfied, and, where it is calibrated, how likely (0..1) is the draft right?"""
 
     satisfied: bool
-    chance: float | None = None
+    p_correct: float | None = None
 
 
 VOTE = "vote"
@@ -44,7 +44,7 @@ def paper_policy(signals: Signals, settings: Settings) -> Judgement:
 
 
 def agreement_policy(signals: Signals, settings: Settings) -> Judgement:
-    """Satisfied where draft and reference came to the same short answer, or one to more words of the same.
+    """Satisfied if draft and second answer give the same short answer, or one is a fuller form of the other.
 
     The cosine of two names of a kind is high ("CBS", "NBC"); whether two routes end at the same place is not a
     matter of degree. What abstains, or is of another kind than the question asks for, never satisfies.
@@ -53,10 +53,10 @@ def agreement_policy(signals: Signals, settings: Settings) -> Judgement:
 
 
 def calibrated_policy(signals: Signals, settings: Settings) -> Judgement:
-    """Satisfied where the fitted chance of being right reaches the file's threshold (`calibration.py`)."""
+    """Satisfied if p_correct reaches the file's threshold (`calibration.py`)."""
     calibration = calibration_in_force(settings)
-    chance = round(probability(signals, calibration), 4)
-    return Judgement(satisfied=is_satisfied(signals, calibration), chance=chance)
+    p_correct = round(probability(signals, calibration), 4)
+    return Judgement(satisfied=is_satisfied(signals, calibration), p_correct=p_correct)
 
 
 def _vote(settings: Settings) -> Policy:
@@ -106,7 +106,7 @@ def monitor_encoder(settings: Settings) -> Encoder:
     return load_encoder(settings, settings.monitor_encoder).encoder
 
 
-async def reference_answer(context: Context, question: str, packed: Packed, *, round_: int) -> Reference:
+async def second_answer(context: Context, question: str, packed: Packed, *, round_: int) -> SecondAnswer:
     """An answer over the same evidence, step by step and without sight of the draft.
 
     A failed call is recorded as such; it never counts as agreement. Raises only what must stop the run.
@@ -120,8 +120,8 @@ async def reference_answer(context: Context, question: str, packed: Packed, *, r
     except ModelError as error:
         if error.stops_run:
             raise
-        return Reference(short_answer="", steps=(), packed_ids=packed.packing.packed_ids, error=str(error))
-    return Reference(
+        return SecondAnswer(short_answer="", steps=(), packed_ids=packed.packing.packed_ids, error=str(error))
+    return SecondAnswer(
         short_answer=without_disambiguation(reply.short_answer, packed.titles),
         steps=tuple(reply.steps),
         packed_ids=packed.packing.packed_ids,

@@ -1,4 +1,4 @@
-"""What the monitor measures on a draft: beside the reference answer, on its quotes, and as the writer gave it."""
+"""What the monitor measures on a draft: against the second answer, on its quotes, and as the writer gave it."""
 
 import json
 import math
@@ -14,24 +14,24 @@ from ...text.names import content_words, spaced
 from ...text.normalise import normalised
 from ..context import Context
 from ..prompting.packing import Packed
-from ..state import VERDICTS, Draft, Reference, Signals
+from ..state import VERDICTS, Draft, SecondAnswer, Signals
 from .overlap import overlap
 
 _SHORT_ANSWER = '"short_answer"'
 
 
-async def measure(context: Context, question: str, draft: Draft, reference: Reference, packed: Packed) -> Signals:
-    """The signals of a draft beside a reference; one of the wrong kind neither agrees nor disagrees."""
-    comparable = reference.error is None and not is_abstention(reference.short_answer) and not draft.abstained
+async def measure(context: Context, question: str, draft: Draft, second: SecondAnswer, packed: Packed) -> Signals:
+    """The signals of a draft beside a second answer; one of the wrong kind neither agrees nor disagrees."""
+    comparable = second.error is None and not is_abstention(second.short_answer) and not draft.abstained
     agreement = None
-    if comparable and right_kind(context, question, reference.short_answer) is not False:
-        agreement = same_answer(draft.short_answer, reference.short_answer)
+    if comparable and right_kind(context, question, second.short_answer) is not False:
+        agreement = same_answer(draft.short_answer, second.short_answer)
     return replace(
         measure_alone(context, question, draft, packed),
-        similarity=await _similarity(context, draft, reference) if comparable else None,
+        similarity=await _similarity(context, draft, second) if comparable else None,
         agreement=agreement,
-        overlap=overlap(draft.short_answer, reference.short_answer) if comparable else None,
-        reference_logprob=reference.logprob if reference.error is None else None,
+        overlap=overlap(draft.short_answer, second.short_answer) if comparable else None,
+        reference_logprob=second.logprob if second.error is None else None,
     )
 
 
@@ -57,10 +57,10 @@ def right_kind(context: Context, question: str, short_answer: str) -> bool | Non
     return None if context.grounded else of_kind(question, short_answer)
 
 
-async def _similarity(context: Context, draft: Draft, reference: Reference) -> float:
-    if normalised(draft.short_answer) == normalised(reference.short_answer):
+async def _similarity(context: Context, draft: Draft, second: SecondAnswer) -> float:
+    if normalised(draft.short_answer) == normalised(second.short_answer):
         return 1.0  # equal texts have equal vectors: no need to encode them
-    vectors = await context.monitor_encoder.passages([draft.short_answer, reference.short_answer])
+    vectors = await context.monitor_encoder.passages([draft.short_answer, second.short_answer])
     return float(vectors[0] @ vectors[1])
 
 

@@ -9,7 +9,7 @@ from ...llm.exchange import Message
 from ...prompts import phrase, prompt
 from ...settings import Settings
 from ..context import Context
-from ..state import Draft, Reference, Signals
+from ..state import Draft, SecondAnswer, Signals
 from .packing import Packed
 
 
@@ -36,7 +36,7 @@ def messages(
 
 
 def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
-    """The messages with words on how to write after the task; as they are where there are none."""
+    """The messages with words on how to write after the task; as they are if there are none."""
     if not manner:
         return prompt
     *before, last = prompt
@@ -55,8 +55,8 @@ def drafted(draft: Draft, signals: Signals | None) -> str:
     return f"{draft.answer} (short answer: {draft.short_answer}){strays}"
 
 
-def concluded(reference: Reference | None) -> str:
-    """The reference answer as the critic sees it: its steps, and what follows from them."""
-    if reference is None or reference.error is not None:
+def concluded(second: SecondAnswer | None) -> str:
+    """The second answer as the critic sees it: its steps and its short answer."""
+    if second is None or second.error is not None:
         return phrase("nothing_quoted")
-    return " ".join((*reference.steps, f"(short answer: {reference.short_answer})"))
+    return " ".join((*second.steps, f"(short answer: {second.short_answer})"))

@@ -66,7 +66,7 @@ class AnswererReply(DraftReply):
 
 
 class ClaimsReply(ReplyModel):
-    """Stage `check_claims`: the numbers of the claims that the passages do not bear out."""
+    """Stage `check_claims`: the numbers of the claims that the passages do not support."""
 
     unsupported: Annotated[list[int], _at_most(maxItems=20)]
 

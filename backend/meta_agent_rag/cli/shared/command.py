@@ -46,9 +46,9 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
                 raise
             where = f" {error.filename!r}" if error.filename else ""
             absent = isinstance(error, FileNotFoundError | NotADirectoryError)
-            mend = "check the path" if absent else "free space or mend permissions there"
+            mend = "check the path" if absent else "free some space or fix the permissions"
             remedy = f"{mend}, then run the same command again"
-            complain(f"The system refuses{where}: {error.strerror or error}; {remedy}.")
+            complain(f"The system denied access{where}: {error.strerror or error}; {remedy}.")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             complain("Stopped.")

@@ -23,10 +23,10 @@ def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
     screen.print(f"  draft: {plain(round_.draft.answer)}  ->  {plain(round_.draft.short_answer)}")
     for quote in round_.draft.quotes:
         screen.print(f"  quote: {plain(quote)}")
-    if round_.reference is not None:
-        screen.print(f"  reference: {plain(round_.reference.short_answer or round_.reference.error)}")
+    if round_.second_answer is not None:
+        screen.print(f"  second answer: {plain(round_.second_answer.short_answer or round_.second_answer.error)}")
     if round_.signals is not None:
-        screen.print(f"  monitor: {_judged(round_)} ({_signals(round_.signals, round_.chance)})")
+        screen.print(f"  monitor: {_judged(round_)} ({_signals(round_.signals, round_.p_correct)})")
     if round_.diagnosis is not None:
         diagnosis = round_.diagnosis
         screen.print(f"  {diagnosis.source}: [yellow]{plain(diagnosis.deficit)}[/], {plain(diagnosis.rationale)}")
@@ -66,8 +66,8 @@ def small_model_hint(choice: "Choice", settings: "Settings") -> str | None:
     if choice.provider.name != EMBEDDED or settings.embedded_model_path is not None:
         return None
     return (
-        f"The packaged {choice.models['flash']} is very small, and most of its answers are refused; for another model "
-        "set DEEPSEEK_API_KEY (or another provider's key), or EMBEDDED_MODEL_PATH to a larger GGUF file."
+        f"The packaged {choice.models['flash']} is very small, and most of its answers are rejected; to use another "
+        "model, set DEEPSEEK_API_KEY (or another provider's key), or EMBEDDED_MODEL_PATH to a larger GGUF file."
     )
 
 
@@ -75,9 +75,9 @@ def _judged(round_: "Round") -> str:
     return "satisfied" if round_.satisfied else "not satisfied"
 
 
-def _signals(signals: "Signals", chance: float | None) -> str:
+def _signals(signals: "Signals", p_correct: float | None) -> str:
     cosine = "-" if signals.similarity is None else f"{signals.similarity:.2f}"
     verbatim = "-" if signals.verbatim is None else f"{signals.verbatim:.0%}"
     agreement = {True: "yes", False: "no", None: "-"}[signals.agreement]
-    right = "" if chance is None else f", chance of being right {chance:.2f}"
+    right = "" if p_correct is None else f", p_correct {p_correct:.2f}"
     return f"cosine {cosine}, same short answer {agreement}, quotes verbatim {verbatim}{right}"

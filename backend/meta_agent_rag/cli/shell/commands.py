@@ -28,8 +28,8 @@ ANY_TOPIC = "any"
 """What `/topic` calls all topics together."""
 
 _MEANT = {
-    "mark": "claims that no cited passage bears out are marked",
-    "strict": "claims that no cited passage bears out are left out",
+    "mark": "claims not supported by any cited passage are marked",
+    "strict": "claims not supported by any cited passage are left out",
 }
 
 Run: TypeAlias = Callable[[Shell, str], Awaitable[NextAction]]
@@ -37,7 +37,7 @@ Run: TypeAlias = Callable[[Shell, str], Awaitable[NextAction]]
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A slash command: `run` gets what stands after the name; `values` are what may stand there."""
+    """A slash command: `run` gets the text after the name; `values` are the allowed ones."""
 
     name: str
     meaning: str
@@ -61,12 +61,12 @@ async def run_command(shell: Shell, line: str) -> NextAction:
     name, _, argument = line.strip().removeprefix("/").partition(" ")
     command = next((known for known in COMMANDS if known.name == name.casefold()), None)
     if command is None:
-        raise InputError(f"There is no command {'/' + name!r}; {_nearest(name.casefold())}.")
+        raise InputError(f"Unknown command {'/' + name!r}; {_nearest(name.casefold())}.")
     return await command.run(shell, argument.strip())
 
 
 def completions(typed: str, commands: Sequence[Command]) -> Iterator[tuple[str, str]]:
-    """What a line may go on to, each with its meaning: a command's name, then one of its values.
+    """What a line may continue to, each with its meaning: a command's name, then one of its values.
 
     >>> [text for text, _ in completions("/claims s", COMMANDS)]
     ['/claims strict']
@@ -85,7 +85,7 @@ def _nearest(name: str) -> str:
     names = [command.name for command in COMMANDS]
     begun = [known for known in names if name and known.startswith(name)]
     near = begun or get_close_matches(name, names, n=3, cutoff=0.5)
-    return f"the nearest: {', '.join(f'/{known}' for known in near)}" if near else "/help lists them"
+    return f"did you mean {' or '.join(f'/{known}' for known in near)}" if near else "/help lists them"
 
 
 async def _help(shell: Shell, argument: str) -> NextAction:
@@ -111,7 +111,7 @@ async def _history(shell: Shell, argument: str) -> NextAction:
 
 async def _sources(shell: Shell, argument: str) -> NextAction:
     if not shell.study.sources:
-        shell.screen.line("The last answer cites nothing." if shell.last else "Nothing was cited yet.")
+        shell.screen.line("The last answer has no citations." if shell.last else "No citations yet.")
     for number, source in enumerate(shell.study.sources, start=1):
         place, snippet = source_lines(source)
         shell.screen.markup(f"[bold]{number}. {plain(place)}[/]")
@@ -137,7 +137,7 @@ async def _trace(shell: Shell, argument: str) -> NextAction:
             shell.screen.line(line)
         return None
     if shell.last is None:
-        shell.screen.line("There are no rounds yet; ask the documents something.")
+        shell.screen.line("No rounds yet; ask a question about the documents.")
         return None
     answer = shell.last.answer
     numbers = [str(round_.index) for round_ in answer.rounds]
@@ -199,7 +199,7 @@ async def _claims(shell: Shell, argument: str) -> NextAction:
         shell.screen.line(f"{now}: {_MEANT[now]}.")
         return None
     if argument not in CLAIMS:
-        raise InputError(f"Claims cannot be treated as {argument!r}; choose from: {', '.join(CLAIMS)}.")
+        raise InputError(f"Unknown treatment of claims {argument!r}; choose from: {', '.join(CLAIMS)}.")
     return Reopen(changes={"unsupported_claims": CLAIMS[argument]}, said=f"{argument}: {_MEANT[argument]}.")
 
 
@@ -215,7 +215,7 @@ async def _model(shell: Shell, argument: str) -> NextAction:
 
 
 def provider_changes(shell: Shell, name: str) -> dict[str, object]:
-    """The settings under which the provider of that name serves with its own address and models.
+    """The settings under which the provider with that name serves with its own address and models.
 
     LLM_BASE_URL and the names of models are meant for the provider that the session began with: another one is
     not asked for them, and its key is not sent there.
@@ -256,13 +256,13 @@ async def _reset(shell: Shell, argument: str) -> NextAction:
     forgotten = shell.study.history.turns
     await shell.study.reset()
     shell.last = shell.coached = None
-    shell.screen.line(f"Forgotten: {counted(forgotten, 'question')} and what was answered.")
+    shell.screen.line(f"Forgotten: {counted(forgotten, 'question')} and the answers.")
     return None
 
 
 async def _save(shell: Shell, argument: str) -> NextAction:
     if not argument:
-        raise InputError("/save needs the name of a file; write /save FILE.")
+        raise InputError("/save needs a file name; write /save FILE.")
     study = shell.study
     file = Path(argument.strip("\"'"))
     text = as_markdown(study.name, study.corpus, study.history, study.sources)
@@ -276,12 +276,10 @@ def _write_new(file: Path, text: str) -> None:
         with file.expanduser().open("x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
-        raise InputError(
-            f"There is a file {str(file)!r} already, and it was left as it is; give another name."
-        ) from None
+        raise InputError(f"{str(file)!r} already exists and was left unchanged; give another name.") from None
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"The file {str(file)!r} cannot be written ({reason}); give another place.") from None
+        raise InputError(f"The file {str(file)!r} cannot be written ({reason}); give another path.") from None
 
 
 async def _quit(shell: Shell, argument: str) -> NextAction:
@@ -291,7 +289,7 @@ async def _quit(shell: Shell, argument: str) -> NextAction:
 COMMANDS: tuple[Command, ...] = (
     Command(name="help", meaning="this list", run=_help),
     Command(name="history", meaning="what is remembered of the conversation", run=_history),
-    Command(name="sources", meaning="where the last answer stands in the documents", run=_sources),
+    Command(name="sources", meaning="the sources of the last answer", run=_sources),
     Command(name="topics", meaning="what the documents are about, by their titles", run=_topics),
     Command(
         name="trace",
@@ -302,16 +300,16 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="mode",
         argument="[plain|teacher|coach]",
-        meaning="who answers: the documents, a teacher, or a coach who asks",
+        meaning="who answers: the documents, a teacher or a coach",
         run=_mode,
         values=lambda: tuple(MODES),
     ),
-    Command(name="level", argument="[1|2|3]", meaning="how little the coach gives away", run=_level, values=_levels),
-    Command(name="topic", argument="[NAME|any]", meaning="the topic that the coach stays with", run=_topic),
+    Command(name="level", argument="[1|2|3]", meaning="how little the coach reveals", run=_level, values=_levels),
+    Command(name="topic", argument="[NAME|any]", meaning="the topic the coach keeps to", run=_topic),
     Command(
         name="claims",
         argument="[mark|strict]",
-        meaning="how claims are treated that no cited passage bears out",
+        meaning="how to treat claims not supported by any cited passage",
         run=_claims,
         values=lambda: tuple(CLAIMS),
     ),

@@ -102,7 +102,7 @@ class _Talk:
             shell.take(await stack.enter_async_context(self._again(settings)))
         except MetaRagError as error:
             self._complain(error)
-            shell.screen.line("The settings stay as they were.")
+            shell.screen.line("The settings are unchanged.")
             await stack.aclose()
             shell.take(await stack.enter_async_context(self._again(shell.settings)))
             return
@@ -195,4 +195,4 @@ def _farewell(shell: Shell) -> str:
     study = shell.study
     # a conversation that was never kept does not know its corpus
     about = "" if study.history.turns or study.corpus == SAMPLE else f" --corpus {study.corpus}"
-    return f"This session: {spending(shell.totals)}. Go on with: marag chat{about} --session {study.name}"
+    return f"This session: {spending(shell.totals)}. Continue with: marag chat{about} --session {study.name}"

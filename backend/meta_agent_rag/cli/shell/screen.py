@@ -78,7 +78,7 @@ class Screen:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """A spinner meanwhile, at a terminal; `stage` says beside it what goes on."""
+        """A spinner meanwhile, at a terminal; `stage` names the current step beside it."""
         if not self.animated:
             yield
             return

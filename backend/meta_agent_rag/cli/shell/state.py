@@ -12,7 +12,7 @@ from ...settings import Settings
 from .screen import Screen
 
 Load: TypeAlias = Callable[..., Settings]
-"""Reads the settings of this session anew, with changes as keyword arguments."""
+"""Reads the settings of this session again, with changes as keyword arguments."""
 
 
 @dataclass(kw_only=True)
@@ -37,7 +37,7 @@ class Shell:
         self.take(self.study)
 
     def take(self, study: Study) -> None:
-        """Go on with a study that was opened anew."""
+        """Continue with a reopened study."""
         self.study = study
         study.conversation.model.ledger.listeners.append(self.rows.append)
 
@@ -54,7 +54,7 @@ class Leave:
 
 @dataclass(frozen=True, kw_only=True)
 class Reopen:
-    """Opens the study anew with changed settings; `said` is shown once that has worked."""
+    """Reopens the study with changed settings; `said` is shown on success."""
 
     changes: dict[str, object]
     said: str

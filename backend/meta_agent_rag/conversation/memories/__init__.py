@@ -39,7 +39,7 @@ class Limits:
         if settings.memory_fold_at <= settings.memory_exchanges:
             raise SettingsError(
                 f"MEMORY_FOLD_AT {settings.memory_fold_at!r} is not more than MEMORY_EXCHANGES "
-                f"{settings.memory_exchanges!r}; raise the one or lower the other."
+                f"{settings.memory_exchanges!r}; raise the former or lower the latter."
             )
         return cls(exchanges=settings.memory_exchanges, fold_at=settings.memory_fold_at, tokens=settings.memory_tokens)
 
@@ -79,7 +79,7 @@ def by_name(memories: Iterable[Memory]) -> Mapping[str, Memory]:
 
 
 def memory_named(name: str) -> Memory:
-    """The memory of that name (MEMORY). Raises `UnknownNameError`."""
+    """The memory with that name (MEMORY). Raises `UnknownNameError`."""
     known = discover_memories()
     if name not in known:
         raise UnknownNameError("memory", name, list(known))

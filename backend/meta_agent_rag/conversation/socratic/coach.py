@@ -76,12 +76,12 @@ class CoachTrace:
 
     @property
     def reason(self) -> str:
-        """What rule the first draft broke; empty where none."""
+        """What rule the first draft broke; empty if none."""
         return self.attempts[0].finding.violation if self.attempts else ""
 
     @property
     def emergency(self) -> str:
-        """Why a hint was allowed; empty where it was not."""
+        """Why a hint was allowed; empty if it was not."""
         return next((ruling.emergency for _, ruling in self.rulings if ruling.emergency), "")
 
 

@@ -26,7 +26,7 @@ class Scope(Protocol):
     def threshold(self) -> float: ...
 
     async def score(self, message: str, topic: str = "") -> ScopeScore | None:
-        """The nearest topic, or the chosen one with its score; `None` where there is nothing to compare with."""
+        """The nearest topic, or the chosen one with its score; `None` if there is nothing to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,8 @@ class IncomingMessage:
 class Ruling:
     """What a pre-hook decides.
 
-    `refusal` is shown in place of any reply, and no model is asked; `emergency` says why the coach may give the
-    core hint. `detail` is for the trace, `score` the measured value where there is one.
+    `refusal` is shown instead of any reply, and no model is asked; `emergency` says why the coach may give the
+    core hint. `detail` is for the trace, `score` the measured value if there is one.
     """
 
     refusal: str = ""

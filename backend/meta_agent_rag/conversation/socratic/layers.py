@@ -51,7 +51,7 @@ def coach_messages(layers: Sequence[Layer], history: History, message: str) -> t
 def summary_of(history: History) -> str:
     """All that is not replayed: the running summary, then a line for each exchange, made without a call.
 
-    What a teacher explained is given in a line, so that the coach does not go on explaining.
+    What a teacher explained is given in a line, so that the coach does not continue explaining.
     """
     replayed = set(_replayed(history))
     lines = [_line(exchange) for exchange in history.exchanges if exchange not in replayed]

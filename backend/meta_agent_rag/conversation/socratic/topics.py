@@ -72,7 +72,7 @@ class TopicScope:
     _encoding: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
 
     async def score(self, message: str, topic: str = "") -> ScopeScore | None:
-        """See `Scope`. Raises `UnknownNameError` for a topic that there is none of."""
+        """See `Scope`. Raises `UnknownNameError` for an unknown topic."""
         if topic:
             topic_named(self.topics, topic)
         rows = [(one.name, anchor) for one in self.topics for anchor in one.anchors][:MOST_ANCHORS]
@@ -95,7 +95,7 @@ class TopicScope:
 
 
 def topic_named(topics: Iterable[Topic], name: str) -> Topic:
-    """The topic of that name. Raises `UnknownNameError`."""
+    """The topic with that name. Raises `UnknownNameError`."""
     known = {topic.name: topic for topic in topics}
     if name not in known:
         raise UnknownNameError("topic", name, list(known))
@@ -109,13 +109,15 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
     except OSError as error:
         raise DataFileError(f"SCOPE_TOPICS {str(path)!r} cannot be read ({error.strerror}); check the path.") from None
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} is no YAML in UTF-8; map each topic to a list.") from None
+        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} is not YAML in UTF-8; map each topic to a list.") from None
     if not isinstance(rows, Mapping) or not rows:
-        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} holds no topics; map each topic to a list of texts.")
+        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} contains no topics; map each topic to a list of texts.")
     for name, anchors in rows.items():
         is_list = isinstance(anchors, list) and anchors and all(isinstance(one, str) and one.strip() for one in anchors)
         if not isinstance(name, str) or not is_list:
-            raise DataFileError(f"The topic {name!r} of {str(path)!r} is no list of texts; write one '- text' a line.")
+            raise DataFileError(
+                f"The topic {name!r} of {str(path)!r} is not a list of texts; write one '- text' per line."
+            )
     return tuple(Topic(name=name, anchors=tuple(anchors)) for name, anchors in rows.items())
 
 
@@ -166,7 +168,7 @@ def _stated(document: DocumentRecord) -> Stated:
 
 
 def stated_in(path: Path) -> Stated:
-    """What a Markdown file's front matter says; nothing where there is none, or no such file, or no such level."""
+    """What a Markdown file's front matter says; nothing if there is none, or no such file, or no such level."""
     import frontmatter
     from frontmatter.default_handlers import YAMLHandler
 

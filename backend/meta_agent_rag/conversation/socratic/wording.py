@@ -49,7 +49,7 @@ def says_something(text: str) -> bool:
 
 
 def last_question(text: str) -> str:
-    """The last question of a text, without marks around it; empty where there is none that says something."""
+    """The last question of a text, without marks around it; empty if there is none that says something."""
     for piece in reversed(_pieces(_INVISIBLE.sub("", text))):
         sentence: str = _LEADING.sub("", _bare(piece))
         if sentence and sentence[-1] in _QUESTION_MARKS and len(_LETTER.findall(sentence)) >= _LEAST_LETTERS:

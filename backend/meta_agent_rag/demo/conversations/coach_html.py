@@ -1,4 +1,4 @@
-"""What stands beside a talk with the coach: its level's rules, the length of its reply, how the reply came about."""
+"""What is shown beside a talk with the coach: its level's rules, and the length and history of its reply."""
 
 from collections.abc import Mapping
 from html import escape
@@ -30,7 +30,7 @@ OUTCOMES: Mapping[Outcome, str] = {
 def rules(socratic: Socratic) -> str:
     """What holds in a mode, at a level."""
     if socratic.mode != "coach":
-        return quiet("The teacher explains in simple terms; every check of the chat holds.")
+        return quiet("The teacher explains in simple terms; all checks of the chat apply.")
     level = levels()[socratic.level]
     return (
         f"<p><strong>Level {level.number}, {escape(level.name)}:</strong> at most {level.limit} characters, "

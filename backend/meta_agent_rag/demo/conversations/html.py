@@ -22,7 +22,7 @@ def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
         return notes_html or quiet("The sources of an answer appear here.")
     answer = turn.reply.grounded
     if answer.refused is not None:
-        return f"{quiet('Nothing is cited: the documents do not bear an answer out.')}{notes_html}"
+        return f"{quiet('Nothing is cited: the documents do not support an answer.')}{notes_html}"
     items = "".join(_source(*source_lines(plain_citation(citation))) for citation in answer.citations)
     sure = ""
     if answer.confidence is not None:
@@ -56,7 +56,7 @@ def taken(report: IngestReport) -> str:
 
 
 def kept(files: Sequence[str]) -> str:
-    """The files that are searched once an upload was stopped or a talk begun anew."""
+    """The files that are searched once an upload was stopped or a talk begun again."""
     names = ", ".join(f"<strong>{escape(name)}</strong>" for name in files)
     return f'<p class="m-note" role="status">Your documents: {names or "none"}.</p>'
 

@@ -42,7 +42,7 @@ class Opening(Protocol):
     """Opens the conversation of a visitor, with what is needed to answer in it."""
 
     async def __call__(self, history: History, tell: Callable[[Step], None]) -> Conversation:
-        """The conversation as it stands; `tell` is told of the loop's steps. Raises a `MetaRagError`."""
+        """The conversation as it stands; `tell` is called with the loop's steps. Raises a `MetaRagError`."""
 
 
 async def stoppable_moments(

@@ -28,7 +28,7 @@ MOST_FILES = 50
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivateCorpus:
-    """A corpus below `settings.marag_data_dir`, and a `Retriever` over it. It is opened anew for every retrieval, by
+    """A corpus below `settings.marag_data_dir`, and a `Retriever` over it. It is reopened for every retrieval, by
     one task after the other, so that no handle outlives its use and a visit can end at any time.
     """
 
@@ -50,7 +50,7 @@ class PrivateCorpus:
     async def add(
         self, paths: Sequence[Path], on_progress: OnProgress | None = None, *, take: bool = False
     ) -> IngestReport:
-        """Read files into the corpus; with `take` they are copied here first, a file of a known name in place of the
+        """Read files into the corpus; with `take` they are copied here first, a file of a known name instead of the
         earlier one. Raises as `ingest` does.
 
         Sources are told by the names of the files alone.
@@ -60,7 +60,7 @@ class PrivateCorpus:
             replaced = {path.name for path in paths}.intersection(known) if take else ()
             files = len(known) + len(paths) - len(replaced)
             if files > MOST_FILES:
-                raise InputError(f"{files} files are too many; at most {MOST_FILES} can be read.")
+                raise InputError(f"{files} files are too many; at most {MOST_FILES} are read.")
             kept = await asyncio.to_thread(self._taken, paths) if take else list(paths)
             return await ingest(self.settings, kept, CORPUS, encoder=self.encoder, on_progress=on_progress)
 
@@ -111,7 +111,7 @@ class PrivateCorpus:
 
 
 async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:
-    """What a retriever's documents are about; nothing where it does not know them."""
+    """What a retriever's documents are about; nothing if it does not know them."""
     if isinstance(retriever, PrivateCorpus):
         return await retriever.topics()
     if isinstance(retriever, HybridRetriever):
@@ -120,6 +120,6 @@ async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:
 
 
 def corpora(workbench: Workbench, own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The corpora to choose from, as (label, name); the visitor's first where there are files of their `own`."""
+    """The corpora to choose from, as (label, name); the visitor's first if there are files of their `own`."""
     known = [(f"{name} documents" if name == SAMPLE else name, name) for name in workbench.corpora()]
     return [*([_YOURS] if own else []), *known]

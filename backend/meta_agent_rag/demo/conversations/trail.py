@@ -1,4 +1,4 @@
-"""What a chat shows of an answer on its way: nested messages of Gradio's Chatbot, one for each step of the loop.
+"""How a chat shows an answer in progress: nested messages of Gradio's Chatbot, one for each step of the loop.
 
 Of a draft nothing is shown: only what has passed the checks is said to a visitor.
 """
@@ -43,7 +43,7 @@ class Trail:
     def begin(self, step: Step) -> None:
         """A node of the graph begins, and the one before is done."""
         self._end_step(step.rounds)
-        self.parent["metadata"]["title"] = "Looking in the documents"
+        self.parent["metadata"]["title"] = "Searching the documents"
         title = step.words
         self.steps.append(_thought(title, id_=f"{self.id}.{len(self.steps)}", parent=self.id))
 
@@ -74,7 +74,7 @@ def judged(round_: Round) -> str:
 
 
 def rounds_of(turn: Turn) -> Sequence[Round]:
-    """The rounds behind an answer; none where no document was asked."""
+    """The rounds behind an answer; none if no document was asked."""
     return turn.reply.grounded.answer.rounds if isinstance(turn.reply, GroundedReply) else ()
 
 
@@ -83,7 +83,7 @@ def summary(turn: Turn) -> str:
     if isinstance(turn.reply, CoachReply):
         return "Turned away" if turn.reply.trace.outcome == "out_of_scope" else "Asked back"
     if not isinstance(turn.reply, GroundedReply):
-        return "Answered without looking in the documents"
+        return "Answered without searching the documents"
     answer = turn.reply.grounded
     rounds = counted(len(answer.answer.rounds), "round")
     if answer.refused is not None or answer.confidence is None:

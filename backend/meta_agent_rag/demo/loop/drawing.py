@@ -37,7 +37,7 @@ class _Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Lit:
-    """Which nodes stand out: the one at work, those that have run, and the end once the answer is there."""
+    """Which nodes are highlighted: the running one, those that have run, and the end once the answer is ready."""
 
     active: str | None = None
     visited: Collection[str] = ()
@@ -53,8 +53,8 @@ class Lit:
     def words(self) -> str:
         """What a screen reader says."""
         if self.done:
-            return "the answer is there"
-        return f"at work: {spoken(self.active)}" if self.active else "nothing is at work"
+            return "the answer is ready"
+        return f"running: {spoken(self.active)}" if self.active else "nothing is running"
 
 
 def repair_nodes(graph: "CompiledStateGraph[State, Context]") -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ...settings import Settings
 def monitoring(round_: Round, settings: Settings) -> str:
     """What the monitor measured on a draft, and what it concluded."""
     assert round_.signals is not None
-    verdict = "Satisfied" if round_.satisfied else "Not satisfied: the draft is doubted"
+    verdict = "Satisfied" if round_.satisfied else "Not satisfied: the draft needs review"
     body = _two_routes(round_) + _gauge(round_, settings) + _signals(round_.signals)
     kind = "satisfied" if round_.satisfied else "doubted"
     return (
@@ -21,18 +21,18 @@ def monitoring(round_: Round, settings: Settings) -> str:
 
 
 def _two_routes(round_: Round) -> str:
-    reference = round_.reference
-    other = "there is none" if reference is None else reference.short_answer or reference.error or "there is none"
-    steps = reference.steps if reference is not None else ()
+    second = round_.second_answer
+    other = "none" if second is None else second.short_answer or second.error or "none"
+    steps = second.steps if second is not None else ()
     how = "".join(f"<li>{escape(step)}</li>" for step in steps)
     shown = (
-        f'<details class="m-passage"><summary>How the second route went</summary><ol>{how}</ol></details>'
+        f'<details class="m-passage"><summary>Steps of the second answer</summary><ol>{how}</ol></details>'
         if how
         else ""
     )
     return (
-        '<div class="m-routes"><div><span>The draft says</span><strong>'
-        f"{escape(round_.draft.short_answer)}</strong></div><div><span>A second route says</span><strong>"
+        '<div class="m-routes"><div><span>Draft</span><strong>'
+        f"{escape(round_.draft.short_answer)}</strong></div><div><span>Second answer</span><strong>"
         f"{escape(other)}</strong></div></div>{shown}"
     )
 
@@ -41,15 +41,15 @@ def _gauge(round_: Round, settings: Settings) -> str:
     """A bar from 0 to 1 with a mark at the threshold, and what decided in words."""
     signals = round_.signals
     assert signals is not None
-    if round_.chance is not None:
+    if round_.p_correct is not None:
         threshold = _fitted_threshold(settings)
-        return _bar("Chance of being right", round_.chance, threshold, "the fitted chance decides")
+        return _bar("Probability of being correct", round_.p_correct, threshold, "the fitted probability decides")
     if settings.monitor_policy == "paper":
         words = "the cosine of the two answers decides"
         return _bar("Cosine of the two answers", signals.similarity, settings.monitor_similarity_threshold, words)
-    words = "agreement decides: the two answers must be the same, or one hold the other"
-    cosine = "the cosine, by which the paper decides, is shown for comparison"
-    return _bar("Words that the two answers share", signals.overlap, None, words) + _bar(
+    words = "agreement decides: the two answers must be equal, or one must contain the other"
+    cosine = "the cosine, which decides in the paper, is shown for comparison"
+    return _bar("Word overlap of the two answers", signals.overlap, None, words) + _bar(
         "Cosine of the two answers", signals.similarity, settings.monitor_similarity_threshold, cosine
     )
 
@@ -82,12 +82,12 @@ def _signals(signals: Signals) -> str:
         ("Same short answer", _yes(signals.agreement)),
         ("Cosine of the answers", _figure(signals.similarity)),
         ("Shared words (F1)", _share(signals.overlap)),
-        ("Quotes found word for word", _share(signals.verbatim)),
+        ("Verbatim quotes", _share(signals.verbatim)),
         ("Question covered by the quotes", _share(signals.coverage)),
-        ("Answer stands in a quote", _yes(signals.quoted)),
-        ("Answer of the kind asked for", _yes(signals.of_kind)),
+        ("Answer found in a quote", _yes(signals.quoted)),
+        ("Answer of the expected kind", _yes(signals.of_kind)),
         ("The draft abstains", _yes(signals.abstained)),
-        ("Passages it could read", str(signals.evidence_passages)),
+        ("Passages in the prompt", str(signals.evidence_passages)),
         ("The writer's own confidence", _share(signals.confidence)),
         ("Log-probability, draft", _figure(signals.logprob)),
         ("Log-probability, second route", _figure(signals.reference_logprob)),

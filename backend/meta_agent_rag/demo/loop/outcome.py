@@ -27,7 +27,7 @@ def outcome(answer: Answer, golds: Sequence[str] = ()) -> str:
 
 def _chosen(answer: Answer) -> str:
     if len(answer.rounds) == 1:
-        return "The first draft stood"
+        return "The first draft was kept"
     which = "the first draft" if answer.chosen == 0 else f"the draft after repair {answer.chosen}"
     return f"Best supported of {len(answer.rounds)}: {which}"
 
@@ -54,11 +54,11 @@ def _verdict(first: str, last: str, golds: Sequence[str]) -> str:
     if before is None or after is None:
         return "The answer was repaired." if first != last else "The answer stayed as it was."
     if before.em and after.em:
-        return "Right from the start, and left alone."
+        return "Correct from the start and kept."
     if after.em:
-        return "Repaired: the first draft was wrong, the answer is right."
+        return "Repaired: the first draft was wrong, the answer is correct."
     if before.em:
-        return "Broken: the first draft was right, the answer is not."
+        return "Broken: the first draft was correct, the answer is not."
     return "Closer, but not the gold answer." if after.f1 > before.f1 else "Wrong before and after."
 
 
@@ -70,10 +70,8 @@ def timeline(sight: Sight) -> str:
     by_round = {index: [row for row in sight.rows if row.round == index] for index in rounds}
     longest = max(_seconds(rows) for rows in by_round.values()) or 1.0
     lines = "".join(_line(_named(index), rows, longest) for index, rows in by_round.items())
-    sum_ = (
-        f'<p class="m-total"><strong>In all</strong> {_spent(sight.rows)} · {sight.seconds:.1f} s from start to end</p>'
-    )
-    return f'<section class="m-timeline" aria-label="What each round took"><h3>What it took</h3>{lines}{sum_}</section>'
+    sum_ = f'<p class="m-total"><strong>Total</strong> {_spent(sight.rows)} · {sight.seconds:.1f} s in all</p>'
+    return f'<section class="m-timeline" aria-label="Cost of each round"><h3>Cost and time</h3>{lines}{sum_}</section>'
 
 
 def _named(index: int) -> str:
@@ -101,7 +99,7 @@ def _spent(rows: Sequence[LedgerRow]) -> str:
         f"{sums.cache_hit_share or 0.0:.0%} from the prefix cache",
     ]
     if sums.cached_calls:
-        parts.append(f"{counted(sums.cached_calls, 'answer')} kept from before")
+        parts.append(f"{counted(sums.cached_calls, 'answer')} from the cache")
     if sums.failed_calls:
         parts.append(f"{counted(sums.failed_calls, 'failed call')}")
     return " · ".join([*parts, _cost(sums)])

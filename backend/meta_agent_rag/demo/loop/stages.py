@@ -16,7 +16,7 @@ from .walk import Sight
 
 
 def stages(sight: Sight, settings: Settings) -> str:
-    """Every stage so far as cards, the one at work last."""
+    """Every stage so far as cards, the running one last."""
     evidence = sight.evidence
     cards = [retrieval(_first_evidence(sight), sight.state.get("dropped", ()))] if evidence else []
     for round_ in sight.rounds:
@@ -43,7 +43,7 @@ def round_cards(
 
 
 def _under_way(sight: Sight, settings: Settings) -> list[str]:
-    """What the round under way has brought so far, and what is being waited for."""
+    """What the round in progress has brought so far, and what is being waited for."""
     evidence, index = sight.evidence, len(sight.rounds)
     cards = []
     if sight.plan is not None:
@@ -65,7 +65,7 @@ def _waiting(sight: Sight) -> str:
     plan = sight.plan
     words = at_work(sight.node, repaired=plan.deficit if plan is not None else "")
     if doubted:
-        words = "Evaluating: the critic looks for what is wrong with the draft"
+        words = "Evaluating: the critic looks for faults in the draft"
     return f'<div class="m-waiting"><span class="m-pulse" aria-hidden="true"></span>{escape(words)} …</div>'
 
 
@@ -107,7 +107,7 @@ def passage(
     suspect = ""
     if found.suspect:
         kinds = ", ".join(spoken(name) for name in found.suspect)
-        suspect = f'<span class="m-warn">holds words meant for the model: {escape(kinds)}</span>'
+        suspect = f'<span class="m-warn">contains text aimed at the model: {escape(kinds)}</span>'
     return (
         f'<details class="m-passage"{"" if shut else " open"}><summary><span class="m-cite">{number}</span>'
         f"{escape(one.title or one.id)}{via}{suspect}</summary><p>{with_quotes(one.text, quotes)}</p></details>"
@@ -132,7 +132,7 @@ def _change(before: Draft, draft: Draft) -> str:
 
 
 def _quoted(draft: Draft, packing: Packing, evidence: Mapping[str, Found]) -> str:
-    """The passages that the draft quotes, and the quotes that stand in none."""
+    """The passages that the draft quotes, and the quotes found in none."""
     packed = [evidence[id_] for id_ in packing.packed_ids if id_ in evidence]
     if len(packed) < len(packing.packed_ids):  # an old run, whose passages are not at hand: nothing can be looked up
         quotes = "".join(f"<li>“{escape(quote)}”</li>" for quote in dict.fromkeys(draft.quotes))
@@ -145,7 +145,7 @@ def _quoted(draft: Draft, packing: Packing, evidence: Mapping[str, Found]) -> st
     ]
     texts = [one.passage.searchable() for one in packed]
     lost = "".join(
-        f"<li>“{escape(quote)}” stands in no passage.</li>" for quote in draft.quotes if not is_verbatim(quote, texts)
+        f"<li>“{escape(quote)}” is not in any passage.</li>" for quote in draft.quotes if not is_verbatim(quote, texts)
     )
     shown = f"<h4>Quoted from the evidence</h4>{''.join(held)}" if held else ""
     nothing = "" if draft.quotes else '<p class="m-note">It quotes no passage.</p>'
@@ -157,11 +157,11 @@ def evaluating(diagnosis: Diagnosis) -> str:
     error = ERROR_TYPES.get(diagnosis.error_type)
     rows = [("Why", diagnosis.rationale), ("Kind of error", error), ("Advice", diagnosis.suggestion)]
     if diagnosis.deficit != NO_DEFICIT:
-        rows.append(("To look up", "; ".join(diagnosis.suggested_queries)))
+        rows.append(("Queries", "; ".join(diagnosis.suggested_queries)))
     by_rule = ""
     if diagnosis.source == "heuristic":
         why = f" ({diagnosis.critic_error})" if diagnosis.critic_error else ""
-        by_rule = f'<p class="m-note">The critic could not be asked{escape(why)}; a rule named the deficit.</p>'
+        by_rule = f'<p class="m-note">The critic failed{escape(why)}; a rule chose the deficit.</p>'
     return card("evaluating", "Evaluating", deficit(diagnosis.deficit), _facts(rows) + by_rule)
 
 
@@ -169,7 +169,7 @@ def planning(plan: Plan) -> str:
     """What the next draft is told to do."""
     queries = "".join(f"<li>{escape(query)}</li>" for query in plan.queries)
     asked = f'<h4>Follow-up searches</h4><ul class="m-queries">{queries}</ul>' if queries else ""
-    rows = [("Told to", plan.directive), ("May draw on", ANSWER_MODES[plan.answer_mode]), ("Hint", plan.suggestion)]
+    rows = [("Directive", plan.directive), ("Sources", ANSWER_MODES[plan.answer_mode]), ("Hint", plan.suggestion)]
     return card("planning", "Planning", f"Repair: {spoken(plan.deficit)}", _facts(rows) + asked)
 
 
@@ -178,10 +178,10 @@ def remediation(plan: Plan, new: Sequence[Found], evidence: Mapping[str, Found])
     titles = {one.passage.id: one.passage.title or one.passage.id for one in evidence.values()}
     numbers = {id_: number for number, id_ in enumerate(evidence, 1)}
     if not plan.queries:
-        body = '<p class="m-note">This repair needs no search: it writes anew from what is there.</p>'
+        body = '<p class="m-note">This repair needs no search: it rewrites the draft from the evidence at hand.</p>'
         return card("remediation", "Remediation", "No new evidence", body)
     body = "".join(passage(one, numbers[one.passage.id], titles, shut=len(new) > 2) for one in new)
-    body = body or '<p class="m-note">The searches found nothing that was not known.</p>'
+    body = body or '<p class="m-note">The searches found nothing new.</p>'
     return card("remediation", "Remediation", f"{counted(len(new), 'new passage')}", body)
 
 

@@ -12,10 +12,13 @@ from .walk import Sight
 
 STEPS = (
     ("Cognition", "A draft is written, quoting the evidence first."),
-    ("Monitoring", "A second answer is found by another route. Where the two part, the draft is doubted."),
-    ("Evaluating", "A critic names what is missing: a fact, a memory, fidelity to the evidence, or sound reasoning."),
-    ("Planning", "Each of these deficits has its own repair: searches to make, and orders for the next draft."),
-    ("Remediation", "New evidence comes in, the draft is written again, and the monitor looks once more."),
+    ("Monitoring", "A second answer is derived without seeing the draft. If the two differ, the draft is questioned."),
+    (
+        "Evaluating",
+        "A critic names what is missing: a fact, background knowledge, fidelity to the evidence, or sound reasoning.",
+    ),
+    ("Planning", "Each of these deficits has its own repair: searches and a directive for the next draft."),
+    ("Remediation", "New evidence is added, the draft is rewritten, and the monitor checks it again."),
 )
 
 
@@ -41,7 +44,7 @@ def problem(words: str) -> str:
 
 
 def fetching(name: str) -> str:
-    """The line while a set of questions is on its way."""
+    """The status line while a set of questions is being fetched."""
     words = f"Fetching the questions of {escape(name)} from the Hugging Face hub; the first time takes longest."
     return f'<p class="m-status m-is-working" role="status">{words}</p>'
 
@@ -54,7 +57,7 @@ def _status(visit: LoopVisit) -> tuple[str, str]:
         if visit.under_way:
             return "working", "Opening the model and the evidence; the first time takes longest."
         stopped = visit.setup is not None
-        return ("stopped", "Stopped before anything began.") if stopped else ("ready", "Ready.")
+        return ("stopped", "Stopped before it started.") if stopped else ("ready", "Ready.")
     if len(sights) > 1:
         return _of_two(sights)
     return sights[0].status, line(sights[0])
@@ -69,18 +72,18 @@ def _of_two(sights: Sequence[Sight]) -> tuple[str, str]:
 
 
 def line(sight: Sight) -> str:
-    """What goes on in one walk, in a sentence."""
+    """What is happening in one walk, in a sentence."""
     node = spoken(sight.node or "")
     if sight.status == "working":
         doubted = sight.monitored is not None and not sight.monitored.satisfied
         if doubted:
-            return "Evaluating: the critic looks for what is wrong."
+            return "Evaluating: the critic looks for faults."
         plan = sight.plan
         return f"{at_work(sight.node, repaired=plan.deficit if plan is not None else '')}."
     words = {
         "ready": "Ready.",
         "paused": f"Paused; the next step is “{node}”.",
-        "stopped": f"Stopped in “{node}”; Run or Next step goes on from there." if node else "Stopped.",
+        "stopped": f"Stopped in “{node}”; Run or Next step continues from there." if node else "Stopped.",
         "failed": sight.fault,
         "done": f"Done in {sight.seconds:.1f} s: {_repairs(len(sight.rounds) - 1)}.",
     }
@@ -88,7 +91,7 @@ def line(sight: Sight) -> str:
 
 
 def _repairs(number: int) -> str:
-    return f"{counted(number, 'repair')} made" if number > 0 else "the first draft stood"
+    return f"{counted(number, 'repair')} made" if number > 0 else "the first draft was kept"
 
 
 EMBEDDED_SECONDS_A_CALL = 10.0
@@ -103,15 +106,15 @@ def expected_wait(workbench: Workbench, provider: str) -> str:
         return ""
     a_call = workbench.seconds_a_call(provider) or EMBEDDED_SECONDS_A_CALL
     return (
-        f"The model on this machine takes about {a_call:.0f} s a call: expect {_CALLS_OF_A_DRAFT * a_call:.0f} s "
-        f"where the first draft stands, and {_CALLS_OF_A_REPAIR * a_call:.0f} s for every repair."
+        f"The model on this machine takes about {a_call:.0f} s per call: expect {_CALLS_OF_A_DRAFT * a_call:.0f} s "
+        f"if the first draft is kept, and {_CALLS_OF_A_REPAIR * a_call:.0f} s for every repair."
     )
 
 
 def spending_cap(workbench: Workbench, provider: str) -> str:
-    """What this visitor may spend, in a sentence; empty where calls cost nothing."""
+    """What this visitor may spend, in a sentence; empty if calls cost nothing."""
     if provider in {EMBEDDED, ""}:
         return ""
     if workbench.is_capped(provider):
         return f"Your calls stop before they cost more than ${workbench.settings.demo_visitor_usd:g}."
-    return "The price of this model is not known, so that no cap on what you spend can be kept."
+    return "The price of this model is unknown, so no spending cap can be enforced."

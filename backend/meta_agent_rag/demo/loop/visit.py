@@ -1,4 +1,4 @@
-"""What one visitor of the tab Loop has under way: a walk, or two side by side, over one question."""
+"""What one visitor of the tab Loop is running: a walk, or two side by side, over one question."""
 
 import asyncio
 import logging
@@ -62,7 +62,7 @@ class LoopVisit:
     async def go(self, setup: Setup, *, steps: bool) -> AsyncIterator[None]:
         """Walk on to the end, or through one node each; comes back whenever there is more to see.
 
-        Another setup, and a walk that has ended, begin anew. Nothing happens while the visit is under way.
+        Another setup, and a walk that has ended, begin again. Nothing happens while the visit is in progress.
         """
         if self.under_way:
             return
@@ -84,7 +84,7 @@ class LoopVisit:
             await _ended(task)  # the visitor has gone, or has seen the end
 
     async def stop(self) -> None:
-        """Cancel what is under way, the model's call included."""
+        """Cancel what is in progress, the model's call included."""
         if self._task is not None:
             await _ended(self._task)
 

@@ -28,7 +28,7 @@ class Sight:
     """What there is to see at one moment.
 
     `node` is at work, or, where the walk is paused, the next one. `visited` are the nodes that have run, in
-    their order. `monitored` is the round under way once the monitor has judged it and the critic is asked.
+    their order. `monitored` is the round in progress once the monitor has judged it and the critic is asked.
     `fault` says in a sentence what went wrong, `seconds` how long the walk has been at work.
     """
 
@@ -55,25 +55,25 @@ class Sight:
 
     @property
     def plan(self) -> Plan | None:
-        """The plan of the round under way, once it is made."""
+        """The plan of the round in progress, once it is made."""
         plan = self.state.get("plan")
         return None if self.rounds and plan is self.rounds[-1].plan else plan
 
     @property
     def draft(self) -> Draft | None:
-        """The draft of the round under way, once it is written."""
+        """The draft of the round in progress, once it is written."""
         draft = self.state.get("draft")
         return None if self.rounds and draft is self.rounds[-1].draft else draft
 
     @property
     def packing(self) -> Packing:
-        """What the prompt of the draft under way held."""
+        """What the prompt of the draft in progress held."""
         return self.state.get("packing") or Packing()
 
 
 @dataclass(kw_only=True)
 class Walk:
-    """A question on its way through the graph, with a checkpointer of its own."""
+    """A question running through the graph, with its own checkpointer."""
 
     engine: Engine
     context: Context
@@ -90,7 +90,7 @@ class Walk:
     async def advance(self, show: Callable[[Sight], None], *, steps: bool) -> None:
         """Go on to the end, or, with `steps`, through one node; `show` is told whenever there is more to see.
 
-        Cancelling it stops the model's call; what was finished is kept, and the next `advance` goes on from there.
+        Cancelling it stops the model's call; what was finished is kept, and the next `advance` continues from there.
         What goes wrong is shown, not raised.
         """
         if self.sight.status == "done":
@@ -116,7 +116,7 @@ class Walk:
             change(status="failed", fault=unexpected(fault), monitored=None)
 
     async def _stream(self, change: Callable[..., None], *, steps: bool) -> None:
-        # a first start that was cancelled before its checkpoint begins anew
+        # a first start that was cancelled before its checkpoint begins again
         begun = (await self._graph.aget_state(_THREAD)).next
         parts = self._graph.astream(
             None if begun else self.sight.state,
@@ -150,7 +150,7 @@ class Walk:
 
 
 def unexpected(fault: Exception) -> str:
-    """What a visitor is told of a fault that is not foreseen."""
+    """What a visitor is told about an unexpected fault."""
     return f"Something unexpected happened ({type(fault).__name__}); the server's log says more."
 
 

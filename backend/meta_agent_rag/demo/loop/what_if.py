@@ -13,7 +13,7 @@ from ..workbench import Workbench
 POLICY_NAMES = {
     "agreement": "the two short answers agree",
     "paper": "their cosine reaches the threshold",
-    "calibrated": "a fitted chance of being right",
+    "calibrated": "a fitted probability of being correct",
 }
 
 
@@ -64,7 +64,7 @@ class WhatIf:
         return replace(retriever, fusion=self.fusion, links=self.links)
 
     def differences(self, other: "WhatIf") -> tuple[str, ...]:
-        """How this one differs from another, in words; empty where they are the same."""
+        """How this one differs from another, in words; empty if they are the same."""
         return tuple(
             f"{_NAMES[one.name]}: {_shown(getattr(self, one.name))}"
             for one in fields(self)
@@ -75,9 +75,9 @@ class WhatIf:
 _NAMES = {
     "policy": "monitor policy",
     "threshold": "cosine threshold",
-    "rounds": "repairs at most",
+    "rounds": "maximum repairs",
     "convergence": "convergence",
-    "top_k": "passages a search",
+    "top_k": "passages per search",
     "fusion": "fusion",
     "links": "links",
     "provider": "provider",
@@ -100,7 +100,7 @@ def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
         gr.Dropdown(
             [(f"{known}: {POLICY_NAMES.get(known, known)}", known) for known in sorted(policies)],
             value=start.policy,
-            label="The monitor is satisfied where",
+            label="The monitor is satisfied if",
             elem_id=id_("policy"),
         ),
         gr.Slider(
@@ -109,7 +109,7 @@ def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
             value=start.threshold,
             step=0.05,
             label="Cosine threshold",
-            info="In force under the policy “paper”.",
+            info="Applies to the policy “paper”.",
             elem_id=id_("threshold"),
         ),
         gr.Slider(
@@ -117,7 +117,7 @@ def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
             10,
             value=start.rounds,
             step=1,
-            label="Repairs at most",
+            label="Maximum repairs",
             info="0: no second thoughts.",
             elem_id=id_("rounds"),
         ),
@@ -127,10 +127,10 @@ def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
             value=start.convergence,
             step=0.05,
             label="Converged at",
-            info="Likeness of two drafts at which repairing ends.",
+            info="Similarity of two drafts at which repairing stops.",
             elem_id=id_("convergence"),
         ),
-        gr.Slider(1, 20, value=start.top_k, step=1, label="Passages a search brings", elem_id=id_("top-k")),
+        gr.Slider(1, 20, value=start.top_k, step=1, label="Passages per search", elem_id=id_("top-k")),
         gr.Radio(
             [("reciprocal ranks", "rrf"), ("weighted blend", "blend")],
             value=start.fusion,

@@ -39,7 +39,7 @@ Place: TypeAlias = Path | zipfile.Path
 class Run:
     """A run: `rows` has an entry for each answer, in the order in which they were given.
 
-    `summary` and `config` are empty where the run was stopped before they were written; `tables` are those of the
+    `summary` and `config` are empty if the run was stopped before they were written; `tables` are those of the
     report by name, head first; `plots` are PNG files by name. Not `linked` is a run that no address leads to.
     """
 
@@ -53,7 +53,7 @@ class Run:
 
     @property
     def provider(self) -> str:
-        """The name of the provider that answered; empty where it is not told."""
+        """The name of the provider that answered; empty if it is not told."""
         return str(_mapping(self.config.get("provider")).get("name") or "")
 
     def setting(self, name: str) -> Any:
@@ -71,7 +71,7 @@ def run_names(results: Path) -> tuple[str, ...]:
 
 
 def open_run(name: str, results: Path) -> Run:
-    """A run by one of the `run_names`. Raises `InputError` where there is none, or it cannot be read."""
+    """A run by one of the `run_names`. Raises `InputError` if it is missing or cannot be read."""
     if name == RECORDED:
         return _recorded(shipped(_RECORDED_FILE))
     if name not in run_names(results):
@@ -95,7 +95,7 @@ def open_zip(file: Path) -> Run:
 
 
 def rounds_of(row: Row) -> tuple[Round, ...]:
-    """The rounds of an answer. Raises `InputError` where the row holds something else."""
+    """The rounds of an answer. Raises `InputError` if the row holds something else."""
     try:
         return _ROUNDS.validate_python(row.get("rounds") or [])
     except ValidationError as error:

@@ -90,7 +90,7 @@ def _outcome(row: Row, *, free: bool) -> str:
         _spent(row, free=free),
     ]
     doubted = any(round_.get("signals") for round_ in rounds)
-    title = "The first draft stood" if doubted else "As it was first written"
+    title = "The first draft was kept" if doubted else "As it was first written"
     if repaired:
         title = f"The draft of round {row.get('chosen')} was returned"
     told = "".join(f'<p class="m-note">{escape(note)}</p>' for note in notes if note)

@@ -1,4 +1,4 @@
-"""The tab Chat: documents of the visitor's own, or a corpus that is there, and answers that were checked."""
+"""The tab Chat: the visitor's own documents or an existing corpus, and checked answers."""
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -115,7 +115,7 @@ class _Tab:
     async def added(
         self, uploads: Sequence[str] | None, private: PrivateCorpus | None, visitor: str
     ) -> AsyncIterator[Updates]:
-        """Files of the visitor's own: how far reading them is, then what became of each. A talk begins anew."""
+        """Files of the visitor's own: how far reading them is, then what became of each. A talk begins again."""
         async for updates in self.streams.run(
             visitor, self._adding([Path(upload) for upload in uploads or ()], private)
         ):
@@ -148,11 +148,11 @@ class _Tab:
         except MetaRagError as fault:
             yield {**await self._idle(private), parts.files: problem(str(fault))}
         except Exception as fault:  # noqa: BLE001  # the last one to look: it is logged, and the visitor is told
-            _LOG.exception("Files could not be taken.")
+            _LOG.exception("Files could not be read.")
             yield {**await self._idle(private), parts.files: problem(unexpected(fault))}
 
     async def reset(self, private: PrivateCorpus | None, visitor: str) -> Updates:
-        """End what is under way and forget the conversation; the documents that were taken stay."""
+        """End what is in progress and forget the conversation; the documents that were taken stay."""
         await self.streams.drop(visitor)
         return {**self._emptied(), **await self._idle(private)}
 
@@ -160,7 +160,7 @@ class _Tab:
         return {**self.parts.emptied(), self.parts.sources: sources(None)}
 
     async def _idle(self, private: PrivateCorpus | None, *, chosen: bool = False) -> Updates:
-        """Nothing is under way, and these are the documents; the visitor's own become those to ask where `chosen`."""
+        """Nothing is in progress, and these are the documents; the visitor's own become those to ask where `chosen`."""
         import gradio as gr
 
         parts, files = self.parts, [] if private is None else await private.files()

@@ -114,7 +114,7 @@ class _Tab:
             }
 
     async def reset(self, visitor: str) -> Updates:
-        """End what is under way and forget the conversation."""
+        """End what is in progress and forget the conversation."""
         await self.streams.drop(visitor)
         parts = self.parts
         return {**parts.emptied(), parts.beside: beside(None, 1), parts.confetti: ""}
@@ -217,7 +217,7 @@ def _laid_out(workbench: Workbench) -> _Parts:
                 max(levels()),
                 value=1,
                 step=1,
-                label="Level: how little the coach gives away",
+                label="Level: how little the coach reveals",
                 elem_id="coach-level",
             )
             rules_html = gr.HTML(rules(first), elem_id="coach-rules")

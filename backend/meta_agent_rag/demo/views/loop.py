@@ -60,7 +60,7 @@ class _Tab:
 
     @property
     def _provider(self) -> str:
-        """The provider to begin with; empty where none is configured, which the first run then says."""
+        """The provider to begin with; empty if none is configured, which the first run then says."""
         return next(iter(self.workbench.provider_names()), "")
 
     def lay_out_controls(self) -> None:
@@ -76,7 +76,7 @@ class _Tab:
         parts["chosen"] = gr.Dropdown(
             choices(start), value=first.id, label="Question", elem_id="loop-chosen", filterable=True
         )
-        parts["text"] = gr.Textbox(first.text, label="Its words; change them as you like", lines=2, elem_id="loop-text")
+        parts["text"] = gr.Textbox(first.text, label="The question; edit it as you like", lines=2, elem_id="loop-text")
         corpora = [(f"the corpus “{name}”", name) for name in bench.corpora()]
         parts["evidence"] = gr.Dropdown(
             [("the paragraphs that come with the question", PARAGRAPHS), *corpora],
@@ -214,7 +214,7 @@ class _Tab:
 
         question = self.workbench.question(id_)
         if question is None:
-            words = f"There is no question {id_!r} here; choose one from the list, or name its file with --data-file."
+            words = f"Unknown question {id_!r}; choose one from the list, or name its file with --data-file."
             return [*[gr.skip()] * 4, problem(words)]
         one = next(one for one in self.workbench.known_sets() if one.get(id_))
         listed = gr.update(choices=choices(one, also=question), value=question.id)

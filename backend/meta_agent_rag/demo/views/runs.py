@@ -25,7 +25,7 @@ _PARTS = ("method", "outcome", "deficit", "hops")
 _EVERY_STEP = 10_000
 _FOREIGN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError, csv.Error)
 """What values of other types than a run's own bring about; anybody can pack a zip."""
-_OTHER = "This is no run of this version: its files hold something else; run it anew."
+_OTHER = "This run was written by another version or is damaged; run it again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ class _Tab:
         return self._replay(run, place, _EVERY_STEP)
 
     def stepping(self, by: int) -> Callable[..., Updates]:
-        """A button's function: so many steps on."""
+        """A button's handler: move N steps."""
 
         def stepped(run: Run | None, place: str | None, step: int) -> Updates:
             return self._replay(run, place, step + by)
@@ -176,7 +176,7 @@ class _Tab:
         labelled, many = listed(run, wanted), counted(run, wanted)
         place = str(run.rows.index(found)) if found is not None else labelled[0][1] if labelled else None
         count = f"{many} of {len(run.rows)} answers" + (f", the first {SHOWN} shown" if many > SHOWN else "")
-        none = 'No answer is like that; set a part of the filter to "any".'
+        none = 'No answer matches; set a part of the filter to "any".'
         return {
             self.parts.count: quiet(f"{count}." if many else none),
             self.parts.answers: gr.update(choices=labelled, value=place),
@@ -192,7 +192,7 @@ class _Tab:
         except MetaRagError as fault:
             return self._at(0, 0, problem(str(fault)))
         except _FOREIGN:
-            words = "This answer is damaged: its row holds something else than the loop writes; run it anew."
+            words = "This answer is damaged: its row is not what the loop writes; run it again."
             return self._at(0, 0, problem(words))
         step = min(max(step, 1), len(every))
         link = link_to(run.name, row) if run.linked else ""

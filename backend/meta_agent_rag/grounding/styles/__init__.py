@@ -15,7 +15,7 @@ def discover_styles(package: str = __package__) -> Mapping[str, Style]:
 
 
 def chosen(name: str) -> Style:
-    """The style of that name; raises `UnknownNameError`."""
+    """The style with that name; raises `UnknownNameError`."""
     styles = discover_styles()
     if name not in styles:
         raise UnknownNameError("citation style", name, list(styles))

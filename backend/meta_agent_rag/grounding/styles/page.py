@@ -7,4 +7,4 @@ def _written(citation: Citation) -> str:
     return f"[{citation.name}]" if citation.pages is None else f"[p.{citation.pages}]"
 
 
-STYLE = Style(name="page", description="the page; the title where there are no pages", written=_written)
+STYLE = Style(name="page", description="the page, or the title if there are no pages", written=_written)

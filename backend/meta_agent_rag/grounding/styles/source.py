@@ -11,6 +11,6 @@ def _written(citation: Citation) -> str:
 
 STYLE = Style(
     name="source",
-    description="section (the title where there is none), page, and an excerpt of 30 to 50 words",
+    description="section (or title), page, and an excerpt of 30 to 50 words",
     written=_written,
 )

@@ -1,4 +1,4 @@
-"""Passages of at most so many characters, cut at the end of a paragraph, a sentence or a word.
+"""Passages of at most N characters, cut at the end of a paragraph, a sentence or a word.
 
 Within a word it is cut only where that word alone is longer than the limit. A passage begins with the
 last `overlap` characters of the one before, from the first sentence or word that begins among them.

@@ -58,7 +58,7 @@ def _check_archive(file: File) -> None:
             entries = archive.infolist()
             names = {entry.filename for entry in entries}
             if "[Content_Types].xml" not in names or not any(name.startswith("word/") for name in names):
-                raise Refused("type", "it is a zip archive, but no Word document")
+                raise Refused("type", "it is a zip archive, but not a Word document")
             if len(entries) > _MOST_ENTRIES:
                 raise Refused("limit", f"it has more than {_MOST_ENTRIES} parts")
             if sum(entry.file_size for entry in entries) > file.unpacked_bytes:
@@ -80,7 +80,7 @@ def _unpacked_size(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int, 
             if size > most:
                 raise _too_large(file)
     if size > max(_MEGABYTE, _MOST_PACKED * entry.compress_size):
-        raise Refused("limit", f"its part {entry.filename!r} is packed more densely than any text")
+        raise Refused("limit", f"its part {entry.filename!r} is compressed more than text can be")
     return size
 
 
@@ -96,7 +96,7 @@ def _opened(file: File) -> "WordDocument":
         return docx.Document(io.BytesIO(file.content))
     except (KeyError, ValueError, XMLSyntaxError, AttributeError) as error:
         cause = f"{type(error).__name__}: {one_line(str(error))[:120]}"
-        raise Refused("unreadable", f"Word's format is not kept to ({cause})") from error
+        raise Refused("unreadable", f"it is not a valid Word document ({cause})") from error
 
 
 def _blocks(document: "WordDocument") -> Iterator[Block]:

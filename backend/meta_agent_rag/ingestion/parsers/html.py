@@ -67,7 +67,7 @@ def _soup(markup: str) -> "Tag":
 
 
 def _blocks(root: "Tag") -> Iterator[Block]:
-    """Blocks in the order of the document. The tree may be 100,000 deep, hence no recursion."""
+    """Blocks in the order of the document. The tree may be 100,000 deep, so no recursion."""
     from bs4 import Tag
     from bs4.element import CData, NavigableString
 

@@ -52,7 +52,7 @@ def _front_matter(text: str) -> tuple[Mapping[str, object], str, tuple[str, ...]
     try:
         front, body = frontmatter.parse(text, handler=handler)
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):  # a date such as 2020-13-45 is a ValueError
-        return {}, text, ("its front matter is not valid YAML and was taken as text",)
+        return {}, text, ("its front matter is not valid YAML and was read as text",)
     return (front, body, ()) if front else ({}, text, ())  # words between two rules are YAML as well
 
 

@@ -60,7 +60,7 @@ def _lines(file: File) -> Iterator[str]:
                 left -= len(line)
                 if left < 0:
                     most = file.unpacked_bytes // _MEGABYTE
-                    raise Refused("limit", f"it unpacks to more than {most} MB; divide it, or raise INGEST_FILE_MB")
+                    raise Refused("limit", f"it unpacks to more than {most} MB; split it, or raise INGEST_FILE_MB")
                 yield line.decode("utf-8", "replace").removeprefix("\ufeff")
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise Refused("unreadable", f"the gzip archive is damaged ({error})") from error

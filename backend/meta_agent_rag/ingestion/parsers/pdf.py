@@ -82,8 +82,8 @@ def _refused(error: Exception) -> Refused:
     if isinstance(error, FileNotDecryptedError):
         return Refused("encrypted", "it is protected by a password; save it without one")
     if isinstance(error, LimitReachedError | RecursionError):
-        return Refused("limit", f"it asks for more than is safe to give ({one_line(str(error))[:120]})")
-    return Refused("unreadable", f"it is no valid PDF ({type(error).__name__}: {one_line(str(error))[:120]})")
+        return Refused("limit", f"it needs more resources than is safe ({one_line(str(error))[:120]})")
+    return Refused("unreadable", f"it is not a valid PDF ({type(error).__name__}: {one_line(str(error))[:120]})")
 
 
 def _page_text(page: "PageObject") -> str:

@@ -372,7 +372,7 @@ class Catalogue:
             yield
         except sqlite3.DatabaseError as error:
             raise CorpusError(
-                f"The catalogue {str(self._file)!r} cannot be used ({error}); free space or mend permissions there, "
+                f"The catalogue {str(self._file)!r} cannot be used ({error}); free space or fix its permissions, "
                 "or drop the corpus and ingest it again."
             ) from error
 

@@ -46,7 +46,7 @@ class Corpus:
 
 
 def require_corpus(data_dir: Path, name: str) -> None:
-    """Raise what `open_corpus` would for a corpus that there is none of, before anything else is loaded.
+    """Raise what `open_corpus` would for a missing corpus, before anything else is loaded.
 
     `sample` is always there, as it is built on first use.
     """
@@ -74,7 +74,9 @@ async def open_corpus(settings: Settings, name: str, encoder_name: str, dimensio
                 await asyncio.to_thread(write_manifest, folder.path, whole)
             manifest = whole
         if not indexed.catalogue.counts()[1]:
-            raise CorpusError(f"The corpus {name!r} holds no passages yet; `marag ingest` goes on where it stopped.")
+            raise CorpusError(
+                f"The corpus {name!r} contains no passages yet; `marag ingest` continues where it stopped."
+            )
         yield Corpus(manifest=manifest, catalogue=indexed.catalogue, dense=indexed.dense, lexical=indexed.lexical)
 
 
@@ -91,7 +93,7 @@ def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
 
 
 def _counted(folder: Path, manifest: Manifest) -> Manifest:
-    """The manifest with the counts of now, where an edit goes on or was cut short."""
+    """The manifest with the counts of now, where an edit continues or was cut short."""
     file = folder / catalogues.FILE_NAME
     if manifest.checksum != BEING_EDITED or manifest.format_version != FORMAT_VERSION or not file.is_file():
         return manifest
@@ -183,9 +185,9 @@ def _require_encoder(manifest: Manifest, encoder_name: str, dimension: int) -> N
 
 def _missing(folder: CorpusFolder) -> str:
     if folder.name == SAMPLE:
-        return f"The corpus {SAMPLE!r} is not there yet; it is built when it is first asked."
+        return f"The corpus {SAMPLE!r} does not exist yet; it is built on first use."
     known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.home.parent)) or "none yet"
     return (
-        f"There is no corpus {folder.name!r} (there are: {known}; `marag corpora list` says more); "
+        f"There is no corpus {folder.name!r} (known: {known}; see `marag corpora list`); "
         f"build it with `marag ingest PATH... --corpus {folder.name}`."
     )

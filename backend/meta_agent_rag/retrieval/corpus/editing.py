@@ -108,11 +108,13 @@ class CorpusEditor:
         seen: set[str] = set()
         for passage in passages:
             if passage.id in seen:
-                raise InputError(f"Two passages have the id {passage.id!r}; give each its own.")
+                raise InputError(f"Two passages have the id {passage.id!r}; ids must be unique.")
             seen.add(passage.id)
         for id_, owner in self.passage_owner(list(seen)).items():
             if owner != document.id:
-                raise InputError(f"The passage id {id_!r} belongs to the document {owner!r} already; give it another.")
+                raise InputError(
+                    f"The passage id {id_!r} already belongs to the document {owner!r}; choose another id."
+                )
 
 
 @asynccontextmanager
@@ -127,7 +129,7 @@ async def edit_corpus(
 ) -> AsyncIterator[CorpusEditor]:
     """Edit the corpus `name`; it is created if there is none.
 
-    `on_progress(done, wanted)` counts passages encoded. With `rebuild` the corpus is built anew from
+    `on_progress(done, wanted)` counts passages encoded. With `rebuild` the corpus is rebuilt from
     what is put, and the earlier one stays until the new one is whole. Raises `CorpusError` if it was built
     with another encoder or chunker (and not `rebuild`), is in use elsewhere, or is not of our making.
     """
@@ -165,7 +167,7 @@ async def ensure_corpus(
         if existing is not None and not replace and existing.passages:
             raise CorpusError(
                 f"The corpus {name!r} was built from other passages, or with another encoder ({existing.encoder!r}) "
-                "or chunker; replace it expressly, or choose another name."
+                "or chunker; replace it explicitly, or choose another name."
             )
         whole = DocumentRecord(id=name, source=name, title=name, kind="passages", content_hash=checksum)
         async with _editor(
@@ -270,7 +272,7 @@ async def _forsaken(settings: Settings, folder: CorpusFolder, manifest: Manifest
 
 
 async def _rebuilding(settings: Settings, folder: CorpusFolder, fresh: Manifest) -> tuple[Path, Manifest]:
-    """The folder of a rebuild, where an interrupted one of the same kind goes on."""
+    """The folder of a rebuild, where an interrupted one of the same kind continues."""
     begun = await asyncio.to_thread(folder.unfinished)
     if begun is not None and _built_alike(begun, fresh):
         return folder.building, begun
@@ -304,7 +306,7 @@ def _built_alike(left: Manifest, right: Manifest) -> bool:
 
 
 def require_built_alike(existing: Manifest, fresh: Manifest) -> None:
-    """Raises `CorpusError` where a corpus was built with another encoder, chunker or format."""
+    """Raises `CorpusError` if a corpus was built with another encoder, chunker or format."""
     if not _built_alike(existing, fresh):
         was = f"the encoder {existing.encoder!r} ({existing.dimension} dimensions) and the chunker {existing.chunker!r}"
         if existing.format_version != FORMAT_VERSION:

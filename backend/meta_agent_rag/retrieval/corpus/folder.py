@@ -70,7 +70,7 @@ class CorpusFolder:
         return self.path.exists() or self.path.is_symlink()
 
     def unfinished(self) -> Manifest | None:
-        """The manifest of a rebuild that was interrupted, `None` if there is none that can go on."""
+        """The manifest of a rebuild that was interrupted, `None` if there is none that can continue."""
         try:
             return read_manifest(self.building)
         except CorpusError:
@@ -107,6 +107,7 @@ def corpus_folder(data_dir: Path, name: str) -> CorpusFolder:
     """The place of the corpus `name`. Raises `InputError` for a name that is not one."""
     if _NAME.fullmatch(name) is None:
         raise InputError(
-            f"{name!r} is no corpus name; take 1 to 64 of a-z, 0-9, '.', '_' and '-', starting with a letter or digit."
+            f"{name!r} is not a valid corpus name; use 1 to 64 of a-z, 0-9, '.', '_' and '-', "
+            "starting with a letter or digit."
         )
     return CorpusFolder(home=data_dir / "corpora", name=name)

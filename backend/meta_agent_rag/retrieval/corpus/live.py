@@ -1,4 +1,4 @@
-"""Edits of a corpus that this process has open for questions, which go on meanwhile."""
+"""Edits of a corpus that this process has open for questions, which continue meanwhile."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ async def edit_live(
 ) -> AsyncIterator[CorpusEditor]:
     """Edit an open corpus; its retriever sees what is published. One edit at a time.
 
-    Raises `CorpusError` where it was built with another chunker, was built anew since it was opened, or, on
+    Raises `CorpusError` if it was built with another chunker, was rebuilt since it was opened, or, on
     servers, is being edited elsewhere for a minute.
     """
     folder = corpus_folder(settings.marag_data_dir, corpus.manifest.name)
@@ -35,9 +35,9 @@ async def edit_live(
             await _locked(folder, stack)
         manifest = await asyncio.to_thread(read_manifest, folder.path)
         if manifest.generation != corpus.manifest.generation:
-            raise CorpusError(f"The corpus {manifest.name!r} was built anew; open it again.")
+            raise CorpusError(f"The corpus {manifest.name!r} was rebuilt; open it again.")
         require_built_alike(manifest, manifest.model_copy(update={"encoder": encoder.name, "chunker": chunker}))
-        # a connection of its own: questions must not see what is staged and not yet published
+        # its own connection: questions must not see what is staged and not yet published
         catalogue = await asyncio.to_thread(Catalogue, folder.path / FILE_NAME, manifest.dimension)
         stack.callback(catalogue.close)
         indexed = Indexed(catalogue, corpus.dense, corpus.lexical)

@@ -65,7 +65,7 @@ class Indexed(NamedTuple):
 async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: bool = True) -> AsyncIterator[Indexed]:
     """What lies in `folder` and belongs to it, closed at the end.
 
-    With `mend`, an embedded index that is lost or damaged is made again from the catalogue.
+    With `repair`, an embedded index that is lost or damaged is made again from the catalogue.
     """
     dense_backend, lexical_backend = _backends(manifest)
     dense_place, lexical_place = _places(settings, folder, manifest)
@@ -88,8 +88,8 @@ async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: 
         lost = [kind for kind, empty in (("dense", no_dense), ("lexical", no_lexical)) if empty]
         if lost and catalogue.counts()[1]:
             _LOG.warning(
-                "The corpus %r has lost its %s index, or a part of it: making it again.",
-                *(manifest.name, " and ".join(lost)),
+                "The %s index of the corpus %r is missing or incomplete: rebuilding it.",
+                *(" and ".join(lost), manifest.name),
             )
             await fill(catalogue, dense if no_dense else None, lexical if no_lexical else None)
         yield Indexed(catalogue, dense, lexical)
@@ -126,7 +126,7 @@ def _published(manifest: Manifest, catalogue: Catalogue) -> int | None:
         if not held:
             raise _lost_catalogue(manifest)
         _LOG.warning(
-            "The catalogue of the corpus %r has %d passages in place of %d; `marag ingest` brings back what is lost.",
+            "The catalogue of the corpus %r has %d passages instead of %d; run `marag ingest` to restore the rest.",
             *(manifest.name, held, manifest.passages),
         )
         return None
@@ -135,13 +135,13 @@ def _published(manifest: Manifest, catalogue: Catalogue) -> int | None:
 
 def _lost_catalogue(manifest: Manifest) -> CorpusError:
     return CorpusError(
-        f"The corpus {manifest.name!r} has lost its catalogue; build it anew with "
+        f"The catalogue of the corpus {manifest.name!r} is missing; rebuild the corpus with "
         f"`marag ingest PATH... --corpus {manifest.name} --rebuild`, or drop it."
     )
 
 
 def require_room(settings: Settings, manifest: Manifest, passages: int = 0) -> None:
-    """Raise `StorageError` where the disk has no room for an embedded index and so many new passages.
+    """Raise `StorageError` if the disk has no room for an embedded index and so many new passages.
 
     The dense index writes into mapped memory: on a full disk the system would end the process without a word.
     """
@@ -151,8 +151,8 @@ def require_room(settings: Settings, manifest: Manifest, passages: int = 0) -> N
     free = shutil.disk_usage(settings.marag_data_dir).free
     if free < needed:
         raise StorageError(
-            f"{str(settings.marag_data_dir)!r} has {free / 1e6:.0f} MB free, and the corpus {manifest.name!r} needs "
-            f"{needed / 1e6:.0f} MB to work in; free some, or set MARAG_DATA_DIR to another disk."
+            f"{str(settings.marag_data_dir)!r} has {free / 1e6:.0f} MB free, but the corpus {manifest.name!r} needs "
+            f"{needed / 1e6:.0f} MB to work; free some space, or set MARAG_DATA_DIR to another disk."
         )
 
 
@@ -211,14 +211,14 @@ def _backends(manifest: Manifest) -> tuple[DenseBackend, LexicalBackend]:
     known = discover_stores()
     if manifest.dense_store not in known.dense or manifest.lexical_store not in known.lexical:
         names = f"{manifest.dense_store!r} and {manifest.lexical_store!r}"
-        raise CorpusError(f"The corpus {manifest.name!r} needs the stores {names}, not both of which are known here.")
+        raise CorpusError(f"The corpus {manifest.name!r} needs the stores {names}, which are not both available here.")
     return known.dense[manifest.dense_store], known.lexical[manifest.lexical_store]
 
 
 def _places(settings: Settings, folder: Path, manifest: Manifest) -> tuple[StorePlace, StorePlace]:
     if on_servers(manifest) and not (settings.qdrant_url and settings.elasticsearch_url):
         raise CorpusError(
-            f"The indexes of the corpus {manifest.name!r} lie on servers; set QDRANT_URL and ELASTICSEARCH_URL, "
+            f"The indexes of the corpus {manifest.name!r} are on servers; set QDRANT_URL and ELASTICSEARCH_URL, "
             f"or bring it back with `marag corpora copy {manifest.name} --to embedded`."
         )
     name = f"marag-{manifest.name}-{manifest.generation}"

@@ -17,7 +17,7 @@ CREATED_BY = "meta-agent-rag"
 FORMAT_VERSION = 2
 FILE_NAME = "manifest.json"
 BEING_EDITED = ""
-"""A checksum while an edit goes on, and after it was cut short."""
+"""A checksum while an edit continues, and after it was cut short."""
 
 
 class Manifest(BaseModel):
@@ -69,14 +69,14 @@ def require_format(manifest: Manifest) -> Manifest:
     """The manifest, if this version reads such corpora; else `CorpusError`."""
     if manifest.format_version != FORMAT_VERSION:
         raise CorpusError(
-            f"The corpus {manifest.name!r} has the format {manifest.format_version}, this version reads "
+            f"The corpus {manifest.name!r} has format {manifest.format_version}, but this version reads "
             f"{FORMAT_VERSION}; drop it (`marag corpora drop {manifest.name}`) and ingest it again."
         )
     return manifest
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest whole, in place of an earlier one, and have it on disk before returning."""
+    """Write the manifest whole, instead of an earlier one, and have it on disk before returning."""
     unfinished = folder / f".{FILE_NAME}"
     with unfinished.open("w", encoding="utf-8") as file:
         file.write(manifest.model_dump_json(indent=2) + "\n")
@@ -87,6 +87,6 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 def _foreign(folder: Path) -> str:
     return (
-        f"{str(folder)!r} is not a corpus of {CREATED_BY} (no {FILE_NAME} that says so) and is left as it is; "
+        f"{str(folder)!r} is not a corpus of {CREATED_BY} (it has no matching {FILE_NAME}) and was left unchanged; "
         "move it away, or choose another corpus name."
     )

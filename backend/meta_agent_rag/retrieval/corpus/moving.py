@@ -36,7 +36,7 @@ async def copy_corpus(settings: Settings, name: str, to: str, on_progress: Progr
     """Index the corpus `name` at `to` ("servers" or "embedded"), check it there, and use it from there on.
 
     Nothing is encoded again. The indexes at the old place go only once the new ones hold the same passages,
-    by count and checksum. Raises `CorpusError` where they do not, where the corpus is there already, or
+    by count and checksum. Raises `CorpusError` if they do not, if the corpus already exists, or
     where a server fails; the corpus is then as it was.
     """
     names = stores_at(to)
@@ -44,7 +44,7 @@ async def copy_corpus(settings: Settings, name: str, to: str, on_progress: Progr
         raise SettingsError(f"Set QDRANT_URL and ELASTICSEARCH_URL to copy the corpus {name!r} there.")
     async with locked_corpus(settings, name) as (folder, manifest):
         if manifest.dense_store == names.dense:
-            raise CorpusError(f"The indexes of the corpus {name!r} are {to!r} already; there is nothing to do.")
+            raise CorpusError(f"The indexes of the corpus {name!r} are already {to!r}; nothing to do.")
         place = {"dense_store": names.dense, "lexical_store": names.lexical, "generation": uuid4().hex[:8]}
         moved = manifest.model_copy(update=place)
         made = False
@@ -84,7 +84,7 @@ def _require_equal(report: CopyReport) -> None:
         if held != wanted:
             raise CorpusError(
                 f"The {kind} index at {report.to!r} holds {held[0]} passages, not the same {wanted[0]}; the corpus "
-                f"{report.name!r} stays where it was. Look at that server's health and copy again."
+                f"{report.name!r} stays where it was. Check that server's health and copy again."
             )
 
 

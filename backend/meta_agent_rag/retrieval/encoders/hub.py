@@ -37,7 +37,7 @@ def cached_folder(name: str, kind: str = "encoder") -> Path | None:
     """
     from huggingface_hub import constants
 
-    # Nothing more of the client is imported, which takes half a second, where there is nothing to find.
+    # Nothing more of the client is imported, which takes half a second, if there is nothing to find.
     if _NAME.fullmatch(name) and not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
         return None
     from huggingface_hub import snapshot_download
@@ -48,7 +48,7 @@ def cached_folder(name: str, kind: str = "encoder") -> Path | None:
     except LocalEntryNotFoundError:
         return None
     except HFValidationError as error:
-        raise SettingsError(f"The {kind} {name!r} is neither a folder with a model nor a name of the hub.") from error
+        raise SettingsError(f"The {kind} {name!r} is neither a folder with a model nor a name on the hub.") from error
     weights = any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model*.bin"))
     return folder if weights and (folder / "config.json").is_file() else None
 
@@ -65,7 +65,7 @@ def downloaded_folder(name: str, token: str | None, kind: str = "encoder") -> Pa
     disable_progress_bars()
     asked = _attempt(partial(HfApi().model_info, name, timeout=2.0, token=token), _HUB_SECONDS)
     if isinstance(asked, RepositoryNotFoundError):
-        raise SettingsError(f"The hub has no {kind} {name!r}, or does not show it without the right HF_TOKEN.")
+        raise SettingsError(f"The hub has no {kind} {name!r}, or requires a different HF_TOKEN.")
     if isinstance(asked, BaseException):
         return None
     files = {sibling.rfilename for sibling in asked.siblings or ()}

@@ -174,9 +174,9 @@ def _choose(name: str, token: str | None, data_dir: Path) -> EncoderChoice:
         canonical = PACKAGED if name in _PACKAGED_NAMES else name
         return EncoderChoice(encoder=SentenceEncoder(name=canonical, folder=folder))
     if packaged is None:
-        raise SettingsError(f"The encoder {name!r} is not cached and the hub does not answer. {_INSTALL}.")
-    answer = "does not answer" if minutes is None else f"did not answer {minutes} min ago (asked again after 60)"
-    note = f"Encoder {name!r} is not cached and the hub {answer}: taking the packaged {PACKAGED!r} instead."
+        raise SettingsError(f"The encoder {name!r} is not cached and the hub does not respond. {_INSTALL}.")
+    answer = "does not respond" if minutes is None else f"did not respond {minutes} min ago (retried after 60)"
+    note = f"Encoder {name!r} is not cached and the hub {answer}: using the packaged {PACKAGED!r} instead."
     return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged), note=note)
 
 
@@ -188,11 +188,11 @@ def _computing(name: str, folder: Path, data_dir: Path) -> Encoder:
         try:
             return OnnxEncoder(name=name, export=place.path)
         except StorageError as error:
-            _LOG.warning("%s It is made anew.", error)
+            _LOG.warning("%s It will be exported again.", error)
             place.discard()
     if place.refusal() is not None:
         return reference
-    _LOG.info("Preparing the encoder %r for onnxruntime, once; later starts take a second.", name)
+    _LOG.info("Exporting the encoder %r to onnxruntime (once); later starts take a second.", name)
     reason = _exported(reference, place)
     if reason is not None:
         _LOG.warning("Encoder %r stays on torch: it cannot be exported to ONNX (%s).", name, reason)
@@ -227,4 +227,4 @@ def _loaded(folder: Path) -> "SentenceTransformer":
     try:
         return SentenceTransformer(str(folder), local_files_only=True)
     except (OSError, ValueError) as error:
-        raise SettingsError(f"The folder {str(folder)!r} holds no encoder that can be read: {error}") from error
+        raise SettingsError(f"The folder {str(folder)!r} contains no readable encoder: {error}") from error

@@ -25,7 +25,7 @@ _BATCH = 4
 """Texts in a run. On a CPU small batches are faster: what a layer leaves is still in the processor's cache."""
 
 _SMALL_BYTES = 200_000_000
-"""Below this a run is too little work to be shared: each gets one core, and as many runs go on as there are cores."""
+"""Below this, a run is too small to be split: each gets one core, and as many runs are active as there are cores."""
 
 _SLAB = 1024
 """Texts whose tokens are held at once; sorting by length within them saves nearly all padding."""

@@ -117,7 +117,7 @@ def _tokenizer(model: "SentenceTransformer") -> "Tokenizer":
 
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise _NotExportedError(f"{type(model.tokenizer).__name__} is no tokenizer of the `tokenizers` library")
+        raise _NotExportedError(f"{type(model.tokenizer).__name__} is not a tokenizer of the `tokenizers` library")
     tokenizer: Tokenizer = Tokenizer.from_str(backend.to_str())
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -150,7 +150,7 @@ def _check(reference: Encoder, exported: OnnxEncoder) -> None:
         )
         for expected, found in pairs:
             if expected.shape != found.shape:
-                raise _NotExportedError(f"vectors of shape {found.shape} in place of {expected.shape}")
+                raise _NotExportedError(f"vectors of shape {found.shape} instead of {expected.shape}")
             distance = float(np.max(1.0 - np.einsum("ij,ij->i", expected, found, dtype=np.float64)))
             if not distance < LARGEST_DISTANCE:  # so that NaN does not pass
                 raise _NotExportedError(f"vectors differ by a cosine distance of {distance:.2g}")

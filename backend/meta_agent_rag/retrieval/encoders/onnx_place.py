@@ -18,7 +18,7 @@ from .model_config import module_folders
 from .onnx_encoder import FACTS_FILE, read_facts
 
 _FORMAT = 1
-"""Raise it when an export's files change their meaning; all exports are then made anew."""
+"""Raise it when an export's files change their meaning; all exports are then made again."""
 
 _EXPORTERS = ("onnx", "onnxruntime", "sentence-transformers", "torch", "transformers")
 _PARTS = {".json", ".txt", ".model", ".py", ".safetensors", ".bin"}

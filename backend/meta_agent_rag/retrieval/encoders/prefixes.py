@@ -10,7 +10,7 @@ import yaml
 
 
 def own_prompts(prompts: Mapping[str, str | None]) -> tuple[str, str]:
-    """A model's own words before (a question, a passage), from its named prompts; empty where it has none."""
+    """A model's own words before (a question, a passage), from its named prompts; empty if it has none."""
     return prompts.get("query") or "", prompts.get("passage") or prompts.get("document") or ""
 
 
@@ -20,7 +20,7 @@ def prefixes(name: str, own_query: str, own_passage: str) -> tuple[str, str]:
 
 
 def table_prefixes(name: str) -> tuple[str, str]:
-    """What to put before (a question, a passage), by the encoder's name; empty where unknown."""
+    """What to put before (a question, a passage), by the encoder's name; empty if unknown."""
     last = Path(name).name
     return next(((query, passage) for glob, query, passage in _prefix_table() if fnmatchcase(last, glob)), ("", ""))
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...text.normalise import undisguised
 
 KEYS = 1 << 20
-"""N-grams are hashed into so many."""
+"""Number of hash buckets of n-grams."""
 _LONGEST_WINDOW = 60
 _EDGE = "¶"
 _SENTENCE_END = re.compile(r"\n+|(?<=[.!?:;。！？])\s+")  # noqa: RUF001  # full-width marks end sentences

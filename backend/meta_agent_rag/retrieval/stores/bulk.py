@@ -18,7 +18,7 @@ _NOT_FOUND = 404
 
 
 class Action(NamedTuple):
-    """Index `document` under `id`, or delete what is there if it is `None`."""
+    """Index `document` under `id`, or delete that id if it is `None`."""
 
     id: str
     document: dict[str, str] | None
@@ -63,7 +63,7 @@ async def _try(client: "AsyncElasticsearch", index: str, actions: list[Action], 
 
 
 def _failed(action: Action, outcome: dict[str, Any]) -> bool:
-    """Deleting what is not there is no failure."""
+    """Deleting a missing document is not a failure."""
     return outcome["status"] >= 300 and not (action.document is None and outcome["status"] == _NOT_FOUND)
 
 
@@ -76,8 +76,8 @@ def _complaint(index: str, action: Action, outcome: dict[str, Any], *, count: in
     error = outcome.get("error") or {}
     reason = f"{error.get('type', 'error')}: {error.get('reason', outcome['status'])}"
     return (
-        f"Elasticsearch does not take {count} passage(s) of the index {index!r}; the first is {named} "
-        f"({reason[:300]}). Mend that, and do it again."
+        f"Elasticsearch rejected {count} passage(s) of the index {index!r}; the first is {named} "
+        f"({reason[:300]}). Fix that and try again."
     )
 
 

@@ -24,13 +24,13 @@ def unreadable(folder: Path, why: object) -> CorpusError:
     reason = str(why)[:300]
     refused = re.search(r"os error (\d+)", str(why))
     if refused is not None and int(refused[1]) not in _FILE_IS_GONE:
-        return CorpusError(f"The index {str(folder)!r} cannot be read; see to what the system says. ({reason})")
-    return DamagedIndexError(
-        f"The index {str(folder)!r} is damaged; remove that folder, and it is made again. ({reason})"
-    )
+        return CorpusError(
+            f"The index {str(folder)!r} cannot be read; fix the cause reported by the system. ({reason})"
+        )
+    return DamagedIndexError(f"The index {str(folder)!r} is damaged; remove that folder to have it rebuilt. ({reason})")
 
 
 def require_whole(place: StorePlace, held: int) -> None:
-    """Raise `DamagedIndexError` where an index holds another number of passages than it must."""
+    """Raise `DamagedIndexError` if an index holds another number of passages than it must."""
     if place.passages is not None and held != place.passages:
         raise unreadable(place.folder, f"it holds {held} of {place.passages} passages")

@@ -161,7 +161,7 @@ async def _exists(client: "AsyncElasticsearch", place: StorePlace) -> bool:
     mark = found.body.get(place.name, {}).get("mappings", {}).get("_meta", {})
     if mark.get("created_by") != CREATED_BY:
         raise CorpusError(
-            f"The index {place.name!r} on the Elasticsearch server was not made by this package and is left alone; "
+            f"The index {place.name!r} on the Elasticsearch server was not made by this package and is left unchanged; "
             "choose another corpus name, or remove it there yourself."
         )
     return True
@@ -214,9 +214,9 @@ def _document_id(passage_id: str) -> str:
 
 
 def _query(text: str, among: Collection[str] | None) -> dict[str, Any] | None:
-    """Any of the words in any of the fields; `match` knows no syntax. Nothing where there is no word.
+    """Any of the words in any of the fields; `match` knows no syntax. Nothing if there is no word.
 
-    Function words count only where there are no others ("The Who").
+    Function words count only if there are no others ("The Who").
     """
     asked = " ".join(dict.fromkeys(encodable(text).lower().split()))
     found = list(islice(_WORD.finditer(asked), _MOST_WORDS))
@@ -246,14 +246,14 @@ def _fault(error: Exception, place: StorePlace) -> CorpusError | SettingsError:
 
     server = shown_url(place.url or "")
     if isinstance(error, (UnsupportedProductError, SerializationError)):
-        return SettingsError(f"What answers at {server!r} is not Elasticsearch; correct {_SETTING}.")
+        return SettingsError(f"The server at {server!r} is not Elasticsearch; correct {_SETTING}.")
     if not isinstance(error, ApiError):
-        return CorpusError(f"The Elasticsearch server at {server!r} does not answer; start it, or correct {_SETTING}.")
+        return CorpusError(f"The Elasticsearch server at {server!r} does not respond; start it, or correct {_SETTING}.")
     status, kind = error.meta.status, str(error.message)[:200]
     if status == 401 or (status == 403 and "block" not in kind):
-        return SettingsError(f"The Elasticsearch server at {server!r} refuses the key; correct ELASTICSEARCH_API_KEY.")
+        return SettingsError(f"The Elasticsearch server at {server!r} rejected the key; correct ELASTICSEARCH_API_KEY.")
     if status < 500 and "x-elastic-product" not in error.meta.headers:
-        return SettingsError(f"What answers at {server!r} is not Elasticsearch; correct {_SETTING}.")
+        return SettingsError(f"The server at {server!r} is not Elasticsearch; correct {_SETTING}.")
     if "media_type_header" in kind:
-        return SettingsError(f"The Elasticsearch server at {server!r} is older than version 9; name a newer one.")
-    return CorpusError(f"The Elasticsearch server at {server!r} refuses a request ({status}, {kind}); look at its log.")
+        return SettingsError(f"The Elasticsearch server at {server!r} is older than version 9; use a newer one.")
+    return CorpusError(f"The Elasticsearch server at {server!r} rejected a request ({status}, {kind}); check its log.")

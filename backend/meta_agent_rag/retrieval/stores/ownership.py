@@ -17,14 +17,14 @@ FILE_NAME = "store.json"
 def claim(folder: Path, store: str) -> None:
     """Make `folder` this package's, before the engine writes there.
 
-    Raises `CorpusError` where it holds files of another origin, or has lost those of the engine.
+    Raises `CorpusError` if it holds files of another origin, or has lost those of the engine.
     """
     mark = _mark(folder, store)
     if mark is None:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder, store, ready=False)
     elif mark.get("ready") and not any(file.name != FILE_NAME for file in folder.iterdir()):
-        raise CorpusError(f"The index {str(folder)!r} has lost its files; build it again.")
+        raise CorpusError(f"The files of the index {str(folder)!r} are missing; rebuild it.")
 
 
 def settle(folder: Path, store: str) -> None:
@@ -54,17 +54,17 @@ def _drop(folder: Path, store: str) -> None:
 
 
 def _mark(folder: Path, store: str) -> dict[str, Any] | None:
-    """What the mark says; nothing where there is no folder, or an empty one."""
+    """What the mark says; nothing if the folder is missing or empty."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     try:
         mark = json.loads((folder / FILE_NAME).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise CorpusError(
-            f"{str(folder)!r} is not known as a {store!r} index of this package; move it away, and it is made again."
+            f"{str(folder)!r} is not a {store!r} index of this package; move it away to have it rebuilt."
         ) from error
     if not isinstance(mark, dict) or (mark.get("created_by"), mark.get("store")) != (CREATED_BY, store):
-        raise CorpusError(f"{str(folder)!r} belongs to another program or store; choose another place.")
+        raise CorpusError(f"{str(folder)!r} belongs to another program or store; choose another folder.")
     return mark
 
 

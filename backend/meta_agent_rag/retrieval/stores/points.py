@@ -13,7 +13,7 @@ MARKER = uuid5(_NAMESPACE, "marker of the collection")
 
 
 def point_id(passage_id: str, since: int) -> UUID:
-    """The same id for the same passage and version, so that a batch sent twice is there once."""
+    """The same id for the same passage and version, so that a batch sent twice is stored once."""
     return uuid5(_NAMESPACE, f"{since} {to_key(passage_id)}")
 
 

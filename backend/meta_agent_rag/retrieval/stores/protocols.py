@@ -2,7 +2,7 @@
 
 A search returns at most k results, by falling score and then by passage id. What `update` has done is
 there after a reopen, and survives the end of the process; in an embedded store it survives a power
-cut once the store was closed. An update that was cut short is mended by doing it again.
+cut once the store was closed. An update that was cut short is repaired by doing it again.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
@@ -35,7 +35,7 @@ class DenseStore(Protocol):
     """Passages by the cosine of their vectors."""
 
     async def update(self, passages: Sequence[Passage], vectors: FloatMatrix, *, removed: Sequence[str] = ()) -> None:
-        """Forget the passages with the ids `removed`, then keep `passages`; an id that is there is replaced.
+        """Forget the passages with the ids `removed`, then keep `passages`; an existing id is replaced.
 
         A search sees all of an update or none of it. Unknown ids in `removed` are no error. `vectors`
         has the shape (len(passages), dimension); another shape is a `ValueError`.
@@ -55,7 +55,7 @@ class LexicalStore(Protocol):
     """Passages by their words."""
 
     async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
-        """Forget the passages with the ids `removed`, then keep `passages`; an id that is there is replaced.
+        """Forget the passages with the ids `removed`, then keep `passages`; an existing id is replaced.
 
         A search sees all of an update or none of it. Titles are indexed like texts. Unknown ids in
         `removed` are no error.
@@ -76,7 +76,7 @@ class DenseBackend:
     """A kind of dense store.
 
     `open(place, dimension)` creates or reopens one and closes it afterwards. `drop(place)` removes one
-    that nobody has open; where there is none, it does nothing. Both raise `CorpusError` where the store
+    that nobody has open; if there is none, it does nothing. Both raise `CorpusError` where the store
     is not of this package's making, unreadable or out of reach; `open` also where it is open elsewhere
     or of another dimension, and `DamagedIndexError` where an embedded one is damaged.
     """

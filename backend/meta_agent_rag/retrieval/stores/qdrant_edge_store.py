@@ -3,7 +3,7 @@
 A search scans short codes of all vectors and computes the cosines of the best of them, four times as
 many as are wanted, from the vectors themselves: over 23,767 passages it returned what an exact scan returns
 (the same 50, 300 questions of 300) in a sixth of its time, and it does so every time. The library
-holds the interpreter's lock while it works, hence small batches; whoever outgrows that takes a server.
+holds the interpreter's lock while it works, so small batches; whoever outgrows that takes a server.
 Updates are made whole by `versions`.
 """
 
@@ -47,7 +47,7 @@ class _EdgePoints:
         codes = edge.TurboQuantQuantizationConfig(always_ram=True)
         kept = edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine, quantization_config=codes)
         vectors = {_VECTOR: kept}
-        # With a configuration, `load` also creates, and mends what a kill during creation left.
+        # With a configuration, `load` also creates, and repairs what a kill during creation left.
         self.shard: EdgeShard = edge.EdgeShard.load(str(folder), edge.EdgeConfig(vectors=vectors))
         kinds = edge.PayloadSchemaType
         for field, kind in (
@@ -126,7 +126,7 @@ class QdrantEdgeStore:
         self._versions = Versions(self._points)
 
     async def update(self, passages: Sequence[Passage], vectors: FloatMatrix, *, removed: Sequence[str] = ()) -> None:
-        """Forget and keep, a batch at a time, seen at once; searches go on meanwhile."""
+        """Forget and keep, a batch at a time, seen at once; searches continue meanwhile."""
         check_matrix(vectors, len(passages), self._dimension)
         await self._versions.update(passages, vectors, removed)
 
@@ -182,7 +182,7 @@ class QdrantEdgeStore:
                 # where flags were lost, the marker comes up as if it had a vector
                 return [row_of(point.score, point.payload or {}) for point in points if point.id != MARKER]
             except KeyError as error:
-                raise unreadable(self._points.folder, f"of a passage the {error.args[0]!r} is gone") from error
+                raise unreadable(self._points.folder, f"a passage has no {error.args[0]!r}") from error
 
         return best_rows(fetch, k)
 
@@ -216,8 +216,8 @@ class _Translated:
             raise CorpusError(f"The dense index {folder!r} is open elsewhere; close it there first.") from error
         if "expected vector size" in str(error):
             raise CorpusError(
-                f"The dense index {folder!r} holds vectors of another length; "
-                "open it with the encoder that it was built with, or build it again."
+                f"The dense index {folder!r} contains vectors of a different length; "
+                "open it with the encoder it was built with, or rebuild it."
             ) from error
         raise unreadable(self._folder, error) from error
 

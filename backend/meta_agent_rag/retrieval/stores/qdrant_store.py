@@ -171,8 +171,8 @@ async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[QdrantS
                 await _create(client, place, dimension)
             elif existing != dimension:
                 raise CorpusError(
-                    f"The collection {place.name!r} holds vectors of another length; "
-                    "open it with the encoder that it was built with, or build it again."
+                    f"The collection {place.name!r} contains vectors of a different length; "
+                    "open it with the encoder it was built with, or rebuild it."
                 )
             await _create_indexes(client, place)
         yield QdrantStore(client, place, dimension)
@@ -199,7 +199,7 @@ async def _existing_dimension(client: "AsyncQdrantClient", place: StorePlace) ->
     if not ours or not isinstance(vectors, dict) or _VECTOR not in vectors:
         raise CorpusError(
             f"The collection {place.name!r} on the Qdrant server was not made by this package, or before version 1.16 "
-            "of the server; it is left alone: choose another corpus name, or remove it there yourself."
+            "of the server, and is left unchanged: choose another corpus name, or remove it there yourself."
         )
     return vectors[_VECTOR].size
 
@@ -299,10 +299,8 @@ def _fault(error: Exception, place: StorePlace) -> CorpusError | SettingsError:
     code = error.code() if hasattr(error, "code") else None
     status = getattr(error, "status_code", None)
     if status in {401, 403} or code in {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED}:
-        return SettingsError(
-            f"The Qdrant server at {server!r} refuses the key; set QDRANT_API_KEY to one that it knows."
-        )
+        return SettingsError(f"The Qdrant server at {server!r} rejected the key; set QDRANT_API_KEY to a valid one.")
     if isinstance(error, ResponseHandlingException) or code in {StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED}:
-        return CorpusError(f"The Qdrant server at {server!r} does not answer; start it, or correct {_SETTING}.")
+        return CorpusError(f"The Qdrant server at {server!r} does not respond; start it, or correct {_SETTING}.")
     reason = code.name if code is not None else f"status {status}"
-    return CorpusError(f"The Qdrant server at {server!r} refuses a request ({reason}); look at its log.")
+    return CorpusError(f"The Qdrant server at {server!r} rejected a request ({reason}); check its log.")

@@ -28,7 +28,7 @@ class Sealed(NamedTuple):
 
 
 def break_seal(folder: Path) -> Mapping[str, Sealed]:
-    """Compare the files with their seal, and remove it; what it said, nothing where there is none.
+    """Compare the files with their seal, and remove it; what it said, nothing if there is none.
 
     Files of the same size and time are not read. Raises `DamagedIndexError`.
     """
@@ -39,7 +39,7 @@ def break_seal(folder: Path) -> Mapping[str, Sealed]:
         except OSError as error:
             raise unreadable(folder, f"{name}: {error.strerror}") from error
         if (now.size, now.checksum) != (was.size, was.checksum):
-            raise unreadable(folder, f"{name} is not as it was left")
+            raise unreadable(folder, f"{name} was changed from outside")
     with suppress(OSError):
         (folder / FILE_NAME).unlink()
     return known

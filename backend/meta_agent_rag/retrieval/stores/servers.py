@@ -14,7 +14,7 @@ SEARCH_SECONDS = 20
 def server_url(place: StorePlace, setting: str) -> SplitResult:
     """The parts of the place's URL; raises `SettingsError` where it is missing or malformed."""
     if not place.url:
-        raise SettingsError(f"There is no server for the corpus index {place.name!r}; set {setting}.")
+        raise SettingsError(f"No server is set for the corpus index {place.name!r}; set {setting}.")
     try:
         parts = urlsplit(place.url)
         port = parts.port

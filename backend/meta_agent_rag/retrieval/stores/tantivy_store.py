@@ -129,7 +129,7 @@ class TantivyStore:
         return [from_record(searcher.doc(address)["record"][0].decode()) for _, address in hits]
 
     def _terms(self, text: str) -> list[str]:
-        """Distinct analysed words; function words count only where there are no others ("The Who")."""
+        """Distinct analysed words; function words count only if there are no others ("The Who")."""
         words = encodable(text)
         terms = self._content_words.analyze(words) or self._all_words.analyze(words)
         return list(dict.fromkeys(terms))[:_MOST_TERMS]

@@ -9,8 +9,8 @@ its target V + 1. An update
 3. sets the version to V + 1, the one step that counts: now points with `until` = V + 1 are hidden;
 4. deletes those, and takes the target away.
 
-A search reads the marker again when it is done, and starts anew if it has changed; so it needs no lock,
-and may run in another process. Whatever interrupts an update, the marker goes on hiding its half, until
+A search reads the marker again when it is done, and starts again if it has changed; so it needs no lock,
+and may run in another process. Whatever interrupts an update, the marker continues hiding its half, until
 the next update begins by undoing it. While no update runs, nothing is hidden and nothing filtered.
 """
 
@@ -33,7 +33,7 @@ class Hidden(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """The collection's version, and that of the update under way."""
+    """The collection's version, and that of the update in progress."""
 
     version: int
     target: int | None

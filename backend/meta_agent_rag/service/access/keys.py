@@ -56,7 +56,7 @@ class KeyRecord:
 class Keys:
     """The keys in the database. What was looked up is known for 2 s, so that a revoked key ends within that time.
 
-    A look-up ends after `look_up_seconds`, whether the database is away or hangs.
+    A look-up times out after `look_up_seconds`, whether the database is unavailable or hangs.
     """
 
     engine: AsyncEngine
@@ -74,7 +74,7 @@ class Keys:
             if scope not in SCOPES:
                 raise UnknownNameError("scope", scope, list(SCOPES))
         if days is not None and not 1 <= days <= 36_500:
-            raise InputError(f"A key cannot expire after {days!r} days; give 1 to 36500, or nothing for no end.")
+            raise InputError(f"A key cannot expire after {days!r} days; give 1 to 36500, or nothing for no expiry.")
         if daily_usd is not None and not 0 < daily_usd < float("inf"):
             raise InputError(f"A key cannot be capped at {daily_usd!r} dollars a day; give a number above 0.")
         id_, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), datetime.now(UTC)
@@ -122,7 +122,7 @@ class Keys:
         # as long as for a key that there is
         right = hmac.compare_digest(given, record.digest if record is not None else self._digest("", ""))
         if record is None or not right:
-            raise RequestError(401, "invalid_key", "The key is not known; send one that `marag keys create` showed.")
+            raise RequestError(401, "invalid_key", "Unknown key; send one created with `marag keys create`.")
         if (state := record.state(datetime.now(UTC))) != "valid":
             raise RequestError(401, "invalid_key", f"The key is {state}; ask the operator for another one.")
         return Client(id=record.id, name=record.name, scopes=frozenset(record.scopes), daily_usd=record.daily_usd)
@@ -154,7 +154,7 @@ def require_scope(client: Client, scope: str) -> None:
 
 
 def open_keys(engine: AsyncEngine, settings: Settings, *, look_up_seconds: float = LOOK_UP_SECONDS) -> Keys:
-    """The keys of a database. Raises `StorageError` where no pepper can be kept."""
+    """The keys of a database. Raises `StorageError` if no pepper can be kept."""
     return Keys(engine=engine, pepper=_pepper(settings), look_up_seconds=look_up_seconds)
 
 
@@ -177,7 +177,7 @@ def _pepper(settings: Settings) -> bytes:
                 own.unlink()
         return path.read_bytes()
     except OSError as error:
-        raise StorageError(f"The pepper {str(path)!r} cannot be kept ({error}); set SERVICE_KEY_PEPPER.") from None
+        raise StorageError(f"The pepper {str(path)!r} cannot be stored ({error}); set SERVICE_KEY_PEPPER.") from None
 
 
 def _record(row: Any) -> KeyRecord:

@@ -1,4 +1,4 @@
-"""How much a key may ask: a sliding minute, what is under way at once, and what a day may cost."""
+"""Limits of a key: questions per sliding minute, requests in progress, and daily cost."""
 
 import math
 import time
@@ -64,7 +64,7 @@ class RateLimits:
 
 
 def require_admitted(window: RateWindow) -> None:
-    """Raises `RequestError` with 429 where there was no room."""
+    """Raises `RequestError` with 429 if there was no room."""
     if not window.admitted:
         raise RequestError(
             429,
@@ -107,7 +107,7 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
 
 @dataclass(kw_only=True)
 class ConcurrencyLimit:
-    """Room for so many requests at once; who finds none is told so at once."""
+    """Limits the requests in progress; one beyond the limit is rejected at once."""
 
     limit: int
     taken: int = 0

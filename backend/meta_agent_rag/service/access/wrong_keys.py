@@ -21,7 +21,7 @@ _NETWORK_BITS = 64
 class WrongKeys:
     """How many wrong keys came from where lately; of each address a number that falls by `a_minute` every minute.
 
-    A token that proved right goes on being served, whatever else comes from its address. In memory, for one process.
+    A token that proved valid is still served, whatever else comes from its address. In memory, for one process.
     """
 
     a_minute: int

@@ -151,7 +151,7 @@ def _watched(service: Service, corpus: str, record: RequestRecord) -> Retriever:
     retriever = service.retrievers.get(corpus)
     if retriever is None:
         known = ", ".join(service.retrievers)
-        raise RequestError(404, "unknown_corpus", f"The corpus {corpus!r} is not served; there are: {known}.")
+        raise RequestError(404, "unknown_corpus", f"The corpus {corpus!r} is not served; choose from: {known}.")
     return WatchedRetriever.over(retriever, record, side_seconds=service.budgets.retrieval)
 
 

@@ -1,4 +1,4 @@
-"""The coach behind HTTP: a question in place of an answer, within the same deadline and record."""
+"""The coach behind HTTP: a question instead of an answer, within the same deadline and record."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class _Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Coaches:
-    """One coach a corpus; what it keeps to is read at its first message, and anew once the corpus has changed."""
+    """One coach a corpus; what it keeps to is read at its first message, and again once the corpus has changed."""
 
     engine: Engine
     retrievers: Mapping[str, Retriever]

@@ -70,7 +70,7 @@ def _retrieved(task: "asyncio.Task[Any]") -> None:
 
 
 def require_verified(answer: Answer) -> None:
-    """Raises `DeadlineError` where time ran out before the chosen draft was judged: nothing half-verified is shown."""
+    """Raises `DeadlineError` if time ran out before the chosen draft was judged: nothing half-verified is shown."""
     chosen = answer.rounds[answer.chosen]
     if answer.stop_reason == DeadlineError.stop_reason and chosen.signals is None:
-        raise DeadlineError("The time was up before the draft was judged; ask a simpler question.")
+        raise DeadlineError("The deadline passed before the draft was judged; ask a simpler question.")

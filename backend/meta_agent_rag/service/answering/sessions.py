@@ -43,13 +43,13 @@ def _about(stored: Stored | None, corpus: str) -> History:
 
 
 async def standalone(question: str, history: History, model: ModelSession) -> str:
-    """The question as it can be searched for without what was asked before; without a call where there is nothing."""
+    """The question as it can be searched for without what was asked before; without a call if there is nothing."""
     return (await rewritten(question, history, model)).query
 
 
 @asynccontextmanager
 async def open_client_sessions(data_dir: Path, limits: Limits) -> AsyncIterator[ClientSessions]:
-    """The sessions below a data folder. Raises `StorageError` where they cannot be read."""
+    """The sessions below a data folder. Raises `StorageError` if they cannot be read."""
     async with open_sessions(data_dir / _FOLDER) as sessions:
         yield ClientSessions(sessions=sessions, limits=limits)
 
@@ -66,7 +66,7 @@ async def forget_sessions(data_dir: Path, client_id: str) -> None:
 
 
 async def unused_sessions(data_dir: Path, since: datetime, *, drop: bool) -> int:
-    """How many sessions nobody has gone on with since a moment; with `drop` they are deleted. Raises `StorageError`."""
+    """How many sessions nobody has continued since a moment; with `drop` they are deleted. Raises `StorageError`."""
     folder = data_dir / _FOLDER
     if not await asyncio.to_thread(folder.is_dir):
         return 0

@@ -56,7 +56,7 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
         yield event("done", {})
     finally:
         if not work.done():
-            record.error, record.message = "client_went", "The client went away before the end."
+            record.error, record.message = "client_went", "The client disconnected before the end."
             work.cancel()
             await asyncio.wait({work})
 

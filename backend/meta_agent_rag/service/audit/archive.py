@@ -42,7 +42,7 @@ def finish(path: Path) -> Path:
 
 
 async def write_archive(folder: Path, month: str, state: str, pages: AsyncIterator[Sequence[Row]]) -> Path | None:
-    """Write records into a new file that stands on the disk when this returns; `None` where there are none.
+    """Write records into a new file that stands on the disk when this returns; `None` if there are none.
 
     Raises `StorageError`; then nothing was written.
     """
@@ -60,13 +60,13 @@ async def write_archive(folder: Path, month: str, state: str, pages: AsyncIterat
             os.fsync(raw.fileno())
         return _renamed(part, final.with_name(final.name + state)) if count else None
     except OSError as error:
-        raise StorageError(f"{str(final)!r} cannot be written ({error}); make room, then run it again.") from None
+        raise StorageError(f"{str(final)!r} cannot be written ({error}); free some space, then run it again.") from None
     finally:
         part.unlink(missing_ok=True)
 
 
 def read_archive(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a file, the oldest first. Raises `DataFileError` where it is no such file, or is damaged."""
+    """The records of a file, the oldest first. Raises `DataFileError` if it is no such file, or is damaged."""
     try:
         with gzip.open(path, "rb") as file:
             for line in file:
@@ -77,7 +77,7 @@ def read_archive(path: Path) -> Iterator[dict[str, Any]]:
     except FileNotFoundError:
         raise DataFileError(f"There is no file {str(path)!r}; the archives are in `audit/archive`.") from None
     except (OSError, EOFError, ValueError, zlib.error):
-        raise DataFileError(f"{str(path)!r} is no archive of records, or is damaged; take another copy.") from None
+        raise DataFileError(f"{str(path)!r} is not an archive of records, or is damaged; use another copy.") from None
 
 
 def rewrite(path: Path, keep: Callable[[Row], bool]) -> int:

@@ -58,11 +58,11 @@ async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id
     """Delete it, with the client's sessions; says what was found. Documents that it sent stay in their corpora.
 
     Raises `InputError` while the client's key is valid, `StorageError` where something cannot be deleted now; what
-    was deleted until then stays so, and the next run goes on.
+    was deleted until then stays so, and the next run continues.
     """
     now = datetime.now(UTC)
     if any(key.id == client_id and key.state(now) == "valid" for key in await open_keys(engine, settings).all()):
-        raise InputError(f"The key {client_id!r} is still valid; end it first: `marag keys revoke {client_id}`.")
+        raise InputError(f"The key {client_id!r} is still valid; revoke it first: `marag keys revoke {client_id}`.")
     done = Done()
     async with exclusive(engine, spool / FOLDER):
         await complete(engine, spool / FOLDER, done)

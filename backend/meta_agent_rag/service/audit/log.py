@@ -24,11 +24,11 @@ from .spool import Spool, open_spool
 _LOG = logging.getLogger(__name__)
 _BATCH = 200
 _WHOLE_ROWS = 1000
-"""While the database is away, so many rows are kept in memory with prompts and passages, further ones without."""
+"""While the database is unavailable, rows beyond this number are kept without prompts and passages."""
 _PAUSE_SECONDS = 0.2
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 5.0
 _INSERT_SECONDS, _LAST_DRAIN_SECONDS = 30.0, 1.5
-"""A database that does not take a batch in this time is away."""
+"""A database that does not accept a batch within this time counts as unavailable."""
 REFUSED = "refused.jsonl"
 """Where rows are set aside that the database does not take."""
 
@@ -51,7 +51,7 @@ class AuditLog:
         self._new.set()
 
     async def read(self, query_id: str, client_id: str) -> Row | None:
-        """The row of a response to this client, `None` where there is none."""
+        """The row of a response to this client, `None` if there is none."""
         row = self.pending.get(query_id)
         if row is None:
             async with self.engine.connect() as connection:
@@ -82,12 +82,12 @@ class AuditLog:
             return {str(row[0]): int(row[1]) for row in await connection.execute(query)}
 
     async def drain(self) -> None:
-        """Take everything that waits to the database; raises `SQLAlchemyError` or `OSError` where it is away."""
+        """Take everything that waits to the database; raises `SQLAlchemyError` or `OSError` if it is unavailable."""
         files, handed = self.spool.take(), list(self.pending)
         for file in files:
             records = await asyncio.to_thread(read_journal, file)
             if records.damaged:
-                _LOG.warning("%d damaged lines in %r were passed over.", records.damaged, str(file))
+                _LOG.warning("%d damaged lines in %r were skipped.", records.damaged, str(file))
             for start in range(0, len(records.rows), _BATCH):
                 await self._insert(records.rows[start : start + _BATCH])
             file.unlink()
@@ -105,7 +105,7 @@ class AuditLog:
                 for row in rows:
                     await self._insert([row])
                 return
-            _LOG.error("The database refuses an audit row (%s); it is in %r.", type(error).__name__, REFUSED)
+            _LOG.error("The database rejected an audit row (%s); it was written to %r.", type(error).__name__, REFUSED)
             self._set_aside(rows[0])
 
     async def _inserted(self, rows: Sequence[Row]) -> None:
@@ -120,7 +120,7 @@ class AuditLog:
         journal.close()
 
     async def keep_draining(self) -> None:
-        """Drain whenever there is something, until cancelled; where the database is away, try again and again."""
+        """Drain whenever rows are waiting, until cancelled; retry while the database is unavailable."""
         wait = _FIRST_WAIT_SECONDS
         while True:
             await self._new.wait()
@@ -129,20 +129,23 @@ class AuditLog:
                 await self.drain()
             except Exception as error:  # noqa: BLE001  # whatever it is, the rows are kept, and it is said
                 if self.fault is None:
-                    _LOG.warning("The audit database is away (%s); records wait here.", type(error).__name__)
+                    _LOG.warning(
+                        "The audit database is unavailable (%s); records are kept on this machine.",
+                        type(error).__name__,
+                    )
                 self.fault = type(error).__name__
                 self._new.set()
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
             else:
                 if self.fault is not None:
-                    _LOG.info("The audit database is back; it has all records.")
+                    _LOG.info("The audit database is back; all records were written.")
                 self.fault, wait = None, _FIRST_WAIT_SECONDS
                 await asyncio.sleep(_PAUSE_SECONDS)  # so that a busy service writes batches
 
 
 def _is_about_data(error: DBAPIError) -> bool:
-    """Is it this row that the database does not take, rather than the database that is away?"""
+    """Did the database reject this row, rather than being unavailable?"""
     return type(error).__name__ in {"DataError", "IntegrityError"}
 
 

@@ -60,7 +60,7 @@ class Month:
 
 
 async def make_months(engine: AsyncEngine, now: datetime) -> None:
-    """Make the partitions of this month and the next two; does nothing where the database has no partitions.
+    """Make the partitions of this month and the next two; does nothing if the database has no partitions.
 
     Rows that came while there was none for them are moved into it. Raises `SQLAlchemyError`.
     """
@@ -82,7 +82,7 @@ async def keep_making_months(engine: AsyncEngine) -> None:
         try:
             await make_months(engine, datetime.now(UTC))
         except (SQLAlchemyError, OSError) as error:
-            _LOG.warning("The next months of the audit log cannot be made yet (%s).", type(error).__name__)
+            _LOG.warning("The audit partitions of the coming months cannot be created yet (%s).", type(error).__name__)
         await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
 
 

@@ -1,4 +1,4 @@
-"""Changes of many audit rows, a portion under one lock each, so that nobody else waits long for it."""
+"""Changes of many audit rows, a portion under one lock each, so that no one else waits long for it."""
 
 import asyncio
 import time

@@ -28,7 +28,7 @@ async def latest(engine: AsyncEngine, count: int) -> list[dict[str, Any]]:
 
 
 async def export(engine: AsyncEngine, path: Path, *, since: datetime | None, client_id: str | None) -> int:
-    """Write rows into a new JSONL file, the oldest first, and say how many. Raises `InputError` where it exists."""
+    """Write rows into a new JSONL file, the oldest first, and say how many. Raises `InputError` if it exists."""
     count = 0
     with _new(path) as file:
         async for row in _rows(engine, since, client_id):
@@ -65,7 +65,7 @@ def _name(part: Path, path: Path) -> None:
 
 
 def _taken(path: Path) -> InputError:
-    return InputError(f"{str(path)!r} is there already; name a file that is not.")
+    return InputError(f"{str(path)!r} already exists; name a new file.")
 
 
 async def _rows(engine: AsyncEngine, since: datetime | None, client_id: str | None) -> AsyncIterator[Row]:
@@ -90,4 +90,4 @@ def moment(text: str) -> datetime:
     try:
         return in_utc(datetime.fromisoformat(text)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InputError(f"{text!r} is no moment; write it as 2026-01-31 or 2026-01-31T12:00Z.") from None
+        raise InputError(f"{text!r} is not a date or time; write it as 2026-01-31 or 2026-01-31T12:00Z.") from None

@@ -1,6 +1,6 @@
 """How long the audit log keeps what: whole records, then records without prompts and raw replies, then files.
 
-Everything is done in small portions, each a transaction of its own, so that a running service never waits long; what
+Everything is done in small portions, each its own transaction, so that a running service never waits long; what
 a kill leaves undone the next run does.
 """
 
@@ -69,7 +69,7 @@ class Ages:
         if settings.audit_warm_days < settings.audit_hot_days:
             raise SettingsError(
                 f"AUDIT_WARM_DAYS ({settings.audit_warm_days!r}) cannot be less than AUDIT_HOT_DAYS "
-                f"({settings.audit_hot_days!r}); a record is whole first."
+                f"({settings.audit_hot_days!r}); raise it."
             )
         return cls(
             hot=now - timedelta(days=settings.audit_hot_days), warm=now - timedelta(days=settings.audit_warm_days)
@@ -149,10 +149,10 @@ async def complete(engine: AsyncEngine, folder: Path, done: Done) -> None:
 
 @asynccontextmanager
 async def exclusive(engine: AsyncEngine, folder: Path) -> AsyncIterator[None]:
-    """Nobody else works on the archives meanwhile. Raises `StorageError` where somebody does."""
+    """Nobody else works on the archives meanwhile. Raises `StorageError` if somebody does."""
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     lock = FileLock(folder / "lock", timeout=0, thread_local=False)
-    busy = StorageError("Another `marag audit` is at work on the archives; wait until it is done.")
+    busy = StorageError("Another `marag audit` is working on the archives; wait until it is done.")
     try:
         lock.acquire()
     except Timeout:
@@ -191,7 +191,7 @@ async def _oldest(engine: AsyncEngine, ages: Ages) -> Month | None:
 
 
 async def _pages(engine: AsyncEngine, table: Table, until: datetime) -> AsyncIterator[Sequence[Row]]:
-    """The rows before a moment, oldest first; each page is a transaction of its own."""
+    """The rows before a moment, oldest first; each page is its own transaction."""
     columns = [column for column in table.c if column.name != "whole"]
     place = tuple_(table.c.at, table.c.query_id)
     query = select(*columns).where(table.c.at < until).order_by(table.c.at, table.c.query_id).limit(_PAGE)

@@ -66,7 +66,7 @@ def from_journal(row: Row) -> dict[str, Any]:
 
 
 def _answer(record: RequestRecord) -> dict[str, Any]:
-    """What was answered; all columns, empty where nothing was."""
+    """What was answered; all columns, empty if nothing was."""
     result = record.result
     nothing: dict[str, Any] = {
         "passages": [],

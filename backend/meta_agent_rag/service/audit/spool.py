@@ -1,7 +1,7 @@
 """Where rows wait on this machine until the database has them; a kill loses none.
 
 Layout: `<data_dir>/audit/slot-N/{lock, live.jsonl, *.jsonl}` for each process, and `<data_dir>/audit/waiting/*.jsonl`,
-what ended processes left. Who takes a file to the database moves it into its own slot first, so that nobody else does,
+what ended processes left. Who takes a file to the database moves it into its own slot first, so that no one else does,
 and removes it when the database has it: a row is in a file here, or there, at any moment.
 """
 
@@ -77,8 +77,10 @@ def open_spool(folder: Path) -> Spool:
             else:
                 lock.release()
     except OSError as error:
-        raise StorageError(f"{str(folder)!r} cannot be written ({error}); make room, or set MARAG_DATA_DIR.") from None
-    raise StorageError(f"All {_MOST_SLOTS} places of {str(folder)!r} are taken; end some of the processes.")
+        raise StorageError(
+            f"{str(folder)!r} cannot be written ({error}); free some space, or set MARAG_DATA_DIR."
+        ) from None
+    raise StorageError(f"All {_MOST_SLOTS} slots of {str(folder)!r} are in use; stop some of the processes.")
 
 
 def _hand_over(slot: Path, folder: Path) -> None:

@@ -37,7 +37,9 @@ def models(service: Service) -> Models:
 async def complete(chat: ChatRequest, visit: Visit) -> ChatCompletion:
     """Answer the last message. Raises what `ask` does, and `RequestError` for what cannot be asked."""
     if chat.stream_options is not None and not chat.stream:
-        raise _refused("stream_options", "The field 'stream_options' is read with stream alone; set it, or leave it.")
+        raise _refused(
+            "stream_options", "The field 'stream_options' requires 'stream'; set it, or leave stream_options out."
+        )
     question = chat.messages[-1].text().strip()
     if not 0 < len(question) <= QUESTION_CHARACTERS:
         words = f"The last message has {len(question)} characters; ask in 1 to {QUESTION_CHARACTERS}."

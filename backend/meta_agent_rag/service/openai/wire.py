@@ -72,11 +72,11 @@ class ChatRequest(_Sent):
 
     model: Annotated[Text, Field(min_length=1, max_length=64)] = Field(description="A corpus; GET /v1/models lists it.")
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=200), AfterValidator(_from_a_user)] = Field(
-        description="The last one is a user's, of 1 to 1,000 characters."
+        description="The last message must be the user's, of 1 to 1,000 characters."
     )
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = Field(None, description="With `stream` alone.")
-    n: Annotated[int, Field(ge=1, le=1), NUMBER] | None = Field(None, description="There is one answer.")
+    n: Annotated[int, Field(ge=1, le=1), NUMBER] | None = Field(None, description="Must be 1: there is one answer.")
     response_format: ResponseFormat | None = None
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
     logprobs: Literal[False] | None = None
@@ -91,7 +91,7 @@ class ChatRequest(_Sent):
     user: str | None = Field(None, description="Without effect.")
     safety_identifier: str | None = Field(None, description="Without effect.")
     metadata: dict[str, str] | None = Field(None, description="Without effect.")
-    store: StrictBool | None = Field(None, description="Without effect; GET /v1/queries/{id} has the record.")
+    store: StrictBool | None = Field(None, description="Ignored; GET /v1/queries/{id} returns the record.")
     reasoning_effort: str | None = Field(None, description="Without effect.")
     service_tier: str | None = Field(None, description="Without effect.")
     prompt_cache_key: str | None = Field(None, description="Without effect.")
@@ -227,7 +227,7 @@ class FaultEnvelope(BaseModel):
             "examples": [
                 {
                     "error": {
-                        "message": "The model 'x' does not exist; there are: sample.",
+                        "message": "The model 'x' does not exist; choose from: sample.",
                         "type": "invalid_request_error",
                         "param": "model",
                         "code": "model_not_found",

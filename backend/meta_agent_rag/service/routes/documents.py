@@ -62,7 +62,7 @@ async def post_documents(
     request: Request,
     visit: Ingesting,
     corpus: Annotated[
-        str | None, Query(min_length=1, max_length=64, description="Default: the first that is served.")
+        str | None, Query(min_length=1, max_length=64, description="Default: the first one served.")
     ] = None,
 ) -> DocumentsOut:
     """Take files into a corpus: they are read in the background, one after the other; ask for each how it stands.

@@ -28,7 +28,7 @@ async def get_model(model: Annotated[str, Path(max_length=64)], visit: Visiting)
         if found.id == model:
             return found
     known = ", ".join(visit.service.retrievers)
-    raise RequestError(404, "unknown_corpus", f"The model {model!r} does not exist; there are: {known}.")
+    raise RequestError(404, "unknown_corpus", f"The model {model!r} does not exist; choose from: {known}.")
 
 
 @router.post(

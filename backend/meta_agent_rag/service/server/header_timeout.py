@@ -18,7 +18,7 @@ class HeaderTimeoutProtocol(H11Protocol):
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """A client is there, and has said nothing yet."""
+        """A client has connected and sent nothing yet."""
         super().connection_made(transport)
         self._watch()
 

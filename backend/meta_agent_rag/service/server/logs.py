@@ -18,7 +18,7 @@ class JsonLines(logging.Formatter):
     """A record as one line of JSON; what was passed as `extra={"fields": ...}` are its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line. Line breaks in a text are escaped, so that nobody can forge a line."""
+        """The line. Line breaks in a text are escaped, so that no one can forge a line."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         fields: dict[str, Any] = getattr(record, "fields", {})
         line = {"at": at, "level": record.levelname.lower(), "message": record.getMessage(), **fields}

@@ -1,4 +1,4 @@
-"""Runs the application under uvicorn, until a signal; what is under way is finished first."""
+"""Runs the application under uvicorn until a signal; requests in progress are finished first."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int, w
 
 
 def serve_opened(opening: Opening, *, host: str, port: int, workers: int = 1) -> None:
-    """Serve what `opening` gives, and close it at the end; what is under way is finished first."""
+    """Serve what `opening` yields, and close it at the end; requests in progress are finished first."""
     with logging_to_stderr(), bound(host, port) as listener:
         if workers == 1:
             asyncio.run(_served(opening, listener, lambda: None))
@@ -92,4 +92,4 @@ def server_config(app: FastAPI) -> "Config":
 async def _hint_at_keys(service: Service) -> None:
     now = datetime.now(UTC)
     if not any(record.state(now) == "valid" for record in await service.keys.all()):
-        _LOG.warning("There is no valid key yet; make one with `marag keys create NAME`.")
+        _LOG.warning("No valid key exists yet; create one with `marag keys create NAME`.")

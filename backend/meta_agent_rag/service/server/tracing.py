@@ -44,7 +44,7 @@ def tracer_provider(settings: Settings) -> "TracerProvider | None":
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
         _LOG.warning(
-            "OTEL_EXPORTER_OTLP_ENDPOINT is set, and the exporter is not installed: no spans are sent; "
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, but the exporter is not installed: no spans are sent; "
             "install meta-agent-rag[telemetry], or unset it."
         )
         return None

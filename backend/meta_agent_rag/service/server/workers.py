@@ -24,13 +24,15 @@ Work = Callable[[Callable[[], None]], None]
 
 
 def require_servers(settings: Settings) -> None:
-    """Raises `SettingsError` where processes could not work on the same things."""
+    """Raises `SettingsError` if processes could not work on the same things."""
     if settings.qdrant_url is None or settings.elasticsearch_url is None:
         raise SettingsError(
-            "Embedded indexes allow one process; set QDRANT_URL and ELASTICSEARCH_URL, or serve with --workers 1."
+            "Embedded indexes allow only one process; set QDRANT_URL and ELASTICSEARCH_URL, or serve with --workers 1."
         )
     if settings.redis_url is None:
-        raise SettingsError("Several workers count rates together in Redis; set REDIS_URL, or serve with --workers 1.")
+        raise SettingsError(
+            "Several workers need Redis to share rate limits; set REDIS_URL, or serve with --workers 1."
+        )
 
 
 @dataclass(kw_only=True)
@@ -99,7 +101,7 @@ def _awaited(worker: _Worker, signals: int) -> bool:
         failure = worker.ready.recv()
     except EOFError:
         worker.process.join()
-        failure = f"The service ended at its start (exit code {worker.process.exitcode}); its log says why.", 1
+        failure = f"The service failed to start (exit code {worker.process.exitcode}); its log says why.", 1
     if failure is None:
         return True
     error = MetaRagError(failure[0])
@@ -131,7 +133,7 @@ def _renew(workers: list[_Worker], work: Work, leash: tuple[int, int]) -> None:
 
 
 def _end(processes: Sequence[BaseProcess]) -> None:
-    """Have all finish what is under way; what takes too long is ended."""
+    """Let all workers finish their requests; those that take too long are killed."""
     until = time.monotonic() + _END_SECONDS
     for process in processes:
         process.terminate()

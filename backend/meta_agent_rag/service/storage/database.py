@@ -17,7 +17,7 @@ _FILE = "service.sqlite"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _CONNECT_SECONDS = 3
 _POSTGRESQL = {"connect_timeout": _CONNECT_SECONDS, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
-"""A server that is gone without a word is noticed, so that what waits for it goes on."""
+"""A server that disappears silently is noticed, so that callers do not hang."""
 _MIGRATION_LOCK = 5_871_204_417  # any number that is the same in every process
 
 
@@ -25,7 +25,7 @@ _MIGRATION_LOCK = 5_871_204_417  # any number that is the same in every process
 async def open_database(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """The database with its newest tables, closed at the end.
 
-    Raises `StorageError` where the file in the data folder cannot be used, `SettingsError` for DATABASE_URL; also for
+    Raises `StorageError` if the file in the data folder cannot be used, `SettingsError` for DATABASE_URL; also for
     what fails later and is not caught.
     """
     engine, own = _engine(settings), settings.database_url is None
@@ -78,7 +78,7 @@ def _reported(*faults: type[Exception], own: bool) -> Iterator[None]:
         cause = str(getattr(error, "orig", None) or error).splitlines()[0]
         if own:
             raise StorageError(
-                f"The service's database cannot be used ({cause}); mend it, or choose another MARAG_DATA_DIR."
+                f"The service's database cannot be used ({cause}); repair it, or choose another MARAG_DATA_DIR."
             ) from None
         raise SettingsError(
             f"The service's database cannot be used ({cause}); start it, or correct DATABASE_URL."
@@ -120,7 +120,7 @@ def _url(settings: Settings) -> URL:
     kinds = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg", "sqlite": "sqlite+aiosqlite"}
     known = {*kinds, *kinds.values()}
     if url.drivername not in known:
-        raise SettingsError(f"DATABASE_URL names {url.drivername!r}; PostgreSQL and SQLite can be used.")
+        raise SettingsError(f"DATABASE_URL names {url.drivername!r}; use PostgreSQL or SQLite.")
     return url.set(drivername=kinds.get(url.drivername, url.drivername))
 
 

@@ -50,7 +50,7 @@ AUDIT = Table(
     Column("message", Text),
     Column("question", Text, nullable=False),
     Column("source_mode", String(32), nullable=False),
-    # empty where the request was not read so far, and in rows from before there was this column
+    # empty if the request was not read so far, and in rows from before there was this column
     Column("mode", String(16), nullable=False, server_default=""),
     Column("corpus", String(64)),
     Column("session", String(64)),

@@ -31,8 +31,8 @@ _REMEMBERED_DAYS = 90
 _PAUSES_SECONDS = (2.0, 15.0)
 _TOGETHER = 16
 """Documents of one corpus that are read by one process and published at once."""
-_NOT_TAKEN = "The corpus cannot take documents at the moment; tell the operator this id."
-_KNOWN_ALREADY = "The corpus has this content already, under another name."
+_NOT_TAKEN = "The corpus cannot accept documents at the moment; tell the operator this id."
+_KNOWN_ALREADY = "The corpus already has this content under another name."
 
 
 @dataclass(kw_only=True)
@@ -58,11 +58,11 @@ class Intake:
         retriever = self.retrievers.get(wanted)
         if retriever is None:
             known = ", ".join(self.retrievers)
-            raise RequestError(404, "unknown_corpus", f"The corpus {wanted!r} is not served; there are: {known}.")
+            raise RequestError(404, "unknown_corpus", f"The corpus {wanted!r} is not served; choose from: {known}.")
         if wanted == SAMPLE or not isinstance(retriever, HybridRetriever):
-            raise RequestError(409, "read_only", f"The corpus {wanted!r} takes no documents; name another one.")
+            raise RequestError(409, "read_only", f"The corpus {wanted!r} does not accept documents; name another one.")
         if len(self._waiting) >= _MOST_WAITING:
-            words = "Too many documents wait to be read; send more later."
+            words = "Too many documents are waiting to be read; send more later."
             raise RequestError(503, "overloaded", words, retry_after=30)
         return wanted
 
@@ -133,7 +133,9 @@ class Intake:
         try:
             await asyncio.to_thread(self.folder.settle, done)
         except OSError as error:
-            _LOG.error("The record of the upload %s cannot be kept (%s); it is read again at a start.", done.id, error)
+            _LOG.error(
+                "The record of the upload %s cannot be stored (%s); it is read again at the next start.", done.id, error
+            )
         self._failures.pop(done.id, None)
         self.metrics.documents.labels(done.state).inc()
 
@@ -172,7 +174,7 @@ class Intake:
         if not fresh:
             return []
         if not isinstance(retriever, HybridRetriever):
-            raise CorpusError(f"The corpus {group[0].corpus!r} is not served any more.")
+            raise CorpusError(f"The corpus {group[0].corpus!r} is no longer served.")
         options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
         chunker = prepared(options).name
         files = {source_name(self.folder.original(upload).resolve()): upload for upload in fresh}
@@ -212,14 +214,14 @@ def _ended(upload: Upload, outcome: FileOutcome) -> Upload:
         return replace(upload, state="indexed", message=reason, passages=outcome.passages)
     if not outcome.broken and outcome.refusal is None:
         return replace(upload, state="indexed", message=_KNOWN_ALREADY)
-    return replace(upload, state="failed", message=f"{upload.name!r} was not taken: {outcome.reason}.")
+    return replace(upload, state="failed", message=f"{upload.name!r} was rejected: {outcome.reason}.")
 
 
 @asynccontextmanager
 async def open_intake(
     settings: Settings, retrievers: Mapping[str, Retriever], metrics: Metrics
 ) -> AsyncIterator[Intake]:
-    """The intake, at work while it is open; what it is at when it is closed goes on at the next start."""
+    """The intake, at work while it is open; what it is at when it is closed continues at the next start."""
     intake = Intake(
         settings=settings,
         retrievers=retrievers,

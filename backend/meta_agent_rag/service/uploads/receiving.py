@@ -54,7 +54,7 @@ class UploadLimits:
 async def received(
     headers: Mapping[str, str], receive: Receive, folder: UploadFolder, limits: UploadLimits, suffixes: tuple[str, ...]
 ) -> AsyncIterator[list[Path]]:
-    """The files of a body, each in a folder of its own below `folder`; what is still there at the end is removed.
+    """The files of a body, each in its own folder below `folder`; what is still there at the end is removed.
 
     Raises `RequestError`: 408 for a body that comes too slowly, 413 for one that is too large, as soon as that is
     known, 415 for what is no upload or of no kind that is read, 422 for one that is malformed.
@@ -71,10 +71,10 @@ async def received(
         files.require_whole()
         yield files.arrived
     except MultipartParseError:
-        raise RequestError(422, "invalid_request", "The body is no multipart/form-data; send files as such.") from None
+        raise RequestError(422, "invalid_request", "The body is not multipart/form-data; send files as such.") from None
     except OSError as error:
-        _LOG.error("An upload cannot be kept (%s).", error.strerror)
-        raise RequestError(503, "unavailable", "Uploads cannot be kept at the moment; try again later.") from None
+        _LOG.error("An upload cannot be stored (%s).", error.strerror)
+        raise RequestError(503, "unavailable", "Uploads cannot be stored at the moment; try again later.") from None
     finally:
         files.close()
         for file in files.arrived:
@@ -90,10 +90,10 @@ async def _parts(receive: Receive, limits: UploadLimits) -> AsyncIterator[bytes]
             async with asyncio.timeout(late - time.monotonic()):
                 message = await receive()
         except TimeoutError:
-            words = "The upload comes too slowly, or takes too long; send less at once, or over a faster line."
+            words = "The upload is too slow or takes too long; send less at once, or use a faster connection."
             raise RequestError(408, "upload_too_slow", words) from None
         if message["type"] == "http.disconnect":
-            raise RequestError(499, "client_went", "The client went away before the end.")
+            raise RequestError(499, "client_went", "The client disconnected before the end.")
         part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
         if size > limits.body:
@@ -137,10 +137,10 @@ class _Files:
         if not self._whole:
             raise RequestError(422, "invalid_request", "The body ends before its last boundary; send it whole.")
         if not self.arrived:
-            raise RequestError(422, "invalid_request", f"There is no file; send one or more as {FIELD!r}.")
+            raise RequestError(422, "invalid_request", f"No file was sent; send one or more as {FIELD!r}.")
 
     def close(self) -> None:
-        """Close the file that is being written, where there is one."""
+        """Close the file that is being written, if there is one."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -165,13 +165,13 @@ class _Files:
         _, options = parse_options_header(self._disposition.decode("latin-1"))
         field_name, given = options.get(b"name", b""), options.get(b"filename")
         if field_name.decode("utf-8", "replace") != FIELD or given is None:
-            raise RequestError(422, "invalid_request", f"A part is no file named {FIELD!r}; send nothing but files.")
+            raise RequestError(422, "invalid_request", f"A part is not a file named {FIELD!r}; send only files.")
         if len(self.arrived) >= MOST_FILES:
             raise RequestError(413, "too_large", f"There are more than {MOST_FILES} files; send fewer at once.")
         name = safe_name(given.decode("utf-8", "replace"))
         if "." in name and not name.lower().endswith(self.suffixes):
             kinds = ", ".join(self.suffixes)
-            raise RequestError(415, "unsupported_type", f"{name!r} is of no kind that is read here; send {kinds}.")
+            raise RequestError(415, "unsupported_type", f"{name!r} has an unsupported format; send {kinds}.")
         path = self.folder.start() / name
         self.arrived.append(path)
         self._file, self._size = path.open("wb"), 0
@@ -190,7 +190,7 @@ class _Files:
 def _boundary(headers: Mapping[str, str]) -> bytes:
     kind, options = parse_options_header(headers.get("content-type", ""))
     if kind != b"multipart/form-data":
-        raise RequestError(415, "unsupported_type", "An upload is multipart/form-data; send the files as such.")
+        raise RequestError(415, "unsupported_type", "Uploads must be multipart/form-data.")
     boundary = options.get(b"boundary", b"")
     if not 0 < len(boundary) <= 200:
         raise RequestError(422, "invalid_request", "The content type names no boundary; send multipart/form-data.")

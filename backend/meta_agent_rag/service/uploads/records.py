@@ -71,7 +71,7 @@ class UploadFolder:
         new.replace(file)
 
     def read(self, id_: str) -> Upload | None:
-        """The record of an upload; `None` where there is none, or it is not one of ours."""
+        """The record of an upload; `None` if it is missing or not one of ours."""
         try:
             return Upload(**json.loads(self._record(id_).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
