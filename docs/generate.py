@@ -15,7 +15,21 @@ ROOT = Path(__file__).parents[1]
 def blocks() -> dict[str, str]:
     """Generated blocks by name: a document holds one between `<!-- NAME -->` and `<!-- /NAME -->`."""
     drawing = build_graph().get_graph().draw_mermaid().strip()
-    return {"graph": f"```mermaid\n{drawing}\n```", "deficits": as_markdown(discover_deficits())}
+    return {
+        "graph": f"```mermaid\n{drawing}\n```",
+        "deficits": as_markdown(discover_deficits()),
+        "methods": methods_table(),
+    }
+
+
+def methods_table() -> str:
+    """A row for each method of the benchmark, those that run the loop first."""
+    sys.path.insert(0, str(ROOT))  # a script's own folder is on the path, the repository is not
+    from benchmarks.methods import discover_methods
+
+    methods = sorted(discover_methods().values(), key=lambda method: (not method.loop, method.name))
+    rows = [f"| `{method.name}` | {method.about} | {method.departures} |" for method in methods]
+    return "\n".join(["| name | what it does | departures from its paper |", "|---|---|---|", *rows])
 
 
 def generated() -> dict[Path, str]:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 KNOWN = discover_stores()
 NAMES = (*KNOWN.dense, *KNOWN.lexical)
 ENCODER = HashEncoder(128)
-EMBEDDED = ("qdrant-edge", "tantivy")
+EMBEDDED = (
+    *(store.name for store in KNOWN.dense.values() if not store.served),
+    *(store.name for store in KNOWN.lexical.values() if not store.served),
+)
 
 
 class Handle(Protocol):
@@ -173,8 +176,7 @@ class _StrangeCollection:
 
 
 STRANGERS: dict[str, Callable[[StorePlace], Stranger]] = {
-    "qdrant-edge": _StrangeFolder,
-    "tantivy": _StrangeFolder,
+    **dict.fromkeys(EMBEDDED, _StrangeFolder),
     "elasticsearch": _StrangeIndex,
     "qdrant": _StrangeCollection,
 }

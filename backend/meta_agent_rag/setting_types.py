@@ -1,13 +1,16 @@
-"""The kinds of values that settings take, and how the environment writes them."""
+"""The kinds of values that settings take; and a setting for the key of each provider in `providers.yaml`."""
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
-from pydantic_settings import NoDecode
+import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, create_model
+from pydantic_settings import BaseSettings, NoDecode
 
 Tier = Literal["flash", "pro"]
 UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
+_PROVIDERS = Path(__file__).parent / "llm" / "providers.yaml"
 
 
 def _stage_tiers(value: object) -> object:
@@ -58,3 +61,19 @@ Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 StageTiers = Annotated[dict[str, Tier], NoDecode, BeforeValidator(_stage_tiers)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+
+
+def _provider_keys() -> dict[str, Any]:
+    """A field for the key of every provider that has an address of its own."""
+    rows = yaml.safe_load(_PROVIDERS.read_text(encoding="utf-8")).values()
+    labels = {row["key"]: row["label"] for row in rows if "key" in row and "base_url" in row}
+    return {key: (Key | None, Field(None, description=f"API key for {label}.")) for key, label in labels.items()}
+
+
+if TYPE_CHECKING:
+
+    class ProviderKeys(BaseSettings):
+        """The keys of all providers."""
+
+else:
+    ProviderKeys = create_model("ProviderKeys", __base__=BaseSettings, **_provider_keys())

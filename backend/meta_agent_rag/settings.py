@@ -19,15 +19,15 @@ from pydantic_settings import (
 
 from .errors import SettingsError
 from .setting_faults import fault, nearest, warn_of_slips
-from .setting_types import Key, Names, StageTiers, Tier, UnitFloat, Url
+from .setting_types import Key, Names, ProviderKeys, StageTiers, Tier, UnitFloat, Url
 
 __all__ = ["Settings", "Tier", "UnitFloat", "child_environment", "described"]
 
 _WORKING_FOLDER_ENV = Path(".env")
 
 
-class Settings(BaseSettings):
-    """All settings of the package; frozen, so that a run cannot change under its own feet."""
+class Settings(ProviderKeys):
+    """All settings, those for the keys of providers first; frozen, so that a run cannot change under its own feet."""
 
     model_config = SettingsConfigDict(
         frozen=True, env_file=_WORKING_FOLDER_ENV, env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore"
@@ -43,10 +43,6 @@ class Settings(BaseSettings):
         description="Any OpenAI-compatible endpoint, for instance http://127.0.0.1:8000/v1 (vLLM, Ollama, llama.cpp).",
     )
     llm_api_key: Key | None = Field(None, description="API key for LLM_BASE_URL, if it requires one.")
-    deepseek_api_key: Key | None = Field(None, description="API key for DeepSeek.")
-    openai_api_key: Key | None = Field(None, description="API key for OpenAI.")
-    groq_api_key: Key | None = Field(None, description="API key for Groq.")
-    google_api_key: Key | None = Field(None, description="API key for Gemini's OpenAI-compatible endpoint.")
     flash_model: str | None = Field(None, description="Model of the flash tier; default: the provider's.")
     pro_model: str | None = Field(None, description="Model of the pro tier; default: the provider's.")
     embedded_model_path: Path | None = Field(
@@ -221,6 +217,16 @@ class Settings(BaseSettings):
         None, description="Elasticsearch server, for instance http://127.0.0.1:9200; set both servers or neither."
     )
     elasticsearch_api_key: Key | None = Field(None, description="API key for ELASTICSEARCH_URL, if it requires one.")
+
+    dense_store: str | None = Field(
+        None,
+        description="Store of vectors for new corpora; default: `qdrant` if QDRANT_URL is set, else `qdrant-edge`.",
+    )
+    lexical_store: str | None = Field(
+        None,
+        description="Store of words for new corpora; default: `elasticsearch` if ELASTICSEARCH_URL is set, else "
+        "`tantivy`.",
+    )
 
     # -- ingestion
     chunker: str = Field(

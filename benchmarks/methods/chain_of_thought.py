@@ -50,5 +50,7 @@ METHOD = Method(
     name="chain_of_thought",
     citation="Wei et al.: Chain-of-Thought Prompting Elicits Reasoning in Large Language Models, NeurIPS 2022, "
     "arXiv:2201.11903",
+    about="one retrieval; step-by-step reasoning and the answer in one call",
+    departures="an instruction instead of few-shot examples; uses evidence",
     answer=answer,
 )

@@ -22,5 +22,7 @@ METHOD = Method(
     name="closed_book",
     citation="Roberts, Raffel, Shazeer: How Much Knowledge Can You Pack Into the Parameters of a Language Model?, "
     "EMNLP 2020, arXiv:2002.08910",
+    about="one call without evidence",
+    departures="an instruction-tuned model instead of a fine-tuned one",
     answer=answer,
 )

@@ -120,5 +120,8 @@ def masked(tokens: Tokens) -> str:
 METHOD = Method(
     name="flare",
     citation="Jiang et al.: Active Retrieval Augmented Generation, EMNLP 2023, arXiv:2305.06983",
+    about="FLARE-direct: generates the next sentence as a lookahead; if a token's probability is below 0.8, "
+    "searches with the sentence minus its tokens below 0.4 and regenerates it",
+    departures="evidence is added, not replaced; a separate call gives the short answer; at most 6 sentences",
     answer=answer,
 )

@@ -64,5 +64,8 @@ METHOD = Method(
     name="ircot",
     citation="Trivedi, Balasubramanian, Khot, Sabharwal: Interleaving Retrieval with Chain-of-Thought Reasoning for "
     "Knowledge-Intensive Multi-Step Questions, ACL 2023, arXiv:2212.10509",
+    about="each sentence of a chain of thought is the next query, up to 15 passages; then `chain_of_thought` "
+    "over all of them",
+    departures="at most 5 sentences instead of 8; ends once no further passages can be collected",
     answer=answer,
 )

@@ -14,6 +14,8 @@ METHOD = Method(
     name="metarag",
     citation="Zhou, Liu, Jin, Nie, Dou: Metacognitive Retrieval-Augmented Large Language Models, WWW 2024, "
     "arXiv:2402.11626; as implemented and extended here",
+    about="the compiled graph of `build_graph()`, with the run's settings",
+    departures="extends it: see [architecture.md](architecture.md)",
     answer=answer,
     quotes=True,
     loop=True,

@@ -25,7 +25,7 @@ Answerer: TypeAlias = Callable[[Engine, MethodTask], Awaitable[Answer]]
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A method by name, with the paper that it comes from.
+    """A method by name, with the paper that it comes from, what it does in a line, and how it departs from the paper.
 
     `quotes` tells that its drafts quote the evidence, so that supporting facts can be scored. `loop`
     tells that it runs the graph, so that deficits, oracles and the monitor's settings concern it. `pins` are
@@ -34,6 +34,8 @@ class Method:
 
     name: str
     citation: str
+    about: str
+    departures: str
     answer: Answerer
     quotes: bool = False
     loop: bool = False

@@ -118,5 +118,8 @@ def matches(wanted: str, packed: Packed | None) -> list[str]:
 METHOD = Method(
     name="react",
     citation="Yao et al.: ReAct: Synergizing Reasoning and Acting in Language Models, ICLR 2023, arXiv:2210.03629",
+    about="alternating thought, action (search, lookup, finish) and observation, at most 7 steps",
+    departures="searches passages instead of opening Wikipedia pages by name; lookup covers everything found so far; "
+    "if the steps run out, a final call answers",
     answer=answer,
 )

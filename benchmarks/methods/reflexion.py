@@ -84,5 +84,7 @@ METHOD = Method(
     name="reflexion",
     citation="Shinn et al.: Reflexion: Language Agents with Verbal Reinforcement Learning, NeurIPS 2023, "
     "arXiv:2303.11366",
+    about="at most 3 chain-of-thought trials; after a trial judged wrong, a reflection is written for the next trial",
+    departures="the model judges its own trials, whereas the paper's evaluator knows the gold answer",
     answer=answer,
 )

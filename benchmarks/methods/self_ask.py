@@ -72,5 +72,7 @@ METHOD = Method(
     name="self_ask",
     citation="Press et al.: Measuring and Narrowing the Compositionality Gap in Language Models, Findings of EMNLP "
     "2023, arXiv:2210.03350",
+    about="at most 4 follow-up questions, each looked up and answered, then the answer",
+    departures="a call over the passages gives the intermediate answers, instead of a search engine",
     answer=answer,
 )

@@ -66,5 +66,7 @@ METHOD = Method(
     name="self_consistency",
     citation="Wang et al.: Self-Consistency Improves Chain of Thought Reasoning in Language Models, ICLR 2023, "
     "arXiv:2203.11171",
+    about="`SELF_CONSISTENCY_SAMPLES` chains of thought at temperature 0.7, then a majority vote",
+    departures="fewer chains than the paper's 40",
     answer=answer,
 )

@@ -20,5 +20,7 @@ METHOD = Method(
     name="standard_rag",
     citation="Lewis et al.: Retrieval-Augmented Generation for Knowledge-Intensive NLP Tasks, NeurIPS 2020, "
     "arXiv:2005.11401; one retrieval and one answer, as the baseline of Zhou et al. 2024",
+    about="one retrieval, one answer",
+    departures="an instruction-tuned model instead of a fine-tuned one",
     answer=answer,
 )

@@ -60,7 +60,13 @@ def _arm_content(arm: Arm) -> dict[str, Any]:
 def _arm(content: Mapping[str, Any]) -> Arm:
     return Arm(
         method=Method(
-            name=content["method"], citation="", answer=_answered, quotes=content["quotes"], loop=content["loop"]
+            name=content["method"],
+            citation="",
+            about="",
+            departures="",
+            answer=_answered,
+            quotes=content["quotes"],
+            loop=content["loop"],
         ),
         assignments=tuple(content["assignments"]),
         without_deficits=tuple(content["without_deficits"]),

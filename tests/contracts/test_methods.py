@@ -104,6 +104,9 @@ class TestEveryMethod:
         module = import_module(f"benchmarks.methods.{method.name}")
         assert module.METHOD is method
         assert (module.__doc__ or "").strip()
+        for text in (method.about, method.departures):
+            assert text.strip()
+            assert "|" not in text, "it would break the table"
         assert re.search(r"arXiv:\d{4}\.\d{4,5}\b", method.citation)
         assert re.search(r"\b(WWW|NeurIPS|ICLR|ACL|EMNLP) ?\d{4}", method.citation.replace("\n", " "))
 

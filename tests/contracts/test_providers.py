@@ -41,9 +41,8 @@ def enough_for(name: str) -> Mapping[str, str]:
 
 def test_all_providers_are_there() -> None:
     assert len(ALL) >= 5
-    assert list(ALL)[:4] == ["deepseek", "openai", "groq", "gemini"]
-    assert WITH_KEY == ["deepseek", "openai", "groq", "gemini"]
-    assert list(ALL)[-2:] == [COMPATIBLE, EMBEDDED]
+    assert WITH_KEY[:4] == ["deepseek", "openai", "groq", "gemini"]
+    assert {COMPATIBLE, EMBEDDED} <= set(ALL)
 
 
 @pytest.mark.parametrize("row", ALL.values(), ids=ALL)
@@ -52,7 +51,7 @@ def test_a_row_is_whole(row: Provider) -> None:
     assert set(row.concurrency) == {"flash", "pro"}
     assert all(slots >= 1 for slots in row.concurrency.values())
     assert row.context >= 4_096
-    assert row.key is None or row.key in Settings.model_fields
+    assert row.key is None or "SecretStr" in str(Settings.model_fields[row.key].annotation)
     assert (row.flash is None) == (row.pro is None) == (row.name == COMPATIBLE)
     assert (row.base_url is None) == (row.name in (COMPATIBLE, EMBEDDED))
     assert row.base_url is None or row.base_url.startswith("https://")

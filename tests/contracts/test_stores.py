@@ -54,7 +54,7 @@ def edition(name: str, count: int = MANY) -> list[Passage]:
 def test_all_kinds_are_discovered() -> None:
     assert set(KNOWN.dense) >= {"qdrant-edge", "qdrant"}
     assert set(KNOWN.lexical) >= {"tantivy", "elasticsearch"}
-    assert set(STRANGERS) == set(NAMES), "a new store: say in tests/stores.py what a stranger's looks like"
+    assert set(STRANGERS) == set(NAMES), "a new store on a server: say in tests/stores.py what a stranger's looks like"
 
 
 def test_a_name_twice_is_refused() -> None:

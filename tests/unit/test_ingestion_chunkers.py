@@ -204,7 +204,7 @@ def test_text_without_a_space_takes_time_in_proportion(cutter: Cutter) -> None:
 
 
 def test_chunkers_are_called_with_their_parameters() -> None:
-    assert sorted(discover_chunkers()) == ["characters", "sentence"]
+    assert {"characters", "sentence"} <= set(discover_chunkers())
     assert prepared(ChunkingOptions()).name == "characters-512-64"
     assert prepared(ChunkingOptions(chunker="sentence", token_limit=256)).name == "sentence-256"
     with pytest.raises(UnknownNameError, match="no chunker 'words'"):

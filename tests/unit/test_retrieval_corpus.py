@@ -3,22 +3,25 @@
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import CorpusError, InputError, SettingsError, StorageError
+from meta_agent_rag.errors import CorpusError, InputError, SettingsError, StorageError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus import folder as folders
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import drop_corpus, list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
+from meta_agent_rag.retrieval.corpus.locations import chosen_stores
 from meta_agent_rag.retrieval.corpus.manifest import passages_checksum
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
 
 ENCODER = AsyncEncoder(HashEncoder())
+SERVER = "http://127.0.0.1:9"
 
 
 def passages(count: int = 3, word: str = "fact") -> list[Passage]:
@@ -284,6 +287,27 @@ async def test_one_server_alone_is_refused(alone: str, tmp_path: Path) -> None:
     settings = Settings.load(marag_data_dir=tmp_path, **{alone: "http://127.0.0.1:9"})
     with pytest.raises(SettingsError, match="set both, or neither"):
         await ensure_corpus(settings, "facts", passages(), ENCODER)
+
+
+@pytest.mark.parametrize(
+    ("given", "stores"),
+    [
+        ({"dense_store": "qdrant-edge"}, ("qdrant-edge", "tantivy")),
+        ({"lexical_store": "elasticsearch"}, ("qdrant", "elasticsearch")),
+        ({"lexical_store": "tantivy", "qdrant_url": SERVER, "elasticsearch_url": SERVER}, ("qdrant-edge", "tantivy")),
+    ],
+)
+def test_a_store_is_chosen_by_name_and_the_other_is_of_its_kind(
+    given: Mapping[str, str], stores: tuple[str, str]
+) -> None:
+    assert chosen_stores(Settings.load(**given)) == stores
+
+
+def test_stores_of_two_kinds_and_unknown_ones_are_refused() -> None:
+    with pytest.raises(SettingsError, match=r"DENSE_STORE is 'qdrant' and LEXICAL_STORE is 'tantivy'.* two of a kind"):
+        chosen_stores(Settings.load(dense_store="qdrant", lexical_store="tantivy"))
+    with pytest.raises(UnknownNameError, match=r"no dense store 'shelf'; choose from: .*qdrant-edge"):
+        chosen_stores(Settings.load(dense_store="shelf"))
 
 
 async def test_a_lost_catalogue_is_an_error_and_a_rebuild_forgets_what_it_held(tmp_path: Path) -> None:

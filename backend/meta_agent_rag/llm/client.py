@@ -17,7 +17,8 @@ from typing import Any, Protocol, TypeVar, overload
 from pydantic import BaseModel
 
 from ..errors import DeadlineError, LostConnectionError, MetaRagError, StructuredOutputError, TransientError
-from ..settings import Settings, Tier
+from ..setting_types import Tier
+from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache, request_key
 from .exchange import Message, Reply, Request, Sampling, Transport

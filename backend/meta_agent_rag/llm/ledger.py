@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..journal import Journal, records
-from ..settings import Tier
+from ..setting_types import Tier
 from .exchange import Usage
 from .providers import EMBEDDED
 

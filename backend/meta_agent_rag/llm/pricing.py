@@ -15,7 +15,8 @@ from typing import get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..settings import Settings, Tier
+from ..setting_types import Tier
+from ..settings import Settings
 from .exchange import Request, Usage
 from .providers import EMBEDDED, Choice, providers
 

@@ -11,7 +11,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from ..errors import SettingsError, UnknownNameError
-from ..settings import Settings, Tier
+from ..setting_types import Tier
+from ..settings import Settings
 from ..shipped import extensions
 
 COMPATIBLE = "compatible"

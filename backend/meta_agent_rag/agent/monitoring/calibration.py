@@ -16,7 +16,8 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, ValidationError
 
 from ...errors import InputError, SettingsError
-from ...settings import Settings, UnitFloat
+from ...setting_types import UnitFloat
+from ...settings import Settings
 from ...text.normalise import normalised
 from ...wording import first_fault
 from ..state import Signals

@@ -39,7 +39,13 @@ class PrivateCorpus:
     @classmethod
     def below(cls, folder: Path, settings: Settings, encoder: AsyncEncoder) -> "PrivateCorpus":
         """A new corpus, in embedded stores whatever servers the settings name."""
-        own = {"marag_data_dir": folder / uuid4().hex, "qdrant_url": None, "elasticsearch_url": None}
+        own = {
+            "marag_data_dir": folder / uuid4().hex,
+            "qdrant_url": None,
+            "elasticsearch_url": None,
+            "dense_store": None,
+            "lexical_store": None,
+        }
         return cls(settings=settings.model_copy(update=own), encoder=encoder)
 
     @property

@@ -45,7 +45,8 @@ class Parser:
 
     `recognises` looks at the content; the name may decide between kinds of text alone. Parsers are asked
     by rising `priority`: those with a signature (0) before those that could take any text (9).
-    `parse` raises `Refused`; any other exception of it counts as an unreadable file.
+    `parse` raises `Refused`; any other exception of it counts as an unreadable file. `example` is a small file with
+    a sentence of text, on which the contract tests work (those of the formats below are written by the tests).
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Parser:
     priority: int
     recognises: Callable[[File], bool]
     parse: Callable[[File], Document]
+    example: bytes = b""
 
 
 @cache

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ...errors import CorpusError, DamagedIndexError, SettingsError, StorageError, UnknownNameError
 from ...settings import Settings
-from ..stores import DenseBackend, DenseStore, LexicalBackend, LexicalStore, discover_stores, ownership
+from ..stores import Backend, DenseBackend, DenseStore, LexicalBackend, LexicalStore, discover_stores, ownership
 from ..stores.protocols import StorePlace
 from . import catalogue as catalogues
 from .catalogue import Catalogue
@@ -34,11 +34,33 @@ LOCATIONS = {"embedded": StoreNames("qdrant-edge", "tantivy"), "servers": StoreN
 
 
 def chosen_stores(settings: Settings) -> StoreNames:
-    """The stores of a new corpus: the servers where both are named. `SettingsError` if only one is."""
+    """The stores of a new corpus: those that settings name, else the servers if both have an address.
+
+    Raises `SettingsError` if only one has, or if one of the stores is on a server and the other is not, and
+    `UnknownNameError`.
+    """
     named = (settings.qdrant_url, settings.elasticsearch_url)
     if any(named) and not all(named):
         raise SettingsError("Only one of QDRANT_URL and ELASTICSEARCH_URL is set; set both, or neither.")
-    return LOCATIONS["servers" if all(named) else "embedded"]
+    if settings.dense_store is None and settings.lexical_store is None:
+        return LOCATIONS["servers" if all(named) else "embedded"]
+    known = discover_stores()
+    dense = _named(known.dense, settings.dense_store, "dense store")
+    lexical = _named(known.lexical, settings.lexical_store, "lexical store")
+    served = {store.served for store in (dense, lexical) if store is not None}
+    if len(served) > 1:
+        raise SettingsError(
+            f"DENSE_STORE is {settings.dense_store!r} and LEXICAL_STORE is {settings.lexical_store!r}, of which one is "
+            "on a server and the other in a folder; choose two of a kind."
+        )
+    others = LOCATIONS["servers" if True in served else "embedded"]
+    return StoreNames(dense.name if dense else others.dense, lexical.name if lexical else others.lexical)
+
+
+def _named(known: Mapping[str, Backend], name: str | None, kind: str) -> Backend | None:
+    if name is not None and name not in known:
+        raise UnknownNameError(kind, name, list(known))
+    return None if name is None else known[name]
 
 
 def stores_at(location: str) -> StoreNames:
@@ -50,7 +72,8 @@ def stores_at(location: str) -> StoreNames:
 
 def on_servers(manifest: Manifest) -> bool:
     """Whether several processes may read the corpus at once."""
-    return manifest.dense_store == LOCATIONS["servers"].dense
+    store = discover_stores().dense.get(manifest.dense_store)
+    return store is not None and store.served
 
 
 class Indexed(NamedTuple):
@@ -167,11 +190,11 @@ async def dropped_stores(settings: Settings, folder: Path, manifest: Manifest) -
 async def reach(settings: Settings) -> None:
     """Ask the servers, if new corpora lie there, about one that does not exist. `CorpusError` if none answers."""
     stores = chosen_stores(settings)
-    if stores == LOCATIONS["servers"]:
-        nothing = Manifest(
-            name="nothing", encoder="none", dimension=1, chunker="none",
-            dense_store=stores.dense, lexical_store=stores.lexical,
-        )  # fmt: skip
+    nothing = Manifest(
+        name="nothing", encoder="none", dimension=1, chunker="none",
+        dense_store=stores.dense, lexical_store=stores.lexical,
+    )  # fmt: skip
+    if on_servers(nothing):
         await dropped_stores(settings, settings.marag_data_dir / "nothing", nothing)
 
 

@@ -10,6 +10,7 @@ from ...discovery import exported
 from .protocols import DenseBackend, DenseStore, LexicalBackend, LexicalStore, StorePlace
 
 __all__ = [
+    "Backend",
     "DenseBackend",
     "DenseStore",
     "LexicalBackend",

@@ -127,7 +127,7 @@ async def drop_store(place: StorePlace) -> None:
                 await client.indices.delete(index=place.name)
 
 
-LEXICAL = LexicalBackend(name="elasticsearch", open=open_store, drop=drop_store)
+LEXICAL = LexicalBackend(name="elasticsearch", open=open_store, drop=drop_store, served=True)
 
 
 @asynccontextmanager

@@ -78,18 +78,21 @@ class DenseBackend:
     `open(place, dimension)` creates or reopens one and closes it afterwards. `drop(place)` removes one
     that nobody has open; if there is none, it does nothing. Both raise `CorpusError` where the store
     is not of this package's making, unreadable or out of reach; `open` also where it is open elsewhere
-    or of another dimension, and `DamagedIndexError` where an embedded one is damaged.
+    or of another dimension, and `DamagedIndexError` where an embedded one is damaged. `served` means on a server,
+    which several processes may use at once; other stores lie in a folder, which one process opens at a time.
     """
 
     name: str
     open: Callable[[StorePlace, int], AbstractAsyncContextManager[DenseStore]]
     drop: Callable[[StorePlace], Awaitable[None]]
+    served: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalBackend:
-    """A kind of lexical store: `open(place)` and `drop(place)` as for a `DenseBackend`."""
+    """A kind of lexical store: `open(place)`, `drop(place)` and `served` as for a `DenseBackend`."""
 
     name: str
     open: Callable[[StorePlace], AbstractAsyncContextManager[LexicalStore]]
     drop: Callable[[StorePlace], Awaitable[None]]
+    served: bool = False

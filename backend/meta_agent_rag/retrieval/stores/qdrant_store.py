@@ -186,7 +186,7 @@ async def drop_store(place: StorePlace) -> None:
                 await client.delete_collection(place.name)
 
 
-DENSE = DenseBackend(name="qdrant", open=open_store, drop=drop_store)
+DENSE = DenseBackend(name="qdrant", open=open_store, drop=drop_store, served=True)
 
 
 async def _existing_dimension(client: "AsyncQdrantClient", place: StorePlace) -> int | None:

@@ -1,0 +1,115 @@
+"""Every example of docs/extending.md, added to a copy of the tree: all else follows by itself."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.trees import copied_tree, in_tree
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = re.compile(r"^## (?P<point>.+)\n\n`(?P<path>[^`]+)`.*\n\n```\w+\n(?P<text>[\s\S]*?)^```$", re.MULTILINE)
+PARTS = ("backend", "benchmarks", "tests", "docs", "pyproject.toml", "README.md", ".env.example")
+SUITES = ("tests/contracts", "tests/unit/test_settings.py")
+NAMES = {
+    "A deficit": "outdated_facts",
+    "A data set": "two_rivers",
+    "A provider": "acme",
+    "A store": "flat",
+    "A parser": "subtitles",
+    "A chunker": "blocks",
+    "A citation style": "section",
+    "A memory": "latest",
+    "A hook of the coach": "no_links",
+    "A method of the benchmark": "iter_retgen",
+    "An analysis": "length",
+}
+"""How each example is called, which is how tests over all members of its kind call it."""
+RUN_SUITES = """
+import sys
+import pytest
+
+class Selection:
+    def pytest_collection_modifyitems(self, config, items):
+        of_another = [one for one in items if "[" in one.name and not any(name in one.name for name in NAMES)]
+        config.hook.pytest_deselected(items=of_another)
+        items[:] = [one for one in items if one not in of_another]
+
+suites, NAMES = sys.argv[1].split(), sys.argv[2].split()
+sys.exit(pytest.main(["-n", "0", "-q", "-rp", "-p", "no:cacheprovider", *suites], plugins=[Selection()]))
+"""
+CHOOSE = """
+from pathlib import Path
+from benchmarks.analyses import discover_analyses
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.conversation.memories import memory_named
+from meta_agent_rag.conversation.socratic.hooks import discover_hooks
+from meta_agent_rag.datasets import discover
+from meta_agent_rag.demo.questions import on_hub
+from meta_agent_rag.grounding.styles import chosen
+from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
+from meta_agent_rag.ingestion.parsers import known_suffixes
+from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.retrieval.corpus.locations import chosen_stores
+from meta_agent_rag.settings import Settings
+
+settings = Settings.load(["LLM_PROVIDER=acme", "ACME_API_KEY=secret", "DENSE_STORE=flat"])
+choice = choose_provider(settings)
+assert choice.api_key.get_secret_value() == "secret" and "secret" not in repr(settings)
+assert choice.models == {"flash": "acme-small", "pro": "acme-large"}
+assert chosen_stores(settings) == ("flat", "tantivy")
+assert discover_deficits()["outdated_facts"].retrieves
+assert on_hub("two_rivers") is discover()["two_rivers"]
+assert prepared(ChunkingOptions(chunker="blocks")).name == "blocks"
+assert chosen("section").description and memory_named("latest").name == "latest"
+assert ".srt" in known_suffixes()
+assert "no_links" in {hook.name for hook in discover_hooks().after}
+assert "length" in {analysis.name for analysis in discover_analyses()}
+"""
+
+
+def examples() -> dict[str, tuple[str, str]]:
+    """(path, text) of each example, by the heading of its section."""
+    guide = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    found = {match["point"]: (match["path"], match["text"]) for match in EXAMPLE.finditer(guide)}
+    assert list(found) == re.findall(r"^## (.+)$", guide, re.MULTILINE), "a section without a complete example"
+    return found
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository with all examples, and its documents generated; a table gets its row appended."""
+    tree = copied_tree(tmp_path_factory.mktemp("extended") / "tree", *PARTS)
+    for path, text in examples().values():
+        file = tree / path
+        assert not file.exists() or file.suffix == ".yaml", f"{path} is no file of its own"
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(text)
+    generated = in_tree(tree, "docs/generate.py")
+    assert generated.returncode == 0, generated.stderr
+    return tree
+
+
+def test_each_point_has_a_name_here() -> None:
+    assert set(examples()) == set(NAMES)
+
+
+def test_each_is_found_and_can_be_chosen(tree: Path) -> None:
+    done = in_tree(tree, "-c", CHOOSE)
+    assert done.returncode == 0, done.stderr
+
+
+def test_documents_are_generated_with_them(tree: Path) -> None:
+    checked = in_tree(tree, "docs/generate.py", "--check")
+    assert (checked.returncode, checked.stdout) == (0, "")
+    assert "# API key for Acme.\n# ACME_API_KEY=\n" in (tree / ".env.example").read_text(encoding="utf-8")
+    assert "| `iter_retgen` |" in (tree / "docs" / "benchmarks-reference.md").read_text(encoding="utf-8")
+    assert "| `outdated_facts` |" in (tree / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_they_pass_the_contract_suites_and_the_settings_tests(tree: Path) -> None:
+    done = in_tree(tree, "-c", RUN_SUITES, " ".join(SUITES), " ".join([*NAMES.values(), "acme_api_key"]))
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    passed = re.findall(r"^PASSED .*\[(.*)\]$", done.stdout, re.MULTILINE)
+    contracts = set(NAMES.values()) - {"blocks", "section", "length"}  # unit tests hold these
+    assert all(any(name in id_ for id_ in passed) for name in contracts)
