@@ -87,6 +87,7 @@ POLICIES: Mapping[str, Callable[[Settings], Policy]] = {
     "calibrated": _calibrated,
 }
 """By name, what gives a policy once it has checked that the settings hold what it needs."""
+_WEIGH_THE_COSINE = ("paper", "calibrated")
 
 
 def policy(settings: Settings) -> Policy:
@@ -101,7 +102,7 @@ def monitor_encoder(settings: Settings) -> Encoder:
 
     Raises `MissingExtraError` where it is not installed and the policy weighs its cosine: no other may stand in for it.
     """
-    if settings.monitor_policy != "agreement" and settings.monitor_encoder != HASH:
+    if settings.monitor_policy in _WEIGH_THE_COSINE and settings.monitor_encoder != HASH:
         require("torch", f"MONITOR_POLICY={settings.monitor_policy}")
     return load_encoder(settings, settings.monitor_encoder).encoder
 
