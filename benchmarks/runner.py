@@ -13,7 +13,7 @@ from meta_agent_rag.settings import Settings
 
 from .methods import named
 from .recording import Player, Recorder
-from .run.benchmarking import Plan, benchmark, planned, replayed, resumed
+from .run.benchmarking import RunPlan, benchmark, planned, replayed, resumed
 from .run.config import MODES, Conduct, Mode, RunConfig
 from .run.estimate import estimated
 from .run.folder import RunFolder
@@ -101,7 +101,7 @@ def _config(questions: QuestionOptions, rows: RowOptions, run: ConductOptions, o
 
 def _plan(
     config: RunConfig, conduct: Conduct, resume: str | None, output_dir: Path, given: set[str]
-) -> tuple[RunFolder | None, Plan]:
+) -> tuple[RunFolder | None, RunPlan]:
     if conduct.player is not None:
         _require_as_begun(config, conduct.player.run["experiment"], given)
         return None, replayed(config, conduct.player, strict=conduct.strict)
@@ -112,7 +112,7 @@ def _plan(
     return folder, planned(resumed(config, folder))
 
 
-def _require_whole_sample(plan: Plan, protocol: str) -> None:
+def _require_whole_sample(plan: RunPlan, protocol: str) -> None:
     """A protocol's name tells a number of questions: fewer are another experiment."""
     if plan.config.n is not None and len(plan.questions) < plan.config.n:
         raise InputError(

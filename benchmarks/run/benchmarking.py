@@ -28,7 +28,7 @@ from ..rows.summary import summarise
 from .arms import arm_settings, check_arms
 from .config import Conduct, RunConfig
 from .display import DisplayName, Silent, display
-from .execution import Outcome, execute
+from .execution import RunOutcome, execute
 from .folder import REPORT, SAMPLES, SUMMARY, RunFolder
 from .protocols import Protocol
 from .provenance import (
@@ -59,7 +59,7 @@ class OtherBytesError(MetaRagError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class RunPlan:
     """A run that has been checked: its configuration, its questions, and what they were drawn from."""
 
     config: RunConfig
@@ -80,19 +80,19 @@ def resumed(config: RunConfig, folder: RunFolder) -> RunConfig:
     return as_begun(config, before["experiment"])
 
 
-def planned(config: RunConfig) -> Plan:
+def planned(config: RunConfig) -> RunPlan:
     """Check a configuration and load its questions; nothing is written and no model is asked."""
     _check(config)
     loaded = load_questions(config.dataset, data_file=config.data_file, aliases_file=config.aliases_file)
     questions = _questions(config, loaded)
     _check_calibration(config, questions)
     words = described(choose_provider(config.settings), config.settings)
-    return Plan(
+    return RunPlan(
         config=replace(config, model_words=words), loaded=loaded, questions=questions, pooled=len(loaded.questions)
     )
 
 
-def replayed(config: RunConfig, player: Player, *, strict: bool) -> Plan:
+def replayed(config: RunConfig, player: Player, *, strict: bool) -> RunPlan:
     """The plan of a recorded run: data set, questions, methods, seed and settings are the record's.
 
     Where `strict`, today's code makes the rows of its table; else they are the record's too.
@@ -115,11 +115,11 @@ def replayed(config: RunConfig, player: Player, *, strict: bool) -> Plan:
         sha256=source["sha256"],
         aliases_sha256=source["aliases_sha256"],
     )
-    return Plan(config=own, loaded=loaded, questions=player.questions, pooled=record["pooled"])
+    return RunPlan(config=own, loaded=loaded, questions=player.questions, pooled=record["pooled"])
 
 
 def benchmark(
-    plan: Plan, conduct: Conduct, folder: RunFolder | None, output_dir: Path, display_name: DisplayName
+    plan: RunPlan, conduct: Conduct, folder: RunFolder | None, output_dir: Path, display_name: DisplayName
 ) -> Path:
     """Run, or continue, a benchmark; returns its folder. Raises what stopped it, once all is saved."""
     config = plan.config
@@ -147,7 +147,7 @@ def benchmark(
     return folder.path
 
 
-def _carried_out(plan: Plan, conduct: Conduct, folder: RunFolder, shown: Silent) -> Outcome:
+def _carried_out(plan: RunPlan, conduct: Conduct, folder: RunFolder, shown: Silent) -> RunOutcome:
     """Answer the questions; Ctrl+C and SIGTERM end that with a word on how to go on."""
     if conduct.player is not None and not conduct.strict:
         return _from_record(conduct.player, folder, shown)
@@ -160,7 +160,7 @@ def _carried_out(plan: Plan, conduct: Conduct, folder: RunFolder, shown: Silent)
         raise typer.Exit(130) from None
 
 
-def _from_record(player: Player, folder: RunFolder, shown: Silent) -> Outcome:
+def _from_record(player: Player, folder: RunFolder, shown: Silent) -> RunOutcome:
     """The answers of a record, scored now: nothing is asked, searched or derived."""
     rows = tuple(player.rows())
     shown.start(len(rows), ())
@@ -170,7 +170,7 @@ def _from_record(player: Player, folder: RunFolder, shown: Silent) -> Outcome:
     shown.stop()
     folder.close()
     folder.write_calls(player.calls())
-    return Outcome(rows=rows, deficits=tuple(sorted(player.quadrants)))
+    return RunOutcome(rows=rows, deficits=tuple(sorted(player.quadrants)))
 
 
 def _interrupt(*_: object) -> None:
@@ -226,7 +226,7 @@ def _questions(config: RunConfig, loaded: LoadedQuestions) -> tuple[Question, ..
     return draw(loaded.questions, DEFAULT_N if config.n is None else config.n, config.seed)
 
 
-def _write(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome) -> dict[str, Any]:
+def _write(plan: RunPlan, conduct: Conduct, folder: RunFolder, outcome: RunOutcome) -> dict[str, Any]:
     """Write what there is."""
     config = plan.config
     names = [arm.name for arm in config.arms]
@@ -261,12 +261,12 @@ def _analyses(conduct: Conduct) -> tuple[str, ...]:
     return tuple(player.run["analyses"])
 
 
-def _table(plan: Plan, conduct: Conduct) -> dict[str, Any]:
+def _table(plan: RunPlan, conduct: Conduct) -> dict[str, Any]:
     """What a record says of the run's table."""
     return table_content(plan.config.arms, quadrants=_quadrants(plan, conduct), analyses=_analyses(conduct))
 
 
-def _quadrants(plan: Plan, conduct: Conduct) -> Mapping[str, tuple[bool, bool] | None]:
+def _quadrants(plan: RunPlan, conduct: Conduct) -> Mapping[str, tuple[bool, bool] | None]:
     """Of the deficits of all rows."""
     config, player = plan.config, conduct.player
     if player is not None and not conduct.strict:
@@ -275,7 +275,7 @@ def _quadrants(plan: Plan, conduct: Conduct) -> Mapping[str, tuple[bool, bool] |
     return {deficit.name: deficit.quadrant for folder in folders for deficit in discover_deficits(folder)}
 
 
-def _protocol(plan: Plan) -> Protocol:
+def _protocol(plan: RunPlan) -> Protocol:
     return protocol(plan.config, n=len(plan.questions), pooled=plan.pooled)
 
 
@@ -285,7 +285,7 @@ def _file_name(name: str, number: int) -> str:
     return plain if plain == name else f"{plain}-{number + 1}"
 
 
-def _say(plan: Plan, folder: RunFolder, summary: dict[str, Any], display_name: DisplayName) -> None:
+def _say(plan: RunPlan, folder: RunFolder, summary: dict[str, Any], display_name: DisplayName) -> None:
     if display_name == "json":
         say(json.dumps({"run": str(folder.path), "summary": summary}, ensure_ascii=False))
     elif display_name != "none":
@@ -293,7 +293,7 @@ def _say(plan: Plan, folder: RunFolder, summary: dict[str, Any], display_name: D
         say(f"Run folder: {folder.path}")
 
 
-def _complain(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome) -> None:
+def _complain(plan: RunPlan, conduct: Conduct, folder: RunFolder, outcome: RunOutcome) -> None:
     failed = [row for row in outcome.rows if row["error"] is not None]
     wanted = len(plan.questions) * len(plan.config.arms)
     if outcome.stopped_by is not None:
@@ -312,7 +312,9 @@ def _complain(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome)
         )
 
 
-def _close_record(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outcome, display_name: DisplayName) -> None:
+def _close_record(
+    plan: RunPlan, conduct: Conduct, folder: RunFolder, outcome: RunOutcome, display_name: DisplayName
+) -> None:
     """Write the record of a complete run; hold a replay to the summary that was recorded.
 
     A replay that is recorded keeps the old calls beside today's summary.
@@ -341,7 +343,7 @@ def _close_record(plan: Plan, conduct: Conduct, folder: RunFolder, outcome: Outc
             say(sentence)
 
 
-def _changes(plan: Plan, player: Player) -> list[str]:
+def _changes(plan: RunPlan, player: Player) -> list[str]:
     """One line where prompts or deficits are others today than in the record; nothing where they are the same."""
     changed = changed_files(player.run, plan.config.settings)
     if not changed:

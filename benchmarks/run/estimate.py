@@ -14,7 +14,7 @@ from meta_agent_rag.wording import counted
 
 from ..judge import NAME as JUDGE
 from .arms import Arm
-from .benchmarking import Plan, benchmark
+from .benchmarking import RunPlan, benchmark
 from .config import Conduct, RunConfig
 from .display import DisplayName
 from .folder import CONFIG, RunFolder
@@ -70,7 +70,7 @@ class Measured:
         )
 
 
-def estimated(plan: Plan, output_dir: Path, *, probe: int | None, display_name: DisplayName) -> None:
+def estimated(plan: RunPlan, output_dir: Path, *, probe: int | None, display_name: DisplayName) -> None:
     """Print calls, tokens and dollars of the run, row by row; nothing is asked unless a probe is wanted.
 
     Raises `InputError` if there is no earlier run to go by.
@@ -154,7 +154,7 @@ def _once(calls: Iterable[LedgerRow], ids: frozenset[str]) -> list[LedgerRow]:
     return kept
 
 
-def _show(plan: Plan, source: str, known: list[Expected], missing: list[str]) -> None:
+def _show(plan: RunPlan, source: str, known: list[Expected], missing: list[str]) -> None:
     say(
         f"Expected for {counted(len(plan.questions), 'question')}, based on {source}; "
         "calls in the response cache are free."
@@ -208,7 +208,7 @@ def _measured(folder: RunFolder, source: str, *, judged: bool, changed: Sequence
     )
 
 
-def _probed(plan: Plan, probe: int) -> Measured:
+def _probed(plan: RunPlan, probe: int) -> Measured:
     """A run over the first questions, whose folder is not kept; its replies stay in the cache."""
     if probe < 1:
         raise InputError(f"--probe must be at least 1, not {probe}.")

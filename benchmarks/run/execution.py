@@ -62,7 +62,7 @@ class FailedAnswerError(MetaRagError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """What a run came to: all rows so far, and the error that stopped it early, if one did."""
 
     rows: tuple[Mapping[str, Any], ...]
@@ -163,7 +163,7 @@ async def execute(
     questions: Sequence[Question],
     folder: RunFolder,
     display: Display,
-) -> Outcome:
+) -> RunOutcome:
     """Answer what is not answered yet; finished questions of a resumed run are not asked again."""
     async with AsyncExitStack() as stack:
         stack.enter_context(folder.locked())
@@ -193,7 +193,7 @@ async def execute(
         rows = folder.rows()
         kept = tuple(rows[key] for key in ((q.id, arm.name) for q, arm in wanted) if key in rows)
         deficits = dict.fromkeys(name for engine in engines.values() for name in engine.deficits.names)
-        return Outcome(rows=kept, stopped_by=stopped_by, deficits=tuple(sorted(deficits)))
+        return RunOutcome(rows=kept, stopped_by=stopped_by, deficits=tuple(sorted(deficits)))
 
 
 def _failed(row: Mapping[str, Any]) -> bool:

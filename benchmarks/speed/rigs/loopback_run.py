@@ -9,13 +9,13 @@ from meta_agent_rag.settings import Settings
 
 from ...run.config import Conduct, RunConfig
 from ...run.display import Silent
-from ...run.execution import Outcome, execute
+from ...run.execution import RunOutcome, execute
 from ...run.folder import RunFolder
 
 
 async def answered(
     address: str, questions: Sequence[Question], folder: Path, *, concurrency: int, **settings: Any
-) -> Outcome:
+) -> RunOutcome:
     """Answer the questions by `metarag`, below a folder, with settings beside those that a loopback needs.
 
     Raises what stopped the run; answers that failed stay in.
@@ -55,7 +55,7 @@ async def answered(
     return outcome
 
 
-def require_all(outcome: Outcome) -> None:
+def require_all(outcome: RunOutcome) -> None:
     """Raise `RuntimeError` with the first failure among the answers."""
     failed = [row["error"] for row in outcome.rows if row["error"] is not None]
     if failed:
