@@ -199,7 +199,7 @@ def _check_recordable(config: RunConfig) -> None:
     for name in OWN_FILES:
         if getattr(config.settings, name) is not None or name in varied:
             raise InputError(
-                f"A record cannot hold the files of {name.upper()}, and a replay would lack them; record a run "
+                f"A record does not contain the files of {name.upper()}, so a replay would lack them; record a run "
                 f"without {name.upper()}."
             )
 

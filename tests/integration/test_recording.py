@@ -314,11 +314,11 @@ def test_a_record_runs_no_file_and_names_no_folder_and_no_address(tmp_path: Path
         for strict in ((), ("--strict",)):
             done = altered(*strict, settings=settings)
             assert done.exit_code == 2
-            assert "A record cannot hold the files of" in done.stderr
+            assert "A record does not contain the files of" in done.stderr
     for strict in ((), ("--strict",)):
         done = altered(*strict, experiment={"sweeps": [f"DEFICITS_DIR={own}"]})
         assert done.exit_code == 2
-        assert "A record cannot hold the files of DEFICITS_DIR" in done.stderr
+        assert "A record does not contain the files of DEFICITS_DIR" in done.stderr
     away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9", "leakage_dir": str(own)}
     assert altered(settings=away).exit_code == 0
     assert altered("--strict", settings=away).exit_code == 0

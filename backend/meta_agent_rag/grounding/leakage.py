@@ -92,7 +92,7 @@ def _listed(source: str, name: str) -> tuple[str, ...]:
         raise DataFileError(f"The phrases {name!r} must be a list, not {shown}; write one '- phrase' per line.")
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, str):
-            raise DataFileError(f"Entry {number} of {name!r} is {repr(row)[:80]} and no text; put it in quotes.")
+            raise DataFileError(f"Entry {number} of {name!r} is {repr(row)[:80]}, not text; put it in quotes.")
         if not _WORD.search(unmarked(row)) or len(row) > _LONGEST_PHRASE:
             raise DataFileError(
                 f"Entry {number} of {name!r}, {row[:80]!r}, has no word or more than {_LONGEST_PHRASE} characters; "

@@ -1,4 +1,4 @@
-"""The calibrated monitor: a file of fitted weights that turns signals into a chance that a draft is right.
+"""The calibrated monitor: a file of fitted weights that turns signals into the probability that a draft is correct.
 
 `python -m benchmarks.calibrate` writes such a file, and MONITOR_CALIBRATION names it. It holds for the
 encoder that it was fitted with, and says which questions it was fitted on, so that no one measures it
@@ -103,7 +103,7 @@ class Calibration(BaseModel):
 
 
 def probability(signals: Signals, calibration: Calibration) -> float:
-    """The chance, 0..1, that a draft with these signals is right."""
+    """The probability, 0..1, that a draft with these signals is correct."""
     return weighed(signals, calibration.signals, calibration.bias)
 
 

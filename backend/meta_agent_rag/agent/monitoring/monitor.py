@@ -100,7 +100,7 @@ def policy(settings: Settings) -> Policy:
 def monitor_encoder(settings: Settings) -> Encoder:
     """The encoder that MONITOR_ENCODER names.
 
-    Raises `MissingExtraError` where it is not installed and the policy weighs its cosine: no other may stand in for it.
+    Raises `MissingExtraError` if it is not installed and the policy weighs its cosine: no other may stand in for it.
     """
     if settings.monitor_policy in _WEIGH_THE_COSINE and settings.monitor_encoder != HASH:
         require("torch", f"MONITOR_POLICY={settings.monitor_policy}")

@@ -111,7 +111,7 @@ class LoopVisit:
             retriever = what_if.retriever(await self.workbench.retriever(setup.corpus))
             return Walk.begin(engine, Task(question=setup.text, retriever=retriever, id=question_id))
         if setup.chosen is None:
-            raise InputError("A question of your own brings no paragraphs; search a corpus for it.")
+            raise InputError("Your own question has no paragraphs; search a corpus instead.")
         evidence = passages_of(setup.chosen.paragraphs)
         return Walk.begin(engine, Task(question=setup.text, evidence=evidence, id=question_id))
 
