@@ -13,6 +13,8 @@ PARTS = ("backend", "benchmarks", "tests", "docs", "pyproject.toml", "README.md"
 SUITES = ("tests/contracts", "tests/unit/test_settings.py")
 NAMES = {
     "A deficit": "outdated_facts",
+    "An operator": "total",
+    "A route": "second_sight",
     "A data set": "two_rivers",
     "A provider": "acme",
     "A store": "flat",
@@ -42,6 +44,8 @@ CHOOSE = """
 from pathlib import Path
 from benchmarks.analyses import discover_analyses
 from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.derivation.operator import discover_operators
+from meta_agent_rag.agent.monitoring.monitor import policy
 from meta_agent_rag.conversation.memories import memory_named
 from meta_agent_rag.conversation.socratic.hooks import discover_hooks
 from meta_agent_rag.datasets import discover
@@ -59,6 +63,8 @@ assert choice.api_key.get_secret_value() == "secret" and "secret" not in repr(se
 assert choice.models == {"flash": "acme-small", "pro": "acme-large"}
 assert chosen_stores(settings) == ("flat", "tantivy")
 assert discover_deficits()["outdated_facts"].retrieves
+assert discover_operators()["total"].compares
+assert policy(Settings.load(["MONITOR_POLICY=vote", "ROUTES=second_sight"]))
 assert on_hub("two_rivers") is discover()["two_rivers"]
 assert prepared(ChunkingOptions(chunker="blocks")).name == "blocks"
 assert chosen("section").description and memory_named("latest").name == "latest"

@@ -11,6 +11,7 @@ from meta_agent_rag.testing import Scripted
 from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, QUESTION, FakeRetriever, Run, ask, draft, user_text
 
 CHAIN = {"chains": [{"of": "", "facts": ["Who directed The Salt Road?", "Where was # born?"]}], "operator": "last"}
+THREE = "ROUTES=plain_pass,chain_of_thought,step_by_step"
 OLDER = "Who is older, Ada Roth or Bo Lind?"
 AGES = (
     FILM.__class__(id="ada", doc_id="ada", title="Ada Roth", text="Ada Roth was born on 8 May 1931 in Oslo."),
@@ -111,7 +112,7 @@ async def test_an_open_fact_is_searched_and_asked_again_alone(tmp_path: Path) ->
         "look_up": line,
         "route": [route("Rome"), route("Madrid"), route("Lima")],
     }
-    run = await vote(tmp_path, script, retriever=retriever)
+    run = await vote(tmp_path, script, THREE, retriever=retriever)
     first = run.answer.rounds[0].diagnosis
     assert first is not None
     assert (first.deficit, first.about) == ("insufficient_knowledge", "Where was Mira Holt born?")
@@ -129,7 +130,7 @@ async def test_memory_is_asked_for_the_fact_that_no_search_finds(tmp_path: Path)
         "recall": "Oslo",
         "route": [route("Rome"), route("Madrid"), route("Lima")],
     }
-    run = await vote(tmp_path, script, retriever=retriever)
+    run = await vote(tmp_path, script, THREE, retriever=retriever)
     named = [round_.diagnosis.deficit for round_ in run.answer.rounds if round_.diagnosis is not None]
     assert named[:2] == ["insufficient_knowledge", "internal_only"]
     assert run.answer.rounds[-1].derivation is not None
@@ -162,7 +163,7 @@ async def test_routes_are_drawn_while_the_vote_is_undecided(tmp_path: Path) -> N
     assert elected is not None
     assert elected.elected == "Oslo"
     assert run.answer.short_answer == "Oslo"
-    assert run.answer.rounds[-1].draft.route == "step_by_step"
+    assert run.answer.rounds[-1].draft.route == "plain_pass"
 
 
 async def test_a_route_that_fails_has_no_vote(tmp_path: Path) -> None:
@@ -195,3 +196,20 @@ async def test_the_critic_may_still_diagnose(tmp_path: Path) -> None:
     run = await vote(tmp_path, script, "DIAGNOSIS=critic")
     assert run.stages[-2:] == ["evaluate", "rewrite"]
     assert run.answer.short_answer == "Oslo"
+
+
+async def test_a_trace_shows_facts_and_votes(tmp_path: Path) -> None:
+    from rich.console import Console
+
+    from meta_agent_rag.cli.shared.rounds import show_round
+
+    looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "2 May 1952"})
+    script = {"write": draft("Bo Lind"), "plan": BIRTHS, "look_up": looked_up}
+    run = await vote(tmp_path, script, question=OLDER, evidence=AGES)
+    screen = Console(record=True, width=160)
+    show_round(screen, run.answer.rounds[0], chosen=False)
+    shown = screen.export_text()
+    assert "When was Ada Roth born? 8 May 1931 (ada)" in shown
+    assert "8 May 1931 is earlier than 2 May 1952: Ada Roth -> Ada Roth" in shown
+    assert "vote: Ada Roth" in shown
+    assert "quoted_draft" in shown

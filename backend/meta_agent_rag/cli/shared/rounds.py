@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...wording import FREE, counted
 from .command import plain
+from .derivations import show_derivation, show_vote
 
 if TYPE_CHECKING:
     from ...agent.state import Round, Signals
@@ -25,6 +26,10 @@ def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
         screen.print(f"  quote: {plain(quote)}")
     if round_.second_answer is not None:
         screen.print(f"  second answer: {plain(round_.second_answer.short_answer or round_.second_answer.error)}")
+    if round_.derivation is not None:
+        show_derivation(screen, round_.derivation)
+    if round_.vote is not None:
+        show_vote(screen, round_.vote)
     if round_.signals is not None:
         screen.print(f"  monitor: {_judged(round_)} ({_signals(round_.signals, round_.p_correct)})")
     if round_.diagnosis is not None:

@@ -1,0 +1,47 @@
+"""The contract of every route that is discovered."""
+
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.agent.routes.route import Route, discover_routes
+from meta_agent_rag.errors import ModelError
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import Scripted
+from tests.loop import QUESTION, ask, draft
+
+ROUTES = discover_routes()
+USELESS = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
+
+
+def test_there_are_routes() -> None:
+    assert len(ROUTES) >= 4
+    assert set(Settings.load().routes) <= set(ROUTES)
+
+
+@pytest.mark.parametrize("route", ROUTES.values(), ids=lambda route: route.name)
+class TestEveryRoute:
+    """What holds for all of them."""
+
+    def test_it_says_what_it_is(self, route: Route) -> None:
+        assert route.about.strip()
+        assert route.weight > 0
+
+    async def test_its_answer_votes(self, route: Route, tmp_path: Path) -> None:
+        said = {"steps": ["So."], "rationale": "So.", "answer": "It is Oslo.", "short_answer": "Oslo"}
+        script = {"write": draft("Paris"), "plan": USELESS, "route": said}
+        run = await ask(tmp_path, script, "MONITOR_POLICY=vote", f"ROUTES={route.name}")
+        vote = run.answer.rounds[0].vote
+        assert vote is not None
+        by_route = {ballot.route: ballot.short_answer for ballot in vote.ballots}
+        assert by_route[route.name] in ("Oslo", "")
+        assert bool(by_route[route.name]) == bool(run.model.asked("route"))
+
+    async def test_a_call_that_fails_has_no_vote(self, route: Route, tmp_path: Path) -> None:
+        script: dict[str, Scripted] = {
+            "write": draft("Paris"),
+            "plan": USELESS,
+            "route": ModelError("The server is down; try again."),
+        }
+        run = await ask(tmp_path, script, "MONITOR_POLICY=vote", f"ROUTES={route.name}")
+        assert run.answer.short_answer
