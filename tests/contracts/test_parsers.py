@@ -54,9 +54,7 @@ def test_a_parser_reads_its_format_whatever_the_name(parser: Parser) -> None:
     document = read(name, content)
     assert document.kind == parser.kind
     assert document.title
-    text = document.text or document.rows[0].text
-    assert text.strip()
-    assert parser.example or "ten countries" in text
+    assert parser.example or "ten countries" in (document.text or document.rows[0].text)
     other = "picture.jpg" if parser.kind != "markdown" else "A.MARKDOWN"  # Markdown is text: its name tells
     assert read(other, content).kind == parser.kind
 
