@@ -1,6 +1,7 @@
 """Every example of docs/extending.md, added to a copy of the tree: all else follows by itself."""
 
 import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from tests.trees import copied_tree, in_tree
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = re.compile(r"^## (?P<point>.+)\n\n`(?P<path>[^`]+)`.*\n\n```\w+\n(?P<text>[\s\S]*?)^```$", re.MULTILINE)
+FILE = re.compile(r"^.*`(?P<path>(?:backend|benchmarks)/[^`]+)`.*\n\n```\w+\n(?P<text>[\s\S]*?)^```$", re.MULTILINE)
 PARTS = ("backend", "benchmarks", "tests", "docs", "pyproject.toml", "README.md", ".env.example")
 SUITES = ("tests/contracts", "tests/unit/test_settings.py")
 NAMES = {
@@ -41,6 +42,7 @@ suites, NAMES = sys.argv[1].split(), sys.argv[2].split()
 sys.exit(pytest.main(["-n", "0", "-q", "-rp", "-p", "no:cacheprovider", *suites], plugins=[Selection()]))
 """
 CHOOSE = """
+import json
 from pathlib import Path
 from benchmarks.analyses import discover_analyses
 from meta_agent_rag.agent.deficits import discover_deficits
@@ -48,8 +50,8 @@ from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.monitoring.monitor import policy
 from meta_agent_rag.conversation.memories import memory_named
 from meta_agent_rag.conversation.socratic.hooks import discover_hooks
-from meta_agent_rag.datasets import discover
-from meta_agent_rag.demo.questions import on_hub
+from meta_agent_rag.datasets import discover, load_questions
+from meta_agent_rag.demo.questions import read_questions
 from meta_agent_rag.grounding.styles import chosen
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
 from meta_agent_rag.ingestion.parsers import known_suffixes
@@ -65,7 +67,10 @@ assert chosen_stores(settings) == ("flat", "tantivy")
 assert discover_deficits()["outdated_facts"].retrieves
 assert discover_operators()["total"].compares
 assert policy(Settings.load(["MONITOR_POLICY=vote", "ROUTES=second_sight"]))
-assert on_hub("two_rivers") is discover()["two_rivers"]
+rivers = discover()["two_rivers"]
+Path("rivers.json").write_text(json.dumps([rivers.example]))
+assert load_questions("two_rivers", data_file=Path("rivers.json")).questions == (rivers.parse(rivers.example, {}),)
+assert read_questions(Path("rivers.json")).questions[0].id == "rivers-1"
 assert prepared(ChunkingOptions(chunker="blocks")).name == "blocks"
 assert chosen("section").description and memory_named("latest").name == "latest"
 assert ".srt" in known_suffixes()
@@ -74,19 +79,18 @@ assert "length" in {analysis.name for analysis in discover_analyses()}
 """
 
 
-def examples() -> dict[str, tuple[str, str]]:
-    """(path, text) of each example, by the heading of its section."""
+def examples() -> dict[str, list[tuple[str, str]]]:
+    """The files of each example, as (path, text), by the heading of its section."""
     guide = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    found = {match["point"]: (match["path"], match["text"]) for match in EXAMPLE.finditer(guide)}
-    assert list(found) == re.findall(r"^## (.+)$", guide, re.MULTILINE), "a section without a complete example"
-    return found
+    sections = [section.partition("\n") for section in re.split(r"^## ", guide, flags=re.MULTILINE)[1:]]
+    return {point: FILE.findall(text) for point, _, text in sections}
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository with all examples, and its documents generated; a table gets its row appended."""
     tree = copied_tree(tmp_path_factory.mktemp("extended") / "tree", *PARTS)
-    for path, text in examples().values():
+    for path, text in chain.from_iterable(examples().values()):
         file = tree / path
         assert not file.exists() or file.suffix == ".yaml", f"{path} is no file of its own"
         with file.open("a", encoding="utf-8") as opened:
@@ -96,8 +100,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tree
 
 
-def test_each_point_has_a_name_here() -> None:
+def test_each_point_has_an_example_and_a_name_here() -> None:
     assert set(examples()) == set(NAMES)
+    assert all(examples().values())
 
 
 def test_each_is_found_and_can_be_chosen(tree: Path) -> None:
@@ -115,7 +120,8 @@ def test_documents_are_generated_with_them(tree: Path) -> None:
 
 def test_they_pass_the_contract_suites_and_the_settings_tests(tree: Path) -> None:
     done = in_tree(tree, "-c", RUN_SUITES, " ".join(SUITES), " ".join([*NAMES.values(), "acme_api_key"]))
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    told = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("PASSED"))
+    assert done.returncode == 0, told + done.stderr
     passed = re.findall(r"^PASSED .*\[(.*)\]$", done.stdout, re.MULTILINE)
     contracts = set(NAMES.values()) - {"blocks", "section", "length"}  # unit tests hold these
     assert all(any(name in id_ for id_ in passed) for name in contracts)
