@@ -28,5 +28,5 @@ def named(names: str) -> tuple[Method, ...]:
         if name not in known:
             raise UnknownNameError("method", name, ["all", *known])
     if len(set(wanted)) < len(wanted):
-        raise InputError(f"--method {names!r} names a method twice; name each once.")
+        raise InputError(f"--method {names!r} repeats a method; name each once.")
     return tuple(known[name] for name in wanted)

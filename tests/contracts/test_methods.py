@@ -86,7 +86,7 @@ def test_methods_are_called_for_by_name() -> None:
     assert {method.name for method in named("all")} == set(METHODS)
     with pytest.raises(UnknownNameError, match="'flair'"):
         named("flair")
-    with pytest.raises(InputError, match="twice"):
+    with pytest.raises(InputError, match="repeats a method"):
         named("flare,flare")
 
 

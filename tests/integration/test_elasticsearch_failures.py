@@ -148,7 +148,7 @@ async def test_nobody_there() -> None:
         (403, PRODUCT, SettingsError, "rejected the key; correct ELASTICSEARCH_API_KEY"),
         (200, {}, SettingsError, "not Elasticsearch"),
         (404, {}, SettingsError, "not Elasticsearch"),
-        (500, PRODUCT, CorpusError, "refuses a request"),
+        (500, PRODUCT, CorpusError, "rejected a request"),
     ],
 )
 async def test_refusals_name_the_server_and_no_secret(

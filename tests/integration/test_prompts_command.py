@@ -38,7 +38,7 @@ def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path) -> None:
 def test_a_faulty_prompt_is_named_with_its_key(tmp_path: Path) -> None:
     for text, words in (
         ("instruction: Go.\nanswers: x\n", "unknown section 'answers'"),
-        ("instruction: Go, $reader.\n", "uses $reader"),
+        ("instruction: Go, $reader.\n", "unknown placeholder $reader"),
         ("role: x\n", "lacks the required section 'instruction'"),
         ("instruction: It costs 5 $ today.\n", "single '$'"),
     ):

@@ -62,7 +62,7 @@ def method_from(source: str, folder: Path) -> Method:
     """The method of a file, loaded as if it lay in `benchmarks/methods`."""
     file = folder / "search_twice.py"
     file.write_text(source, encoding="utf-8")
-    name = f"{discover_methods.__module__.rpartition('.')[0]}._of_the_guide"
+    name = f"{discover_methods.__module__}._of_the_guide"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None

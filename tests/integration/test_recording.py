@@ -378,7 +378,7 @@ def test_two_runs_at_once_write_no_record_together(tmp_path: Path) -> None:
         (["--record", "x.jsonl", "--resume", "y"], "are mutually exclusive"),
         (["--retry-failed"], "requires --resume"),
         (["--probe", "3"], "requires --dry-run"),
-        (["--strict"], "goes with --replay"),
+        (["--strict"], "requires --replay"),
         (["--n", "3", "--sample-id", "a"], "are mutually exclusive"),
         (["--sample-id", "nope"], "No question 'nope'"),
         (["--protocol", "nope"], "'nope'"),

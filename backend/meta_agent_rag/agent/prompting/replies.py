@@ -72,7 +72,7 @@ class ClaimsReply(ReplyModel):
 
 
 class ReferenceReply(ReplyModel):
-    """Stage `reference`, and the route `step_by_step`."""
+    """Stage `reference`."""  # a part of the schema, and so of the request: the route `step_by_step` asks with it too
 
     steps: Annotated[Lines, _at_most(maxItems=3)]
     short_answer: Short
