@@ -301,12 +301,12 @@ async def test_a_list_of_phrases_with_a_fault_is_named(tmp_path: Path) -> None:
 async def test_the_users_own_words_stand_beside_what_they_are_understood_as(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     await grounded(tmp_path, {}, model=model, asked="And where was she born?")
-    both = f"Question: And where was she born?\nTo be understood as: {QUESTION}\n"
+    both = f"Question: And where was she born?\nMeaning: {QUESTION}\n"
     assert [both in request.messages[1].content for request in model.requests] == [True, True]
-    assert "You remember nothing" in model.requests[0].messages[0].content
+    assert "Use no knowledge of your own" in model.requests[0].messages[0].content
     alone = ScriptedModel(answering())
     await grounded(tmp_path, {}, model=alone, asked=f"  {QUESTION} ")
-    assert not any("To be understood as" in request.messages[1].content for request in alone.requests)
+    assert not any("Meaning:" in request.messages[1].content for request in alone.requests)
 
 
 async def test_steps_are_told_in_their_order(tmp_path: Path) -> None:

@@ -83,7 +83,6 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
     values = {
         "mode": phrase(f"mode_{mode}"),
         "abstention": phrase("abstain" if context.grounded else "best_guess"),
-        "short_answer_rule": phrase("short_answer_rule"),
     }
     stage = "write" if plan is None else "rewrite"
     schema = AnswererReply if plan is None and context.grounded else DraftReply

@@ -7,7 +7,6 @@ from typing import TypeAlias
 from ...errors import ModelError, UnknownNameError
 from ...extras import require
 from ...grounding.short_answer import without_disambiguation
-from ...prompts import phrase
 from ...retrieval.encoders.encoder import Encoder
 from ...retrieval.encoders.loading import HASH, load_encoder
 from ...settings import Settings
@@ -112,8 +111,7 @@ async def second_answer(context: Context, question: str, packed: Packed, *, roun
 
     A failed call is recorded as such; it never counts as agreement. Raises only what must stop the run.
     """
-    rule = phrase("short_answer_rule")
-    prompt = task(context, "reference", question, packed, short_answer_rule=rule)
+    prompt = task(context, "reference", question, packed)
     try:
         reply, said = await context.model.aparse(
             "reference", prompt, ReferenceReply, round_=round_, sampling=with_logprobs(context, "reference")

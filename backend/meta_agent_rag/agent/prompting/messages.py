@@ -23,15 +23,19 @@ def task(context: Context, name: str, question: str, packed: Packed | None, **va
 def messages(
     settings: Settings, name: str, question: str, packed: Packed | None, *, system: str = "system", **values: object
 ) -> tuple[Message, ...]:
-    """The messages of a call with the prompt `name`; without `packed` the model sees no evidence at all."""
+    """The messages of a call with the prompt `name`; without `packed` the model sees no evidence at all.
+
+    The rule for short answers is given to every prompt, so that all methods state it in the same words.
+    """
     folder = settings.prompts_dir
     if packed is None:
         shown = prompt("question", folder).text(question=question)
     else:
         shown = prompt("evidence", folder).text(passages=packed.text or "(no passage was found)", question=question)
+    asked = prompt(name, folder).text(question=question, short_answer_rule=phrase("short_answer_rule"), **values)
     return (
         Message(role="system", content=prompt(system, folder).text()),
-        Message(role="user", content=f"{shown}\n\n{prompt(name, folder).text(question=question, **values)}"),
+        Message(role="user", content=f"{shown}\n\n{asked}"),
     )
 
 

@@ -3,7 +3,6 @@
 from ...errors import ModelError
 from ...grounding.short_answer import without_disambiguation
 from ...llm.exchange import Sampling
-from ...prompts import phrase
 from ..context import Context
 from ..monitoring.signals import short_answer_logprob, with_logprobs
 from ..prompting.messages import task
@@ -25,7 +24,7 @@ async def asked(
 ) -> RouteAnswer:
     """The answer of a call with `prompt`, over `packed` or all the evidence. Raises only what must stop the run."""
     shown = packed if packed is not None else leg.packed
-    messages = task(context, prompt, leg.question, shown, short_answer_rule=phrase("short_answer_rule"))
+    messages = task(context, prompt, leg.question, shown)
     try:
         reply, said = await context.model.aparse(
             "route", messages, schema, round_=leg.round, sampling=sampling or with_logprobs(context, "route")
