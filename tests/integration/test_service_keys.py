@@ -91,7 +91,7 @@ def test_the_command_shows_a_key_once_and_keeps_none(tmp_path: Path) -> None:
 
 
 async def test_what_the_database_refuses_is_said_without_the_statement(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"database cannot be used \(no such table: none\); mend it") as told:
+    with pytest.raises(StorageError, match=r"database cannot be used \(no such table: none\); repair it") as told:
         async with open_database(settings_in(tmp_path)) as engine, engine.begin() as connection:
             await connection.execute(text("INSERT INTO none VALUES (:value)"), {"value": "sk-planted"})
     assert "sk-planted" not in str(told.value)
