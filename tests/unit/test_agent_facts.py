@@ -6,9 +6,26 @@ from typing import Any
 
 import pytest
 
+from meta_agent_rag.agent.context import Task
+from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.llm.exchange import Request
-from meta_agent_rag.testing import Scripted
-from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, QUESTION, FakeRetriever, Run, ask, draft, user_text
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.testing import Scripted, ScriptedModel
+from tests.loop import (
+    BIRTH,
+    BIRTH_SENTENCE,
+    EVIDENCE,
+    FILM,
+    FILM_SENTENCE,
+    QUESTION,
+    FakeRetriever,
+    Run,
+    ask,
+    draft,
+    settings_in,
+    user_text,
+)
 
 CHAIN = {"chains": [{"of": "", "facts": ["Who directed The Salt Road?", "Where was # born?"]}], "operator": "last"}
 THREE = "ROUTES=plain_pass,chain_of_thought,step_by_step"
@@ -213,3 +230,31 @@ async def test_a_trace_shows_facts_and_votes(tmp_path: Path) -> None:
     assert "8 May 1931 is earlier than 2 May 1952: Ada Roth -> Ada Roth" in shown
     assert "vote: Ada Roth" in shown
     assert "quoted_draft" in shown
+
+
+async def test_the_demo_shows_the_chain_and_the_bars(tmp_path: Path) -> None:
+    from meta_agent_rag.demo.loop.gauge import monitoring
+
+    looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "NOT FOUND"})
+    script: Mapping[str, Scripted] = {
+        "write": draft("Bo <b>Lind</b>"),
+        "plan": BIRTHS,
+        "look_up": looked_up,
+        "route": route("Ada Roth"),
+    }
+    run = await vote(tmp_path, script, question=OLDER, evidence=AGES)
+    card = monitoring(run.answer.rounds[0], settings_in(tmp_path))
+    assert "When was Ada Roth born? <strong>8 May 1931</strong>" in card
+    assert 'class="m-warn">open: no passage gives it' in card
+    assert "The vote elects Ada Roth" in card
+    assert "<b>" not in card
+
+
+async def test_a_look_up_does_not_see_the_users_own_words(tmp_path: Path) -> None:
+    script = {"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP}
+    settings = settings_in(tmp_path, "MONITOR_POLICY=vote")
+    model = ScriptedModel(script)
+    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+        await engine.run(Task(question=QUESTION, evidence=EVIDENCE, asked="And where was he born?"))
+    assert "And where was he born?" in user_text(model.asked("write")[0])
+    assert all("And where was he born?" not in user_text(request) for request in model.asked("look_up"))

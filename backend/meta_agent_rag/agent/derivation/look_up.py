@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ...errors import ModelError
 from ...grounding.abstention import is_abstention
@@ -29,7 +30,7 @@ async def look_up(
     """The fact with its value, or open with the reason. Raises only what must stop the run."""
     entity = entity or entity_of(asked, of)
     blank = Fact(chain=chain, index=index, asked=asked, entity=entity, value="")
-    prompt = task(context, "look_up", asked, packed, kind=phrase(f"wanted_{kind_wanted(asked)}"))
+    prompt = task(replace(context, asked=""), "look_up", asked, packed, kind=phrase(f"wanted_{kind_wanted(asked)}"))
     try:
         reply = await context.model.areply("look_up", prompt, round_=round_, sampling=with_logprobs(context, "look_up"))
     except ModelError as error:

@@ -1,5 +1,7 @@
 """Repairs of a diagnosis by facts: ask for the open fact again, or take what follows from the facts or the vote."""
 
+from dataclasses import replace
+
 from ...errors import ModelError
 from ...prompts import phrase
 from ...text.normalise import normalised
@@ -35,7 +37,9 @@ async def derived_again(state: State, context: Context, plan: Plan, packed: Pack
 
 async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:
     """The fact as the model remembers it; it stays open if the call fails or gives nothing."""
-    prompt = task(context, "recall", fact.asked, None, kind=phrase(f"wanted_{kind_wanted(fact.asked)}"))
+    prompt = task(
+        replace(context, asked=""), "recall", fact.asked, None, kind=phrase(f"wanted_{kind_wanted(fact.asked)}")
+    )
     try:
         reply = await context.model.areply("recall", prompt, round_=round_, sampling=with_logprobs(context, "recall"))
     except ModelError as error:

@@ -6,13 +6,17 @@ from ...agent.monitoring.calibration import calibration_in_force
 from ...agent.state import Round, Signals
 from ...errors import MetaRagError
 from ...settings import Settings
+from .derivations import bars, chain
 
 
 def monitoring(round_: Round, settings: Settings) -> str:
     """What the monitor measured on a draft, and what it concluded."""
     assert round_.signals is not None
     verdict = "Satisfied" if round_.satisfied else "Not satisfied: the draft needs review"
-    body = _two_routes(round_) + _gauge(round_, settings) + _signals(round_.signals)
+    if round_.vote is not None and round_.derivation is not None:
+        body = chain(round_.derivation) + bars(round_.vote)
+    else:
+        body = _two_routes(round_) + _gauge(round_, settings) + _signals(round_.signals)
     kind = "satisfied" if round_.satisfied else "doubted"
     return (
         f'<section class="m-card m-monitoring m-{kind}" aria-label="Monitoring: {verdict}">'
