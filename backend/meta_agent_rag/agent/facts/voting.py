@@ -17,7 +17,7 @@ from .diagnosis import findings_of
 
 _STANDS = 1.6
 _OPEN = 0.6
-"""What the derivation counts in the vote where all its facts stand, and where some are open (docs/decisions/014)."""
+"""What the derivation counts in the vote where all its facts stand, and where some are open (docs/decisions/015)."""
 
 
 async def examined(
@@ -89,9 +89,7 @@ def _ballots(
     fixed = [ballot(one.route, one.short_answer) for one in own]
     if derivation.answer:
         weight = _STANDS if derivation.stands else _OPEN
-        fixed.append(
-            ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared and derivation.stands)
-        )
+        fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))
 
     def counted(answers: Sequence[RouteAnswer]) -> Vote:
         return count([*fixed, *(ballot(one.route, one.short_answer, weight=_weight(context, one)) for one in answers)])
