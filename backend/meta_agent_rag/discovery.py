@@ -35,6 +35,17 @@ def by_name(found: Iterable[N], plural: str) -> Mapping[str, N]:
     return MappingProxyType(registry)
 
 
+def contributed(package: str, constant: str, kind: type[N], *, group: str, folder: Path | None) -> tuple[N, ...]:
+    """What a package's own files, an entry point group and a folder (if given) contribute, in the order of names.
+
+    Raises `InputError` for a file that fails. Equal names are left to the registry, which refuses them.
+    """
+    found = [*exported(package, constant, kind), *exported_from_entry_points(group, kind)]
+    if folder is not None:
+        found += exported_from_folder(folder, constant, kind)
+    return tuple(sorted(found, key=lambda one: one.name))
+
+
 def exported(package: str, constant: str, kind: type[T]) -> Iterator[T]:
     """The `constant` of every module of a package that exports one, in the order of file names."""
     folder = importlib.import_module(package).__path__

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...discovery import exported, exported_from_entry_points, exported_from_folder
+from ...discovery import contributed
 from ...errors import DuplicateNameError, InputError, UnknownNameError
 from ..facts.findings import Finding, Findings
 from ..state import Signals
@@ -67,8 +67,6 @@ class DeficitRegistry:
 
 def discover_deficits(folder: Path | None = None) -> DeficitRegistry:
     """The built-in deficits, those of installed packages, and those of `folder` (DEFICITS_DIR)."""
-    found = list(exported(__package__, _CONSTANT, Deficit))
-    found += exported_from_entry_points(ENTRY_POINT_GROUP, Deficit)
-    if folder is not None:
-        found += exported_from_folder(folder, _CONSTANT, Deficit)
-    return DeficitRegistry(deficits=tuple(sorted(found, key=lambda deficit: deficit.name)))
+    return DeficitRegistry(
+        deficits=contributed(__package__, _CONSTANT, Deficit, group=ENTRY_POINT_GROUP, folder=folder)
+    )

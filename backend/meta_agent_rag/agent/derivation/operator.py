@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ...discovery import by_name, exported, exported_from_entry_points, exported_from_folder
+from ...discovery import by_name, contributed
 from ...errors import InputError
 from ...text.normalise import normalised
 from .plan import Plan
@@ -102,8 +102,5 @@ def discover_operators(folder: Path | None = None) -> Operators:
 
     Raises `DuplicateNameError`, and `InputError` for a file that cannot be loaded.
     """
-    found = list(exported(_PACKAGE, _CONSTANT, Operator))
-    found += exported_from_entry_points(ENTRY_POINT_GROUP, Operator)
-    if folder is not None:
-        found += exported_from_folder(folder, _CONSTANT, Operator)
-    return by_name(sorted(found, key=lambda operator: operator.name), "operators")
+    found = contributed(_PACKAGE, _CONSTANT, Operator, group=ENTRY_POINT_GROUP, folder=folder)
+    return by_name(found, "operators")

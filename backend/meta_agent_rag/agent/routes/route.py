@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ...discovery import by_name, exported, exported_from_entry_points, exported_from_folder
+from ...discovery import by_name, contributed
 from ...errors import InputError
 from ..context import Context
 from ..prompting.packing import Packed
@@ -63,8 +63,5 @@ def discover_routes(folder: Path | None = None) -> Routes:
 
     Raises `DuplicateNameError`, and `InputError` for a file that cannot be loaded.
     """
-    found = list(exported(__package__, _CONSTANT, Route))
-    found += exported_from_entry_points(ENTRY_POINT_GROUP, Route)
-    if folder is not None:
-        found += exported_from_folder(folder, _CONSTANT, Route)
-    return by_name(sorted(found, key=lambda route: route.name), "routes")
+    found = contributed(__package__, _CONSTANT, Route, group=ENTRY_POINT_GROUP, folder=folder)
+    return by_name(found, "routes")
