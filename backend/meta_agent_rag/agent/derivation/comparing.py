@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from .operator import Operand, Outcome
 from .plan import Chain, Plan
-from .values import Date, Quantity, as_date, later
+from .values import Date, Quantity, as_date, as_quantity, later
 
 V = TypeVar("V")
 _RANKED = re.compile(r"\b(?:rank(?:s|ed|ing)?|seed(?:ed)?|position|chart(?:s|ed)?|peak(?:s|ed)?|finish(?:ed)?)\b", re.I)
@@ -52,6 +52,20 @@ def earliest(question: str, operands: Sequence[Operand]) -> Outcome | None:
         return None if verdict is None else not verdict
 
     return extreme(operands, as_date, earlier, "earlier")
+
+
+def most(question: str, operands: Sequence[Operand]) -> Outcome | None:
+    """The candidate with the greatest number; of ranks, the one with the smallest."""
+    if lower_is_better(question):
+        return extreme(operands, as_quantity, smaller, "a higher rank")
+    return extreme(operands, as_quantity, greater, "more")
+
+
+def least(question: str, operands: Sequence[Operand]) -> Outcome | None:
+    """The candidate with the smallest number; of ranks, the one with the greatest."""
+    if lower_is_better(question):
+        return extreme(operands, as_quantity, greater, "a lower rank")
+    return extreme(operands, as_quantity, smaller, "less")
 
 
 def greater(one: Quantity, other: Quantity) -> bool | None:

@@ -1,22 +1,12 @@
 """Which candidate has the greatest number."""
 
-from collections.abc import Sequence
-
-from ..comparing import extreme, greater, lower_is_better, smaller, two_candidates
-from ..operator import Operand, Operator, Outcome, candidates
-from ..values import as_quantity
-
-
-def _most(question: str, operands: Sequence[Operand]) -> Outcome | None:
-    if lower_is_better(question):
-        return extreme(operands, as_quantity, smaller, "a higher rank")
-    return extreme(operands, as_quantity, greater, "more")
-
+from ..comparing import most, two_candidates
+from ..operator import Operator, candidates
 
 OPERATOR = Operator(
     name="most",
     when="the candidate with the greatest number is the answer",
-    combine=_most,
+    combine=most,
     check=candidates,
     compares=True,
     examples=(
