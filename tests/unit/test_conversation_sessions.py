@@ -184,7 +184,7 @@ class Intruder:
         return lambda: {"name": "intruder", "corpus": "notes"}
 
 
-async def test_conversations_of_version_0_1_are_taken_over(tmp_path: Path) -> None:
+async def test_conversations_of_version_0_1_are_taken_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / FOLDER).mkdir(exist_ok=True)
     lenient = JsonPlusSerializer(allowed_msgpack_modules=True)
     foreign = Intruder()
@@ -213,6 +213,8 @@ async def test_conversations_of_version_0_1_are_taken_over(tmp_path: Path) -> No
             assert await sessions.unused_since(datetime(2026, 10, 2, tzinfo=UTC)) == []
     assert Intruder.alive == before
     assert rows(tmp_path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("sessions",)]
+    said = "Left out 2 conversations of an earlier version, which could not be read."
+    assert [record.getMessage() for record in caplog.records].count(said) == 1
 
 
 def as_text(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -14,11 +15,12 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import DataFileError, InputError, StorageError
-from ..wording import first_fault
+from ..wording import counted, first_fault
 from .history import History
 from .socratic.mode import PLAIN, Socratic
 
 Result = TypeVar("Result")
+_LOG = logging.getLogger(__name__)
 _FILE = "sessions.sqlite"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TABLE = "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, saved TEXT NOT NULL, stored TEXT NOT NULL)"
@@ -128,19 +130,26 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 def _import_checkpoints(connection: sqlite3.Connection) -> None:
-    """Take over the conversations of version 0.1, which kept them as LangGraph checkpoints; damaged ones are lost."""
+    """Take over the conversations of version 0.1, which kept them as LangGraph checkpoints.
+
+    Those that cannot be read go, and the log says how many: kept aside, no `forget` or `prune` would reach them.
+    """
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
     serializer = JsonPlusSerializer(allowed_msgpack_modules=None)
     latest = "SELECT thread_id, type, checkpoint, max(checkpoint_id) FROM checkpoints GROUP BY thread_id"
+    damaged = 0
     for name, kind, blob, _ in connection.execute(latest).fetchall():
         try:
             checkpoint = serializer.loads_typed((kind, blob))
             text = json.dumps(checkpoint["channel_values"])
             row = (name, checkpoint["ts"], Stored.from_json(text).as_json())
         except (DataFileError, ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
+            damaged += 1
             continue
         connection.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", row)
+    if damaged:
+        _LOG.warning("Left out %s of an earlier version, which could not be read.", counted(damaged, "conversation"))
     connection.execute("DROP TABLE checkpoints")
     connection.execute("DROP TABLE IF EXISTS writes")
 
