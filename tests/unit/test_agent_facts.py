@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.agent.context import Task
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.facts.findings import Findings
+from meta_agent_rag.agent.facts.repair import elected
+from meta_agent_rag.agent.prompting.packing import Packed
+from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
+from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
 from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -176,9 +183,9 @@ async def test_routes_are_drawn_while_the_vote_is_undecided(tmp_path: Path) -> N
         "route": [route("Oslo"), route("Oslo"), route("Oslo")],
     }
     run = await vote(tmp_path, script)
-    elected = run.answer.rounds[0].vote
-    assert elected is not None
-    assert elected.elected == "Oslo"
+    counted = run.answer.rounds[0].vote
+    assert counted is not None
+    assert counted.elected == "Oslo"
     assert run.answer.short_answer == "Oslo"
     assert run.answer.rounds[-1].draft.route == "plain_pass"
 
@@ -258,3 +265,56 @@ async def test_a_look_up_does_not_see_the_users_own_words(tmp_path: Path) -> Non
         await engine.run(Task(question=QUESTION, evidence=EVIDENCE, asked="And where was he born?"))
     assert "And where was he born?" in user_text(model.asked("write")[0])
     assert all("And where was he born?" not in user_text(request) for request in model.asked("look_up"))
+
+
+async def test_a_memory_that_says_it_does_not_know_leaves_the_fact_open(tmp_path: Path) -> None:
+    script: Mapping[str, Scripted] = {
+        "write": draft("Paris"),
+        "plan": CHAIN,
+        "look_up": values({"Who directed": "Mira Holt"}),
+        "recall": "NOT FOUND",
+        "route": [route("Rome"), route("Madrid"), route("Lima")],
+    }
+    run = await vote(tmp_path, script, THREE, retriever=FakeRetriever({QUESTION: [FILM]}))
+    derivation = run.answer.rounds[-1].derivation
+    assert derivation is not None
+    assert derivation.facts[-1].open is not None
+    assert not derivation.answer
+    assert len(run.model.asked("recall")) == 1
+
+
+@pytest.mark.parametrize(("short", "named"), [("Oslo", None), ("Bergen", "Where was Mira Holt born?")])
+def test_a_draft_parts_from_the_passages_only_if_it_says_otherwise(short: str, named: str | None) -> None:
+    facts = ("Who directed The Salt Road?", "Mira Holt"), ("Where was Mira Holt born?", "Oslo")
+    derivation = Derivation(
+        plan=Plan(operator="last", chains=(Chain(of="", facts=("Who directed The Salt Road?", "Where was # born?")),)),
+        facts=tuple(
+            Fact(chain=0, index=index, asked=asked, entity="", value=value)
+            for index, (asked, value) in enumerate(facts)
+        ),
+        answer="Oslo",
+    )
+    findings = Findings(
+        question=QUESTION,
+        draft=Draft(answer="", short_answer=short),
+        signals=Signals(similarity=None, agreement=None, verbatim=1.0, abstained=False, evidence_passages=2),
+        derivation=derivation,
+        vote=Vote(elected="Rome", route="plain_pass", share=0.6, ballots=(), support=()),
+        searched=frozenset(),
+        remembered=frozenset(),
+        tried=frozenset(),
+        may_search=False,
+        may_remember=True,
+    )
+    found = discover_deficits()["external_only"].rule(findings)
+    assert (found.about if found is not None else None) == named
+
+
+def test_an_elected_draft_keeps_the_passages_that_its_citations_count_by() -> None:
+    said = Draft(answer="She was born in Oslo [1].", short_answer="Oslo")
+    cited, whole = Packing(packed_ids=("birth",)), Packing(packed_ids=("film", "birth"))
+    earlier = Round(index=1, draft=said, packing=cited, evidence_ids=("film", "birth"))
+    ballot = Ballot(route=DRAFT, short_answer="Oslo")
+    won = Vote(elected="Oslo", route=DRAFT, share=1.0, ballots=(ballot,), support=(1.0,))
+    state = State(question=QUESTION, rounds=(earlier,), derivation=Derivation(plan=None))
+    assert elected(state, won, Packed(text="", texts=(), packing=whole)) == (said, cited)

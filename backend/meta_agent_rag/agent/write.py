@@ -55,9 +55,12 @@ async def _repaired(state: State, context: Context, plan: Plan) -> Update:
         return {"draft": await _draft(state, context, plan, "evidence", packed), "packing": packed.packing}
     if plan.repair == "look_up":
         derivation = await derived_again(state, context, plan, shown)
-        draft = draft_of(derivation, shown) if derivation.answer else elected(state, last.vote, shown)
-        return {"draft": draft, "packing": shown.packing, "derivation": derivation}
-    return {"draft": elected(state, last.vote, shown), "packing": shown.packing}
+        draft, packing = elected(state, last.vote, shown)
+        if derivation.answer:
+            draft, packing = draft_of(derivation, shown), shown.packing
+        return {"draft": draft, "packing": packing, "derivation": derivation}
+    draft, packing = elected(state, last.vote, shown)
+    return {"draft": draft, "packing": packing}
 
 
 def answer_mode(context: Context, plan: Plan | None) -> AnswerMode:

@@ -1,5 +1,6 @@
 """The evidence suffices, memory does not: answer strictly from the references."""
 
+from ...grounding.short_answer import same_answer
 from ..facts.findings import Finding, Findings
 from ..state import Signals
 from .deficit import Deficit
@@ -13,7 +14,8 @@ def _passages_say_otherwise(findings: Findings) -> Finding | None:
     if findings.unsettled is not None:
         return None
     fact = findings.last_fact
-    if fact is not None and findings.names_an_earlier_fact is None:
+    otherwise = fact is not None and not same_answer(fact.value, findings.draft.short_answer)
+    if fact is not None and otherwise and findings.names_an_earlier_fact is None:
         return Finding(why=f"{fact.asked!r} is {fact.value!r} in the passages", fact=fact)
     if findings.derivation.plan is None and _not_from_the_evidence(findings.signals):
         return Finding(why="the draft quotes no passage that gives its answer")

@@ -14,7 +14,7 @@ def _parts_from_the_facts(findings: Findings) -> Finding | None:
         return None
     if (earlier := findings.names_an_earlier_fact) is not None:
         return Finding(why=f"the draft stops at {earlier.asked!r}", fact=earlier)
-    return Finding(why=findings.derivation.because or "the other routes lead to another answer")
+    return Finding(why=findings.derivation.because if findings.follows else "the other routes lead to another answer")
 
 
 DEFICIT = Deficit(

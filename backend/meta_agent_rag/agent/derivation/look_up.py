@@ -36,7 +36,7 @@ async def look_up(
     except ModelError as error:
         if error.stops_run:
             raise
-        return Fact(chain=chain, index=index, asked=asked, entity=entity, value="", open=str(error))
+        return replace(blank, open=str(error))
     return grounded(blank, value_of(reply, asked, packed.titles), packed, logprob=mean_logprob(reply))
 
 
@@ -45,11 +45,8 @@ def grounded(fact: Fact, value: str, packed: Packed, *, logprob: float | None) -
     passages = zip(packed.packing.packed_ids, packed.texts, strict=True)
     texts = [Text(id=identity, text=text) for identity, text in passages]
     found = supported(fact.asked, fact.entity, value, texts)
-    return Fact(
-        chain=fact.chain,
-        index=fact.index,
-        asked=fact.asked,
-        entity=fact.entity,
+    return replace(
+        fact,
         value="" if is_abstention(value) else value,
         passage_id=found.passage_id,
         sentence=found.sentence,

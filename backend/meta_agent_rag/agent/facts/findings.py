@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ...text.normalise import normalised
 from ..derivation import Derivation, Fact
 from ..routes import Vote
+from ..routes.vote import upholds
 from ..state import Draft, Signals
 
 
@@ -49,12 +50,18 @@ class Findings:
 
     @property
     def last_fact(self) -> Fact | None:
-        """The fact at the end of the only chain, if it stands: its value is the derived answer."""
+        """The fact at the end of the only chain, if the passages give it: its value is the derived answer."""
         plan = self.derivation.plan
         if plan is None or len(plan.chains) != 1 or not self.derivation.facts:
             return None
         last = self.derivation.facts[-1]
-        return last if last.open is None and last.index == len(plan.chains[0].facts) - 1 else None
+        whole = last.index == len(plan.chains[0].facts) - 1
+        return last if whole and last.open is None and not last.from_memory else None
+
+    @property
+    def follows(self) -> bool:
+        """Did the vote elect what follows from the facts?"""
+        return bool(self.derivation.answer) and upholds(self.vote, self.derivation.answer)
 
     @property
     def names_an_earlier_fact(self) -> Fact | None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from ...errors import ModelError
+from ...grounding.abstention import is_abstention
 from ...prompts import phrase
 from ...text.normalise import normalised
 from ...text.sentences import sentences
@@ -14,7 +15,7 @@ from ..monitoring.signals import mean_logprob, with_logprobs
 from ..prompting.messages import task
 from ..prompting.packing import Packed
 from ..routes import DERIVATION, Vote
-from ..state import Draft, Plan, State
+from ..state import Draft, Packing, Plan, State
 
 _RECALLED = "from memory"
 
@@ -47,15 +48,15 @@ async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:
             raise
         return fact
     value = value_of(reply, fact.asked, ())
-    if not normalised(value):
+    if is_abstention(value):
         return fact
-    return Fact(
-        chain=fact.chain,
-        index=fact.index,
-        asked=fact.asked,
-        entity=fact.entity,
+    return replace(
+        fact,
         value=value,
+        passage_id=None,
+        sentence="",
         logprob=mean_logprob(reply),
+        open=None,
         from_memory=True,
     )
 
@@ -77,13 +78,21 @@ def draft_of(derivation: Derivation, packed: Packed) -> Draft:
     )
 
 
-def elected(state: State, vote: Vote, packed: Packed) -> Draft:
-    """The answer that the vote elected as a draft: of the derivation, an earlier draft, or another route."""
+def elected(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Packing]:
+    """The answer that the vote elected as a draft: of the derivation, an earlier draft, or another route.
+
+    With it comes the packing by which its citations count: an earlier draft keeps its own.
+    """
     if vote.route == DERIVATION and state["derivation"].answer:
-        return draft_of(state["derivation"], packed)
+        return draft_of(state["derivation"], packed), packed.packing
     for round_ in state.get("rounds", ()):
         if round_.draft.route == vote.route and round_.draft.short_answer == vote.elected:
-            return round_.draft
+            return round_.draft, round_.packing
+    return _taken_over(state, vote, packed), packed.packing
+
+
+def _taken_over(state: State, vote: Vote, packed: Packed) -> Draft:
+    """Another route's answer, with a sentence that holds it, or else the steps that led to it."""
     steps = next((answer.steps for answer in state.get("routes", ()) if answer.route == vote.route), ())
     quote = _sentence_with(vote.elected, packed)
     cited = [f"{quote[1].rstrip('.')} [{quote[0]}]."] if quote else []

@@ -37,12 +37,12 @@ async def examined(
     earlier = state.get("routes", ())
     drawn: list[RouteAnswer] = []
     vote = counted(earlier)
-    leg = _leg(state, packed, round_.draft, derivation)
     for name in context.settings.routes[len(earlier) :]:
         if _decided(context, vote):
             break
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
-        drawn.append(await context.routes[name].walk(context, replace(leg, draw=taken)))
+        leg = _leg(state, packed, round_.draft, derivation, draw=taken)
+        drawn.append(await context.routes[name].walk(context, leg))
         vote = counted([*earlier, *drawn])
     round_ = replace(round_, vote=vote)
     known = context.oracles.monitor
@@ -101,9 +101,9 @@ def _weight(context: Context, answer: RouteAnswer) -> float:
     return context.routes[answer.route].weight if answer.route in context.routes else 1.0
 
 
-def _leg(state: State, packed: Packed, draft: Draft, derivation: Derivation) -> Leg:
+def _leg(state: State, packed: Packed, draft: Draft, derivation: Derivation, *, draw: int) -> Leg:
     cited = cited_passages(state, packed, draft, derivation)
-    return Leg(question=state["question"], packed=packed, cited=cited, round=len(state.get("rounds", ())))
+    return Leg(question=state["question"], packed=packed, cited=cited, round=len(state.get("rounds", ())), draw=draw)
 
 
 def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Derivation | None) -> Packed:
