@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
-from meta_agent_rag.datasets import load_questions
+from meta_agent_rag.datasets import discover, load_questions
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.settings import Settings
 
 from .comparing.comparison import compare
 from .comparing.plot import save_plot
@@ -136,7 +137,9 @@ def _side(source: PastRun | Path, method: str | None, dataset: str, data: Data) 
         )
     if data.data_file is None and data.dataset is None:
         raise InputError(f"{str(source)!r} contains no questions; name them with --data-file or --dataset.")
-    return file_side(source, load_questions(dataset, data_file=data.data_file, aliases_file=data.aliases), dataset)
+    known = discover(Settings.load().datasets_dir)
+    loaded = load_questions(dataset, data_file=data.data_file, aliases_file=data.aliases, registry=known)
+    return file_side(source, loaded, dataset)
 
 
 if __name__ == "__main__":

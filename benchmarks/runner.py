@@ -20,6 +20,7 @@ from .run.folder import RunFolder
 from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordOptions, RowOptions, grouped
 from .run.protocols import protocol_named
 from .run.provenance import experiment
+from .run.serving import one_model
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _EXAMPLES = (
@@ -78,22 +79,26 @@ def _config(questions: QuestionOptions, rows: RowOptions, run: ConductOptions, o
         *([] if run.cost_limit is None else [f"COST_LIMIT_USD={run.cost_limit}"]),
         *([] if run.cache else ["RESPONSE_CACHE=false"]),
     ]
+    settings = Settings.load(assignments)
     return RunConfig(
         dataset=questions.dataset,
         mode=_mode(questions.mode),
-        methods=tuple(chosen.name for chosen in named(rows.method)),
+        methods=tuple(chosen.name for chosen in named(rows.method, settings.methods_dir)),
         n=questions.n,
         limit=questions.limit,
         sample_ids=tuple(questions.sample_id or ()),
+        shard=questions.shard,
         seed=questions.seed,
         data_file=questions.data_file,
+        revision=questions.revision,
         aliases_file=questions.aliases,
         corpus=questions.corpus,
         concurrency=run.concurrency,
-        settings=Settings.load(assignments),
+        settings=settings,
         sweeps=tuple(rows.sweep or ()),
         ablations=tuple(rows.without_deficit or ()),
         oracles=() if rows.oracle is None else tuple(name.strip() for name in rows.oracle.split(",")),
+        equals=() if rows.equal is None else tuple(name.strip() for name in rows.equal.split(",")),
         repeats=rows.repeat,
         judge=rows.judge,
     )
@@ -106,7 +111,7 @@ def _plan(
         _require_as_begun(config, conduct.player.run["experiment"], given)
         return None, replayed(config, conduct.player, strict=conduct.strict)
     if resume is None:
-        return None, planned(config)
+        return None, planned(replace(config, settings=one_model(config.settings)))
     folder = RunFolder.resume(resume, output_dir)
     _require_as_begun(config, folder.config()["experiment"], given)
     return folder, planned(resumed(config, folder))
@@ -114,9 +119,9 @@ def _plan(
 
 def _require_whole_sample(plan: RunPlan, protocol: str) -> None:
     """A protocol's name tells a number of questions: fewer are another experiment."""
-    if plan.config.n is not None and len(plan.questions) < plan.config.n:
+    if plan.config.n is not None and plan.sample["questions"] < plan.config.n:
         raise InputError(
-            f"--protocol {protocol} draws {plan.config.n} questions, but the data contain {len(plan.questions)}; "
+            f"--protocol {protocol} draws {plan.config.n} questions, but the data contain {plan.sample['questions']}; "
             "use --dataset, --mode and --n instead."
         )
 
@@ -129,17 +134,29 @@ def _mode(name: str) -> Mode:
 
 
 _OF_THE_EXPERIMENT = {
-    **{name: name for name in ("dataset", "mode", "n", "limit", "seed", "corpus", "judge")},
+    **{name: name for name in ("dataset", "mode", "n", "limit", "shard", "seed", "revision", "corpus", "judge")},
     "sample_id": "sample_ids",
     "method": "methods",
     "sweep": "sweeps",
     "without_deficit": "ablations",
     "oracle": "oracles",
+    "equal": "equals",
     "repeat": "repeats",
 }
 """Flags, and what they are called in a run's `config.json`."""
 _EXCLUDE: dict[str, tuple[str, ...]] = {
-    "replay": ("resume", "dry_run", "protocol", "set_", "cost_limit", "convergence_threshold", "data_file", "aliases"),
+    "replay": (
+        "resume",
+        "dry_run",
+        "protocol",
+        "set_",
+        "cost_limit",
+        "convergence_threshold",
+        "data_file",
+        "aliases",
+        "revision",
+    ),
+    "data_file": ("revision",),
     "resume": ("record", "dry_run", "protocol"),
     "dry_run": ("record",),
 }

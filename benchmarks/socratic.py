@@ -15,20 +15,23 @@ import typer
 
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.conversation.socratic.hooks import discover_hooks
-from meta_agent_rag.conversation.socratic.topics import TopicScope
+from meta_agent_rag.conversation.socratic.scope import TopicScope
+from meta_agent_rag.datasets import load_questions
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.encoders.encoder import Encoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.settings import Settings
 
-from .coaching.course import COURSE, Course, read_course
-from .coaching.explainer import Talk, explainer, scripted
+from .coaching.course import COURSE, MANUAL, Course, read_course, sample_course
+from .coaching.explainer import Talk, data, explainer, scripted
 from .coaching.measures import added_latency, hook_by_hook, replies_of, scope_quality, violations
 
 _SCRIPTED_TURNS, _EMBEDDED_TURNS = 300, 30
+_QUESTIONS = 40
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -38,7 +41,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def main(
     embedded: Annotated[bool, typer.Option("--embedded", help="Use the embedded model; takes minutes.")] = False,
     turns: Annotated[int | None, typer.Option(min=1, help="Turns; default: 300, or 30 with --embedded.")] = None,
-    encoder: Annotated[bool, typer.Option(help="Also measure the scope guard, which needs its encoder.")] = True,
+    encoder: Annotated[bool, typer.Option(help="Also measure the scope guard, which needs an encoder.")] = True,
     course: Annotated[Path, typer.Option(help="A folder with a course in Markdown.")] = COURSE,
     json_: Json = False,
     debug: Debug = False,
@@ -55,7 +58,8 @@ def main(
 async def _measured(course: Course, turns: int, *, embedded: bool, encoder: bool) -> dict[str, Any]:
     settings = Settings.load()
     retriever = SuppliedRetriever(passages=course.passages, encoder=AsyncEncoder(HashEncoder()))
-    scope = _scope(settings, course) if encoder else None
+    reads = load_encoder(settings, settings.encoder).encoder if encoder else None
+    scope = None if reads is None else TopicScope(subject=course.subject(reads), encoder=AsyncEncoder(reads))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with _model(folder, embedded=embedded) as model:
@@ -64,15 +68,28 @@ async def _measured(course: Course, turns: int, *, embedded: bool, encoder: bool
         result["model"] = "embedded" if embedded else "scripted explainer"
         result["hooks"] = await hook_by_hook(folder, retriever, scope)
     result["latency"] = {"without_encoder": await added_latency(None)}
-    if scope is not None:
+    if reads is not None and scope is not None:
         result["latency"]["with_encoder"] = await added_latency(scope)
-        result["scope"] = {"encoder": scope.encoder.name, **await scope_quality(scope)}
+        result["scope"] = {"encoder": reads.name, "corpora": await _scopes(reads, course)}
     return result
 
 
-def _scope(settings: Settings, course: Course) -> TopicScope:
-    choice = load_encoder(settings, settings.scope_encoder)
-    return TopicScope(topics=course.topics, encoder=AsyncEncoder(choice.encoder), threshold=settings.scope_threshold)
+async def _scopes(encoder: Encoder, course: Course) -> dict[str, Any]:
+    """How well the scope of three corpora is guarded: a course, the sample, and the documentation where it is there."""
+    questions, course_questions = data("scope"), data("questions")
+    sample = [one.text for one in load_questions("sample").questions][:_QUESTIONS]
+    corpora = {
+        "course": (course, [*course_questions["within"], *questions["course"]["within"]]),
+        "sample": (sample_course(), sample),
+    }
+    if MANUAL.is_dir():
+        corpora["manual"] = (read_course(MANUAL), questions["manual"]["within"])
+    found = {}
+    for name, (corpus, within) in corpora.items():
+        scope = TopicScope(subject=corpus.subject(encoder), encoder=AsyncEncoder(encoder))
+        outside = [*course_questions["outside"], *questions[name]["near"]]
+        found[name] = await scope_quality(scope, within, outside)
+    return found
 
 
 @asynccontextmanager
@@ -98,11 +115,11 @@ def _show(result: Mapping[str, Any]) -> None:
     for name, shares in result["hooks"].items():
         say(f"{name}: cases that go wrong {shares['before']:.1%} without it, {shares['after']:.1%} with it")
     if "scope" in result:
-        scope = result["scope"]
-        precision, recall = _shown(scope["precision"]), _shown(scope["recall"])
-        say(f"scope at {scope['threshold']:.2f} ({scope['encoder']}): precision {precision}, recall {recall}")
-        for threshold, row in scope["thresholds"].items():
-            say(f"  at {threshold}: precision {_shown(row['precision'])}, recall {_shown(row['recall'])}")
+        say(f"scope, with {result['scope']['encoder']}:")
+        for name, row in result["scope"]["corpora"].items():
+            precision, recall = _shown(row["precision"]), _shown(row["recall"])
+            asked = f"{row['within']} questions within, {row['outside']} outside"
+            say(f"  {name} at {row['threshold']:.2f}: precision {precision}, recall {recall} ({asked})")
     for name, row in result["latency"].items():
         say(f"hooks add {row['p50_ms']:.1f} ms (p95 {row['p95_ms']:.1f} ms) a turn {name.replace('_', ' ')}")
 

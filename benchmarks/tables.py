@@ -39,18 +39,24 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
 }
-_NUMERIC = re.compile(r"[-+]?[\d.,]+\s*%?( \[.*\])?|-|unknown|cached|")
+_NUMERIC = re.compile(r"[-+]?[\d.,]+\s*%?( \[.*\])?|-|unknown|free|cached|")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table by the name of its files; `title` is its caption, `note` what a reader must know of it."""
+    """A table by the name of its files; `note` says what a reader must know of it, `caveat` what its caption must."""
 
     name: str
     title: str
     head: Cells
     rows: Sequence[Cells]
     note: str = ""
+    caveat: str = ""
+
+    @property
+    def caption(self) -> str:
+        """The title, with its caveat."""
+        return f"{self.title} ({self.caveat})" if self.caveat else self.title
 
 
 def as_markdown(table: Table) -> str:
@@ -60,9 +66,12 @@ def as_markdown(table: Table) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """Head and rows as RFC 4180 has them, lines ended as on Unix."""
+    """Head and rows as RFC 4180 has them, lines ended as on Unix; a caveat is a column of its own."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([table.head, *table.rows])
+    lines = [table.head, *table.rows]
+    if table.caveat:
+        lines = [(*line, cell) for line, cell in zip(lines, ("caveat", *[table.caveat] * len(table.rows)), strict=True)]
+    csv.writer(out, lineterminator="\n").writerows(lines)
     return out.getvalue()
 
 
@@ -72,7 +81,7 @@ def as_latex(table: Table) -> str:
     lines = [
         r"\begin{table}[t]",
         r"\centering",
-        rf"\caption{{{_escaped(table.title)}}}",
+        rf"\caption{{{_escaped(table.caption)}}}",
         rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', table.name.lower())}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",

@@ -2,14 +2,24 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
 
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.deficits.table import as_markdown
+from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.graph import build_graph
+from meta_agent_rag.cli.main import app
+from meta_agent_rag.datasets import Dataset, discover
 from meta_agent_rag.env_example import env_example
+from meta_agent_rag.settings import described
 
 ROOT = Path(__file__).parents[1]
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 
 
 def blocks() -> dict[str, str]:
@@ -19,6 +29,8 @@ def blocks() -> dict[str, str]:
         "graph": f"```mermaid\n{drawing}\n```",
         "deficits": as_markdown(discover_deficits()),
         "methods": methods_table(),
+        "operators": operators_table(),
+        "datasets": datasets_table(),
     }
 
 
@@ -32,12 +44,85 @@ def methods_table() -> str:
     return "\n".join(["| name | what it does | departures from its paper |", "|---|---|---|", *rows])
 
 
+def operators_table() -> str:
+    """A row for each operator of the derivation."""
+    rows = [f"| `{operator.name}` | {operator.when} |" for operator in discover_operators().values()]
+    return "\n".join(["| operator | when the planner uses it |", "|---|---|", *rows])
+
+
+def datasets_table() -> str:
+    """A row for each data set: where its rows come from."""
+    rows = [f"| `{dataset.name}` | {_source(dataset)} | {dataset.data_file} |" for dataset in discover().values()]
+    return "\n".join(["| name | from the hub | or `--data-file` |", "|---|---|---|", *rows])
+
+
+def _source(dataset: Dataset) -> str:
+    if dataset.hub is None:
+        return "included in the package"
+    repository, *rest = (part for part in dataset.hub if part)
+    return ", ".join((f"`{repository}`", *rest))
+
+
+def settings_page() -> str:
+    """Every setting with its default, as `.env.example` has them."""
+    rows = [f"| `{name}` | {_cell(default)} | {_plain(about)} |" for name, about, default in described()]
+    head = ["# Settings", "", _GENERATED, "", "| setting | default | meaning |", "|---|---|---|"]
+    return "\n".join([*head, *rows, ""])
+
+
+def commands_page() -> str:
+    """Every command of `marag` with its arguments and options, as `--help` has them."""
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    parts = [part for name, command in sorted(root.commands.items()) for part in _command(f"marag {name}", command)]
+    return "\n".join(["# Commands", "", _GENERATED, "", *parts])
+
+
+def decisions_page() -> str:
+    """Every decision by its title."""
+    titles = {path.name: path.read_text(encoding="utf-8").partition("\n")[0] for path in DECISIONS}
+    rows = [f"- [{title.removeprefix('# ')}]({name})" for name, title in titles.items()]
+    return "\n".join(["# Decisions", "", "Design decisions, with the measurements behind them.", "", *rows, ""])
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    yield from (f"## {name}", "", _plain(" ".join((command.help or "").split())), "")
+    if isinstance(command, TyperGroup):
+        for own, child in sorted(command.commands.items()):
+            yield from (line.replace("## ", "### ", 1) for line in _command(f"{name} {own}", child))
+        return
+    rows = [
+        f"| `{', '.join(one.opts) if one.param_type_name == 'option' else one.name.upper()}` | "
+        f"{_plain(' '.join((getattr(one, 'help', '') or '').split()))} |"
+        for one in command.params
+        if one.name != "help"
+    ]
+    yield from (["| option | meaning |", "|---|---|", *rows, ""] if rows else [])
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _cell(default: object) -> str:
+    return "" if default in (None, "", {}) else f"`{_plain(str(default))}`"
+
+
+_GENERATED = "Written by `uv run python docs/generate.py`."
+
+
 def generated() -> dict[Path, str]:
     """Every file that is generated or holds a generated block, as it should be."""
-    files = {ROOT / ".env.example": env_example()}
+    files = {
+        ROOT / ".env.example": env_example(),
+        ROOT / "docs" / "reference" / "settings.md": settings_page(),
+        ROOT / "docs" / "reference" / "commands.md": commands_page(),
+        ROOT / "docs" / "decisions" / "index.md": decisions_page(),
+    }
+    made = blocks()
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = path.read_text(encoding="utf-8")
-        for name, block in blocks().items():
+        for name, block in made.items():
             pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
             text = pattern.sub(lambda match, block=block: f"{match[1]}{block}\n{match[2]}", text)  # type: ignore[misc]
         files[path] = text
@@ -46,7 +131,11 @@ def generated() -> dict[Path, str]:
 
 def main(arguments: list[str]) -> int:
     """Write the files, or, with `--check`, name those that differ."""
-    stale = {path: text for path, text in generated().items() if path.read_text(encoding="utf-8") != text}
+    stale = {
+        path: text
+        for path, text in generated().items()
+        if path.is_file() is False or path.read_text(encoding="utf-8") != text
+    }
     for path, text in stale.items():
         sys.stdout.write(f"{'stale' if '--check' in arguments else 'written'}: {path.relative_to(ROOT)}\n")
         if "--check" not in arguments:

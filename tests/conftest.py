@@ -74,7 +74,8 @@ def serve(servers: "tuple[LoopbackServer, ...]", monkeypatch: pytest.MonkeyPatch
 
     def start(behaviour: "Behaviour") -> LoopbackServer:
         server, fresh = next(idle), LoopbackServer(behaviour=behaviour)
-        server.behaviour, server.bodies, server.account = fresh.behaviour, fresh.bodies, fresh.account
+        for name in ("behaviour", "bodies", "account", "listing"):
+            setattr(server, name, getattr(fresh, name))
         return server
 
     return start

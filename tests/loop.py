@@ -99,9 +99,13 @@ def user_text(request: Request) -> str:
 
 
 def settings_in(folder: Path, *assignments: str) -> Settings:
-    """Settings of a priced provider, without a response cache: a script may answer one request in several ways."""
+    """Settings of a priced provider, without a response cache: a script may answer one request in several ways.
+
+    The monitor compares the draft with one second answer, and rules alone check claims: both take the fewest lines to
+    script.
+    """
     fixed = ["LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "RESPONSE_CACHE=false", f"MARAG_DATA_DIR={folder}"]
-    return Settings.load([*fixed, *assignments])
+    return Settings.load([*fixed, "MONITOR_POLICY=agreement", "CLAIM_CHECK=rules", *assignments])
 
 
 async def ask(

@@ -32,9 +32,11 @@ class FakeAnswerer:
     text: str = "She was born in Oslo [1]."
     fault: BaseException | None = None
     asked: list[tuple[str, str]] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
 
-    async def __call__(self, question: str, standalone: str) -> TurnReply:
+    async def __call__(self, question: str, standalone: str, *, before: str = "") -> TurnReply:
         self.asked.append((question, standalone))
+        self.before.append(before)
         if self.fault is not None:
             raise self.fault
         return TurnReply(text=self.text, short_answer="Oslo")

@@ -4,9 +4,25 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PARTS = ("backend", "benchmarks", "tests", "docs", "pyproject.toml", "README.md", ".env.example")
+"""What the contract suites and the generation of documents need."""
+_RUN_SUITES = """
+import sys
+import pytest
+
+class Selection:
+    def pytest_collection_modifyitems(self, config, items):
+        of_another = [one for one in items if "[" in one.name and not any(name in one.name for name in NAMES)]
+        config.hook.pytest_deselected(items=of_another)
+        items[:] = [one for one in items if one not in of_another]
+
+suites, NAMES = sys.argv[1].split(), sys.argv[2].split()
+sys.exit(pytest.main(["-n", "0", "-q", "-rp", "-p", "no:cacheprovider", *suites], plugins=[Selection()]))
+"""
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.gz", "*.zip", "*.png", "node_modules")
 
 
@@ -29,3 +45,13 @@ def in_tree(tree: Path, *words: str, seconds: float = 300.0) -> "subprocess.Comp
     return subprocess.run(
         [sys.executable, *words], cwd=tree, env=env, capture_output=True, text=True, timeout=seconds, check=False
     )
+
+
+def run_suites(tree: Path, suites: Iterable[str], names: Iterable[str]) -> "subprocess.CompletedProcess[str]":
+    """Run test files of the copy: of tests over all members of a kind, those over members with one of these names."""
+    return in_tree(tree, "-c", _RUN_SUITES, " ".join(suites), " ".join(names))
+
+
+def told(done: "subprocess.CompletedProcess[str]") -> str:
+    """What a run of suites says of failures."""
+    return "\n".join(line for line in done.stdout.splitlines() if not line.startswith("PASSED")) + done.stderr

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agent.deficits import Deficit, discover_deficits
+    from .agent.derivation.values import as_quantity
     from .agent.engine import Answer, Engine, open_engine
+    from .agent.facts.findings import Finding, Findings
     from .agent.graph import build_graph
     from .agent.state import Round, Signals
     from .asking import answer, grounded_answer
@@ -19,11 +21,14 @@ if TYPE_CHECKING:
     from .retrieval.opening import open_retriever
     from .retrieval.passage import Passage
     from .settings import Settings
+    from .text.dates import as_date
 
 __all__ = [
     "Answer",
     "Deficit",
     "Engine",
+    "Finding",
+    "Findings",
     "Ledger",
     "MetaRagError",
     "Passage",
@@ -31,6 +36,8 @@ __all__ = [
     "Settings",
     "Signals",
     "answer",
+    "as_date",
+    "as_quantity",
     "build_graph",
     "discover_deficits",
     "grounded_answer",
@@ -42,6 +49,8 @@ _HOMES = {
     "Answer": "agent.engine",
     "Deficit": "agent.deficits",
     "Engine": "agent.engine",
+    "Finding": "agent.facts.findings",
+    "Findings": "agent.facts.findings",
     "Ledger": "llm.ledger",
     "MetaRagError": "errors",
     "Passage": "retrieval.passage",
@@ -49,6 +58,8 @@ _HOMES = {
     "Settings": "settings",
     "Signals": "agent.state",
     "answer": "asking",
+    "as_date": "text.dates",
+    "as_quantity": "agent.derivation.values",
     "build_graph": "agent.graph",
     "discover_deficits": "agent.deficits",
     "grounded_answer": "asking",

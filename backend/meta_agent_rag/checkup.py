@@ -5,10 +5,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from tempfile import TemporaryFile
-from typing import Literal
+from typing import Literal, get_args
 
 from .errors import MetaRagError
-from .llm.providers import EMBEDDED, choose_provider
+from .llm.providers import EMBEDDED, Endpoint, choose_provider
+from .setting_types import Tier
 from .settings import Settings
 from .wording import counted
 
@@ -29,6 +30,7 @@ async def check_up(settings: Settings) -> list[Finding]:
         "data folder": _data_folder,
         "provider": _provider,
         "model": _model,
+        "roles": _roles,
         "prices": _prices,
         "encoder": _encoder,
         "monitor": _monitor,
@@ -66,58 +68,92 @@ async def _provider(settings: Settings) -> Finding:
     return Finding(subject="provider", status="ok", words=f"{choice.provider.label}: {models}; {choice.reason}")
 
 
+async def _roles(settings: Settings) -> Finding:
+    """Every endpoint that MODEL_ROLES names: its key is set, and it responds."""
+    from .llm.serving.stages import Use, check_stages, endpoints_in_use
+
+    check_stages(settings)
+    served = endpoints_in_use(settings, get_args(Use))
+    flash = choose_provider(settings).tiers["flash"]
+    flash.require_key()
+    others = {
+        role: endpoint
+        for role, endpoint in served.items()
+        if endpoint.name not in get_args(Tier)
+        or (endpoint.connection, endpoint.base_url) != (flash.connection, flash.base_url)
+    }
+    for endpoint in {endpoint.name: endpoint for endpoint in others.values()}.values():
+        endpoint.require_key()
+        if not endpoint.is_embedded:
+            await _list_models(endpoint)
+    words = ", ".join(f"{role}: {one.model} at {one.provider.label}" for role, one in others.items())
+    return Finding(subject="roles", status="ok", words=words or "all served by the tiers (MODEL_ROLES)")
+
+
 async def _model(settings: Settings) -> Finding:
     from .llm.embedded import embedded_model_file
+    from .llm.local.catalogue import local_models
+    from .llm.local.choice import fits, listed_model, own_model_file
 
     choice = choose_provider(settings)
     if choice.provider.name != EMBEDDED:
-        await _list_models(settings)
+        await _list_models(choice.tiers["flash"])
         return Finding(subject="model", status="ok", words=f"{choice.base_url} responds and accepts the key")
     file = embedded_model_file(settings)
     words = f"{file.name}, {file.stat().st_size / 1e6:.0f} MB"
     if settings.embedded_model_path is not None:
-        return Finding(subject="model", status="ok", words=words)
-    remedy = "For useful answers, set DEEPSEEK_API_KEY, or EMBEDDED_MODEL_PATH to a larger GGUF."
-    return Finding(subject="model", status="note", words=f"{words}: a real but very small model", remedy=remedy)
+        return Finding(subject="model", status="ok", words=f"{words} (EMBEDDED_MODEL_PATH)")
+    words = f"{words} (EMBEDDED_MODEL={settings.embedded_model})"
+    if own_model_file(settings) is None:
+        first = next(iter(local_models()))
+        remedy = (
+            f"For useful answers, run `marag models get {first}` (`marag models` lists more) or set DEEPSEEK_API_KEY."
+        )
+        return Finding(subject="model", status="note", words=f"{words}: a real but very small model", remedy=remedy)
+    model = listed_model(settings)
+    if model is not None and not fits(model, settings):
+        words = f"{words}: needs {model.memory(settings) / 1e9:.1f} GB of memory, more than this machine has"
+        remedy = "Set EMBEDDED_MODEL=auto or a smaller model of `marag models`, or lower EMBEDDED_CONTEXT_TOKENS."
+        return Finding(subject="model", status="note", words=words, remedy=remedy)
+    return Finding(subject="model", status="ok", words=words)
 
 
-async def _list_models(settings: Settings) -> None:
+async def _list_models(endpoint: Endpoint) -> None:
     """Ask the endpoint for its models, which costs nothing; raises a `ModelError`."""
     import openai
 
     from .llm.chat import translated
 
-    choice = choose_provider(settings)
-    where = f"{choice.provider.label} at {choice.base_url}"
-    key = choice.api_key.get_secret_value() if choice.api_key else "none"
-    client = openai.AsyncOpenAI(base_url=choice.base_url, api_key=key, max_retries=0, timeout=10.0)
+    where = f"{endpoint.provider.label} at {endpoint.base_url}"
+    client = openai.AsyncOpenAI(
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key.get_secret_value() if endpoint.api_key else "none",
+        default_headers={name: value.get_secret_value() for name, value in endpoint.headers.items()},
+        max_retries=0,
+        timeout=10.0,
+    )
     try:
         async with client:
             await client.get("/models", cast_to=object)
     except openai.NotFoundError:
         return  # an endpoint without a list of models is still one that answers
     except openai.APIError as error:
-        raise translated(error, where=where, model=choice.models["flash"]) from None
+        raise translated(error, where=where, model=endpoint.model) from None
 
 
 async def _prices(settings: Settings) -> Finding:
     from .llm.client import utc_now
-    from .llm.pricing import million_token_prices
+    from .llm.pricing import unpriced_models
+    from .llm.serving.stages import CHAT, runs_here
 
-    choice = choose_provider(settings)
-    unpriced = [
-        model
-        for model in dict.fromkeys(choice.models.values())
-        if million_token_prices(settings.price_as or model, choice.provider.prices, utc_now()) is None
-    ]
-    if choice.provider.name == EMBEDDED and not settings.price_as:
+    if runs_here(settings, CHAT) and not settings.price_as:
         return Finding(subject="prices", status="ok", words="the embedded model is free")
-    if unpriced:
+    if unpriced := unpriced_models(settings, at=utc_now()):
         remedy = "A cost limit cannot be enforced; set PRICE_AS to a model with a known price (`marag prices`)."
         return Finding(
             subject="prices", status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy
         )
-    return Finding(subject="prices", status="ok", words="known for both tiers (`marag prices`)")
+    return Finding(subject="prices", status="ok", words="known for every model (`marag prices`)")
 
 
 async def _encoder(settings: Settings) -> Finding:
@@ -169,6 +205,7 @@ async def _deficits(settings: Settings) -> Finding:
 async def _documents(settings: Settings) -> Finding:
     """What reads, cuts, cites and remembers: names that each use looks up for itself."""
     from .conversation.memories import memory_named
+    from .conversation.own_files import check_files
     from .grounding.styles import chosen
     from .ingestion.chunkers import prepared
     from .ingestion.pipeline import chunking_options
@@ -176,7 +213,8 @@ async def _documents(settings: Settings) -> Finding:
     from .retrieval.encoders.loading import load_encoder
     from .retrieval.reranker import load_reranker
 
-    check_prompts(settings.prompts_dir)
+    check_prompts(settings.prompts_dir, methods=settings.methods_dir)
+    check_files(settings.coach_dir)
     chosen(settings.citation_style)
     memory_named(settings.memory)
     encoder = (await asyncio.to_thread(load_encoder, settings, settings.encoder)).encoder.name

@@ -16,6 +16,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "chat": ("aiosqlite", "prompt_toolkit", "frontmatter", "regex"),
         "demo": ("gradio", "fastapi", "uvicorn"),
         "embedded": ("xllamacpp",),
+        "grounding": ("babel", "icu4py", "pint", "py3langid", "snowballstemmer", "text_to_num"),
         "ingest": ("bs4", "lxml", "pypdf", "docx", "frontmatter"),
         "mcp": ("mcp", "starlette", "uvicorn"),
         "servers": ("elasticsearch", "grpc", "qdrant_client"),

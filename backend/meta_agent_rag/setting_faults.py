@@ -1,16 +1,18 @@
-"""What is said of a setting that cannot be: a value that is refused, a name that is misspelt."""
+"""What is said of a setting that cannot be: a value that is refused, a name that is misspelt, or a former one."""
 
 import logging
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import cache
 
-from pydantic import ValidationError
+from pydantic import AliasChoices, ValidationError
 from pydantic.fields import FieldInfo
 
 from .wording import fault_words
 
 _LOG = logging.getLogger(__name__)
+FORMER = {"metacognitive_convergence_threshold": "convergence_threshold"}
+"""Names of settings in the project that this one continues, and what they are called here."""
 _CLOSE = 0.85
 """Likeness (difflib's ratio) from which a name counts as misspelt: DEEPSEEK_KEY does, OPENAI_API_BASE does not."""
 
@@ -30,6 +32,25 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     if not found or set(found[0].split("_")) < set(name.split("_")):  # as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
         return None
     return found[0]
+
+
+def known_as(name: str) -> AliasChoices:
+    """The names under which a setting is read, today's first."""
+    return AliasChoices(name, *(former for former, now in FORMER.items() if now == name))
+
+
+@cache  # settings are read more than once in a process
+def todays_name(name: str) -> str:
+    """What a setting is called now; a former name is said to be one, once in a process."""
+    if name in FORMER:
+        _LOG.warning("The setting %s is called %s here, and is read as that.", name.upper(), FORMER[name].upper())
+    return FORMER.get(name, name)
+
+
+def say_former(written: Collection[str]) -> None:
+    """Log each former name among those that are written, once in a process."""
+    for name in written:
+        todays_name(name)
 
 
 def warn_of_slips(written: Collection[str], known: Collection[str]) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, create_model
+from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, SecretStr, create_model
 from pydantic_settings import BaseSettings, NoDecode
 
 Tier = Literal["flash", "pro"]
@@ -15,14 +15,20 @@ _PROVIDERS = Path(__file__).parent / "llm" / "providers.yaml"
 
 def _stage_tiers(value: object) -> object:
     """Read `stage=tier,stage=tier`; a mapping is taken as it is."""
-    return _pairs(value) if isinstance(value, str) else value
+    return pairs(value, form="STAGE=TIER,STAGE=TIER, for instance evaluate=flash") if isinstance(value, str) else value
 
 
-def _pairs(text: str) -> dict[str, str]:
-    pairs = [item.partition("=") for item in text.split(",") if item.strip()]
-    if any(not equals for _, equals, _ in pairs):
-        raise ValueError("write it as STAGE=TIER,STAGE=TIER, for instance evaluate=flash")
-    return {name.strip(): value.strip() for name, _, value in pairs}
+def _stage_tokens(value: object) -> object:
+    """Read `stage=tokens,stage=tokens`; a mapping is taken as it is."""
+    return pairs(value, form="STAGE=TOKENS,STAGE=TOKENS, for instance write=900") if isinstance(value, str) else value
+
+
+def pairs(text: str, *, form: str) -> dict[str, str]:
+    """`NAME=VALUE,NAME=VALUE` as a mapping; raises `ValueError` with the right `form`."""
+    items = [item.partition("=") for item in text.split(",") if item.strip()]
+    if any(not equals for _, equals, _ in items):
+        raise ValueError(f"write it as {form}")
+    return {name.strip(): value.strip() for name, _, value in items}
 
 
 def _key(secret: SecretStr) -> SecretStr:
@@ -60,6 +66,7 @@ def _names(value: object) -> object:
 Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 StageTiers = Annotated[dict[str, Tier], NoDecode, BeforeValidator(_stage_tiers)]
+StageTokens = Annotated[dict[str, PositiveInt], NoDecode, BeforeValidator(_stage_tokens)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 
 

@@ -8,74 +8,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from dotenv import dotenv_values
 from platformdirs import user_data_path
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationError
+from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
 from .errors import SettingsError
-from .setting_faults import fault, nearest, warn_of_slips
-from .setting_types import Key, Names, ProviderKeys, StageTiers, Tier, UnitFloat, Url
+from .setting_faults import FORMER, fault, known_as, nearest, say_former, todays_name, warn_of_slips
+from .setting_models import ModelSettings
+from .setting_types import Key, Names, Tier, UnitFloat, Url
 
 __all__ = ["Settings", "Tier", "UnitFloat", "child_environment", "described"]
 
 _WORKING_FOLDER_ENV = Path(".env")
 
 
-class Settings(ProviderKeys):
-    """All settings, those for the keys of providers first; frozen, so that a run cannot change under its own feet."""
+class Settings(ModelSettings):
+    """All settings, those for models first; frozen, so that a run cannot change under its own feet."""
 
     model_config = SettingsConfigDict(
         frozen=True, env_file=_WORKING_FOLDER_ENV, env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore"
-    )
-
-    # -- provider and models
-    llm_provider: str = Field(
-        "auto",
-        description="Provider by name (see `marag doctor`); `auto` takes the first key found, else the embedded model.",
-    )
-    llm_base_url: Url | None = Field(
-        None,
-        description="Any OpenAI-compatible endpoint, for instance http://127.0.0.1:8000/v1 (vLLM, Ollama, llama.cpp).",
-    )
-    llm_api_key: Key | None = Field(None, description="API key for LLM_BASE_URL, if it requires one.")
-    flash_model: str | None = Field(None, description="Model of the flash tier; default: the provider's.")
-    pro_model: str | None = Field(None, description="Model of the pro tier; default: the provider's.")
-    embedded_model_path: Path | None = Field(
-        None, description="A GGUF file to run instead of the packaged SmolLM2-135M-Instruct."
-    )
-    embedded_context_tokens: PositiveInt = Field(
-        8192, description="Context window of the embedded model in tokens, per slot."
-    )
-    stage_tiers: StageTiers = Field(
-        default_factory=dict,
-        description="Stages moved to another tier, for instance evaluate=flash,short_answer=flash.",
-    )
-    flash_thinking: bool = Field(
-        False, description="Enable thinking for the flash tier, which then ignores temperature."
-    )
-    pro_thinking: bool = Field(False, description="Enable thinking for the pro tier, which then ignores temperature.")
-    writer_temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(
-        0.0, description="Sampling temperature of every stage."
-    )
-    llm_timeout_seconds: PositiveFloat | None = Field(
-        None,
-        description="Time limit for one attempt of a call, including its retries; a call that hangs is "
-        "attempted up to three times. Default: 180, or 900 with the embedded model.",
-    )
-    llm_max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
-        3, description="Retries of a call that failed with 408, 409, 429, 5xx or a lost connection."
-    )
-    response_cache: bool = Field(True, description="Answer a repeated call from the local cache at no cost.")
-    cost_limit_usd: Annotated[float, Field(gt=0.0)] | None = Field(
-        None, description="Stop before a call that could raise the cost of this run above this many dollars."
-    )
-    price_as: str | None = Field(
-        None, description="Price all tokens as if this model had used them; this changes reported costs only."
     )
 
     # -- the loop
@@ -83,7 +41,7 @@ class Settings(ProviderKeys):
         5, description="Maximum number of repairs; the first draft is round 0."
     )
     monitor_policy: str = Field(
-        "agreement",
+        "vote",
         description="When a draft is satisfactory: if a `vote` over routes elects its answer, `agreement` of its short "
         "answer with the second answer, `paper` (cosine alone), or `calibrated` (a fitted file).",
     )
@@ -111,7 +69,9 @@ class Settings(ProviderKeys):
         "all-MiniLM-L6-v2", description="Encoder of the monitor, for which the threshold was set."
     )
     convergence_threshold: UnitFloat = Field(
-        0.85, description="Jaccard similarity of consecutive answers at which the loop has converged."
+        0.85,
+        validation_alias=known_as("convergence_threshold"),
+        description="Jaccard similarity of consecutive answers at which the loop has converged.",
     )
     selection: Literal["best", "last"] = Field(
         "best", description="Which draft is returned: the best supported, or the last, as in the paper."
@@ -127,6 +87,10 @@ class Settings(ProviderKeys):
         "searches the rest on demand, `whole` shows all of it.",
     )
     deficits_dir: Path | None = Field(None, description="A folder with your own deficit files.")
+    methods_dir: Path | None = Field(
+        None, description="A folder with benchmark methods of your own, each with its prompts beside it."
+    )
+    datasets_dir: Path | None = Field(None, description="A folder with data sets of your own.")
     prompts_dir: Path | None = Field(
         None, description="A folder with prompt files that replace the built-in ones of the same name."
     )
@@ -142,8 +106,10 @@ class Settings(ProviderKeys):
     unsupported_claims: Literal["mark", "drop"] = Field(
         "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
     )
-    claim_check: Literal["rules", "critic"] = Field(
-        "rules", description="Check claims by rules alone, or also by the critic (one more call)."
+    claim_check: Literal["rules", "critic", "both"] | None = Field(
+        None,
+        description="Who checks claims: `rules`, the `critic`, or `both` (the critic for what the rules leave open, in "
+        "one call); default: `both`, and `rules` with the embedded model.",
     )
     confidence_floor: UnitFloat = Field(
         0.5, description="Confidence below which a grounded answer is refused as not covered by the documents."
@@ -174,13 +140,15 @@ class Settings(ProviderKeys):
     )
 
     # -- the coach
-    scope_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
-        0.15, description="Cosine of a message with the nearest topic below which the coach rejects it as off topic."
+    scope_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] | None = Field(
+        None,
+        description="How much nearer the corpus must be to a message than general questions are (difference of "
+        "cosines), else the coach rejects it as off topic; default: calibrated for each corpus.",
     )
-    scope_encoder: str = Field(
-        "all-MiniLM-L6-v2",
-        description="Encoder of the scope check; use paraphrase-multilingual-MiniLM-L12-v2 for languages other "
-        "than English.",
+    coach_dir: Path | None = Field(
+        None,
+        description="Folder with your own levels.yaml, words.yaml, meanings.yaml, generic.yaml or replies.yaml; an "
+        "entry replaces the built-in entry of the same name.",
     )
     scope_topics: Path | None = Field(
         None, description="A YAML file of topics with anchor texts; default: titles and headings of the corpus."
@@ -209,7 +177,7 @@ class Settings(ProviderKeys):
         "onnx", description="What computes vectors: onnxruntime on the CPU, or torch, which can also use a GPU."
     )
     hf_token: Key | None = Field(
-        None, description="Token for the Hugging Face hub; also silences its progress messages."
+        None, description="Token for the Hugging Face hub (encoders, data sets); also silences its messages."
     )
     qdrant_url: Url | None = Field(None, description="Qdrant server, for instance http://127.0.0.1:6333.")
     qdrant_api_key: Key | None = Field(None, description="API key for QDRANT_URL, if it requires one.")
@@ -320,10 +288,21 @@ class Settings(ProviderKeys):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Keep to the documented precedence, no secrets folder; and say which lines of `.env` look misspelt."""
+        """Keep to the documented precedence, no secrets folder; say which names are former ones, or look misspelt."""
+        for source in (env_settings, dotenv_settings):
+            if isinstance(source, EnvSettingsSource):
+                say_former(source.env_vars)
         if isinstance(dotenv_settings, DotEnvSettingsSource):
-            warn_of_slips(dotenv_settings.env_vars, cls.model_fields)
+            warn_of_slips(dotenv_settings.env_vars, {*cls.model_fields, *FORMER})
         return init_settings, env_settings, dotenv_settings
+
+    def secret(self, variable: str) -> SecretStr | None:
+        """A key by the name of its variable: a setting's, or any other of the environment and `.env`."""
+        if variable.lower() in type(self).model_fields:
+            key: SecretStr | None = getattr(self, variable.lower())
+            return key
+        value = os.environ.get(variable) or dotenv_values(_WORKING_FOLDER_ENV).get(variable)
+        return SecretStr(value.strip()) if value else None
 
     @classmethod
     def load(cls, assignments: Sequence[str] = (), **overrides: object) -> "Settings":
@@ -344,7 +323,7 @@ def _assigned(assignments: Sequence[str]) -> dict[str, object]:
     values: dict[str, object] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
-        field = name.strip().lower()
+        field = todays_name(name.strip().lower())
         if not equals:
             raise SettingsError(f"--set {assignment!r} has no value; write it as NAME=VALUE.")
         if field not in Settings.model_fields:

@@ -1,4 +1,4 @@
-"""Data that comes with the package: the sample questions, a recorded run and the sample course."""
+"""Data that comes with the package: the sample questions, recorded runs and the sample course."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +10,8 @@ _CHECKOUT = Path(__file__).parents[2]
 _EXTENSIONS = ("benchmarks/methods", "benchmarks/judge")
 _PLACES = {
     "questions.json": "benchmarks/sample/questions.json",
-    "run.zip": "benchmarks/recorded/run.zip",
+    "2wikimultihopqa.zip": "benchmarks/recorded/2wikimultihopqa.zip",
+    "hotpotqa.zip": "benchmarks/recorded/hotpotqa.zip",
     "course": "docs/examples/course",
 }
 
@@ -31,3 +32,9 @@ def shipped(name: str) -> Path:
     if found is None:
         raise CorpusError(f"The sample's {name!r} is not installed; reinstall the package, or use your own data.")
     return found
+
+
+def clone() -> Path | None:
+    """The root of the clone that this package runs from, if the working folder lies in it."""
+    in_a_clone = _CHECKOUT / "backend" / _PACKAGE.name == _PACKAGE
+    return _CHECKOUT if in_a_clone and Path.cwd().is_relative_to(_CHECKOUT.resolve()) else None

@@ -1,5 +1,6 @@
 """Words that all faces share: a number with its noun, no price, and what is wrong with a value."""
 
+import re
 import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
 FREE = "free (runs on this machine)"
 """What is shown instead of dollars where the embedded model answered."""
 
+_ID_DIGEST = re.compile(r"-[0-9a-f]{12}$")
 _WANTED: Mapping[str, str] = {
     "missing": "it is missing",
     "extra_forbidden": "unknown field",
@@ -108,6 +110,15 @@ def _short(value: object) -> object:
 def _plain(message: str) -> str:
     said = message.removeprefix("Value error, ").removeprefix("Assertion failed, ").rstrip(".")
     return said.replace("Input should be", "it must be")
+
+
+def passage_name(passage_id: str) -> str:
+    """A readable name from the id of a passage whose title nobody knows.
+
+    >>> passage_name("laura-knight-0123456789ab")
+    'laura knight'
+    """
+    return _ID_DIGEST.sub("", passage_id).replace("-", " ")
 
 
 def printable(text: object) -> str:

@@ -31,7 +31,12 @@ from ..statistics import auroc, expected_calibration_error
 FOLDS = 5
 FEWEST = 10
 """Right and wrong questions that a fit takes at least, each: two for every fold to be measured on."""
+RIGHT = 0.5
+"""F1 from which an answer counts as correct: exact match calls a fuller or shorter form of the gold answer wrong."""
 _SEED = 42
+_OF_A_VOTE = ("share", "voters", "derived", "in_evidence", "open_facts", "of_kind", "taken_over", "abstained")
+_C = 0.1
+"""Inverse strength of the L2 penalty: two dozen signals would fit a few hundred drafts too closely."""
 _ORACLE = " oracle "
 """In the name of a row that a data set's knowledge took part in, see `benchmarks.run.arms`."""
 
@@ -140,16 +145,22 @@ class _Signals(_Part):
     confidence: FiniteFloat | None = None
     logprob: FiniteFloat | None = None
     reference_logprob: FiniteFloat | None = None
+    share: FiniteFloat | None = None
+    voters: StrictInt | None = None
+    derived: StrictBool | None = None
+    in_evidence: StrictBool | None = None
+    open_facts: StrictInt | None = None
+    taken_over: StrictBool | None = None
 
 
 class _Round(_Part):
-    em: UnitFloat
+    f1: UnitFloat
     signals: _Signals | None
 
 
 class _Answered(_Part):
     question: StrictStr
-    em: UnitFloat
+    f1: UnitFloat
     fired: StrictBool
     rounds: tuple[_Round, ...]
 
@@ -167,9 +178,9 @@ def _first_draft(run: PastRun, row: Row) -> FirstDraft | None:
         id=row["id"],
         question=answered.question,
         signals=Signals(**signals.model_dump()),
-        right=first.em >= 1.0,
+        right=first.f1 >= RIGHT,
         fired=answered.fired,
-        right_at_last=answered.em >= 1.0,
+        right_at_last=answered.f1 >= RIGHT,
     )
 
 
@@ -300,17 +311,22 @@ def _held_out(drafts: Sequence[FirstDraft]) -> list[float]:
 
 
 def _fitted(drafts: Sequence[FirstDraft]) -> tuple[dict[str, Weight], float]:
-    """Weights by signal and the bias; a signal that is the same in all drafts tells nothing, and is left out."""
+    """Weights by signal and the bias; a signal that is the same in all drafts tells nothing, and is left out.
+
+    Of voted drafts those are weighed that every route's answer has: quotes and confidence are the writer's alone.
+    """
     from sklearn.linear_model import LogisticRegression
 
     rows = [features(draft.signals) for draft in drafts]
-    standard = {name: place for name in FEATURES if (place := _mean_and_scale([row[name] for row in rows]))}
+    voted = all(draft.signals.share is not None for draft in drafts)
+    names = [name for name in FEATURES if not voted or name.removesuffix("_missing") in _OF_A_VOTE]
+    standard = {name: place for name in names if (place := _mean_and_scale([row[name] for row in rows]))}
     if not standard:
         raise InputError(
             "All first drafts have the same signals, so nothing can be fitted; give a run over more questions."
         )
     matrix = [[_standardised(row[name], *place) for name, place in standard.items()] for row in rows]
-    model = LogisticRegression(max_iter=1000).fit(matrix, [draft.right for draft in drafts])
+    model = LogisticRegression(C=_C, max_iter=1000).fit(matrix, [draft.right for draft in drafts])
     weights = {
         name: Weight(mean=mean, scale=scale, weight=float(weight))
         for (name, (mean, scale)), weight in zip(standard.items(), model.coef_[0], strict=True)

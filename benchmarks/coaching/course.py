@@ -1,17 +1,23 @@
-"""The sample course as topics and passages, read as ingestion would."""
+"""What is taught, as topics and passages, read as ingestion would: the sample course, or any Markdown files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from meta_agent_rag.conversation.socratic.topics import Lesson, Topic, lesson, stated_in, topics_of
+import numpy as np
+
+from meta_agent_rag.conversation.socratic.topics import Lesson, Subject, Topic, lesson, stated_in, topics_of
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers import File
 from meta_agent_rag.ingestion.parsers.markdown import PARSER
+from meta_agent_rag.retrieval.corpus.sample import sample_passages
+from meta_agent_rag.retrieval.encoders.encoder import Encoder
 from meta_agent_rag.retrieval.passage import Passage, passage_id
 from meta_agent_rag.shipped import shipped
 
 COURSE = shipped("course")
+MANUAL = Path(__file__).parents[2] / "docs"
+"""The documentation, which is in a clone alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +26,13 @@ class Course:
 
     topics: tuple[Topic, ...]
     passages: tuple[Passage, ...]
+
+    def subject(self, encoder: Encoder) -> Subject:
+        """As the coach compares messages with it."""
+        numbers = {document: number for number, topic in enumerate(self.topics) for document in topic.documents}
+        vectors = encoder.encode_passages([passage.searchable() for passage in self.passages])
+        owners = tuple(numbers[passage.doc_id] for passage in self.passages)
+        return Subject(topics=self.topics, vectors=np.asarray(vectors, dtype=np.float32), owners=owners)
 
 
 def read_course(folder: Path = COURSE) -> Course:
@@ -34,9 +47,16 @@ def read_course(folder: Path = COURSE) -> Course:
     )
 
 
+def sample_course() -> Course:
+    """The corpus `sample`, in which each paragraph is a topic."""
+    passages = sample_passages()
+    lessons = [Lesson(title=one.title, topic=one.title, document=one.doc_id) for one in passages]
+    return Course(topics=topics_of(lessons), passages=passages)
+
+
 def _lesson(path: Path, document: Document) -> Lesson:
     headings = dict.fromkeys(block.section for block in document.blocks if block.section)
-    return lesson(document.title, stated_in(path), headings)
+    return replace(lesson(document.title, stated_in(path), headings), document=path.name)
 
 
 def _passages(name: str, document: Document) -> list[Passage]:

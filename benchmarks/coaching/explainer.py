@@ -26,9 +26,9 @@ _REMEMBERED = 8
 
 
 @cache
-def data(name: str) -> Mapping[str, list[str]]:
+def data(name: str) -> Mapping[str, Any]:
     """The rows of a YAML file beside this one."""
-    rows: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8"))
+    rows: dict[str, Any] = yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8"))
     return rows
 
 

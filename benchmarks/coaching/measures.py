@@ -12,13 +12,11 @@ from meta_agent_rag.conversation.socratic.coach import CoachReply, obeys
 from meta_agent_rag.conversation.socratic.hook import CoachDraft, Hooks, IncomingMessage, Scope
 from meta_agent_rag.conversation.socratic.hooks import discover_hooks
 from meta_agent_rag.conversation.socratic.levels import levels
-from meta_agent_rag.conversation.socratic.topics import TopicScope
 from meta_agent_rag.retrieval.hybrid import Retriever
 
 from .explainer import Talk, asked_by_coach, data, explainer, repeating, scripted
 
 TURNS_A_TALK = 10
-THRESHOLDS = (0.10, 0.15, 0.20, 0.25, 0.30)
 
 
 async def replies_of(talk: Talk, turns: int) -> list[tuple[int, CoachReply]]:
@@ -104,24 +102,21 @@ async def _success_unseen(folder: Path, retriever: Retriever, hooks: Hooks, scop
     return _share(wrong)
 
 
-async def scope_quality(scope: TopicScope) -> dict[str, Any]:
-    """Precision and recall of letting a message pass, at the threshold of the setting and at some others."""
+async def scope_quality(scope: Scope, within: Sequence[str], outside: Sequence[str]) -> dict[str, Any]:
+    """Precision and recall of letting a message pass, and the threshold that was calibrated."""
     scored = [
-        (found.score, is_within)
-        for is_within, rows in ((True, data("questions")["within"]), (False, data("questions")["outside"]))
+        (found, is_within)
+        for is_within, rows in ((True, within), (False, outside))
         for message in rows
         if (found := await scope.score(message)) is not None
     ]
-    rows = {f"{threshold:.2f}": _precision_recall(scored, threshold) for threshold in THRESHOLDS}
-    return {"threshold": scope.threshold, **_precision_recall(scored, scope.threshold), "thresholds": rows}
-
-
-def _precision_recall(scored: Sequence[tuple[float, bool]], threshold: float) -> dict[str, float | None]:
-    passed = [is_within for score, is_within in scored if score >= threshold]
-    within = sum(is_within for _, is_within in scored)
+    passed = [is_within for found, is_within in scored if found.score >= found.threshold]
     return {
+        "threshold": round(scored[0][0].threshold, 4) if scored else None,
+        "within": len(within),
+        "outside": len(outside),
         "precision": round(sum(passed) / len(passed), 4) if passed else None,
-        "recall": round(sum(passed) / within, 4) if within else None,
+        "recall": round(sum(passed) / len(within), 4) if within else None,
     }
 
 

@@ -64,9 +64,8 @@ def run_side(run: PastRun, method: str | None) -> Side:
             )
         method = next(iter(run.methods))
     answers = {row["id"]: _scored_row(run, row) for row in run.rows(method)}
-    return Side(
-        name=method, source=f"run {run.name}", dataset=run.dataset, answers=answers, protocol=_run_protocol(run)
-    )
+    protocol = {**_run_protocol(run), **_models(run.rows(method))}
+    return Side(name=method, source=f"run {run.name}", dataset=run.dataset, answers=answers, protocol=protocol)
 
 
 def pooled(sides: Sequence[Side]) -> Side:
@@ -140,6 +139,8 @@ _IN_OTHER_WORDS = {
     "llm_base_url",
     "flash_model",
     "pro_model",
+    "model_roles",
+    "embedded_model",
     "embedded_model_path",
     "monitor_calibration",
 }
@@ -168,7 +169,8 @@ def _run_protocol(run: PastRun) -> Mapping[str, str]:
         "data file": f"{data['source']} (SHA-256 {str(data['sha256'])[:12]})",
         "aliases": str(data.get("aliases_sha256") or "none")[:12],
         "sample": ", ".join(f"{name} {_words(experiment[name])}" for name in _SAMPLE if _given(experiment.get(name))),
-        "model": f"{models} at {provider['base_url'] or provider['name']}",
+        "model": f"{models} at {provider['name']}",
+        **{f"role {role}": _endpoint(one) for role, one in sorted((config.get("endpoints") or {}).items())},
         **{name.replace("_", " "): _words(value) for name, value in sorted(experiment.items()) if name not in _APART},
         **{f"prompt {name}": str(digest) for name, digest in sorted(config["prompts"].items())},
         **{f"deficit {name}": str(digest) for name, digest in sorted(config["deficits"].items())},
@@ -177,6 +179,19 @@ def _run_protocol(run: PastRun) -> Mapping[str, str]:
         **settings,
         "commit": _commit(config.get("commit")),
     }
+
+
+def _models(rows: Sequence[Row]) -> dict[str, str]:
+    """The models that a method's calls went to, where its rows tell: two methods of one run may differ in them."""
+    models = {call["model"] for row in rows for call in row.get("usage", ()) if "model" in call}
+    return {"models of the calls": ", ".join(sorted(models))} if models else {}
+
+
+def _endpoint(told: Mapping[str, Any]) -> str:
+    """Provider, model and what the server told of itself; an address is no part of it."""
+    identity = str(told.get("identity") or "")
+    known = "" if "//" in identity or not identity else f" ({identity})"
+    return f"{told.get('model')} at {told.get('provider')}{known}"
 
 
 def _calibration(config: Mapping[str, Any]) -> str:

@@ -90,7 +90,10 @@ def obedient(known: Sequence[Known]) -> ScriptedModel:
 
         def line(request: Request) -> Line:
             attacked = [number for number, text in passages_of(request).items() if WANTED in text]
-            return _hijacked(attacked[0], request) if attacked else own(request)
+            if not attacked:
+                said: Line = own(request) if callable(own) else own
+                return said
+            return WANTED if stage in ("look_up", "recall") else _hijacked(attacked[0], request)
 
         return line
 

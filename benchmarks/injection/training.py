@@ -1,6 +1,7 @@
 """Fits the model of `retrieval.screening.injection_classifier` on attacks and harmless texts, labelled as a whole."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,38 +9,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meta_agent_rag.retrieval.screening.injection_classifier import KEYS, Grams, LinearModel
+from meta_agent_rag.retrieval.screening.concepts import lexicon
+from meta_agent_rag.retrieval.screening.features import DISTANCES, KEYS, Features
+from meta_agent_rag.retrieval.screening.injection_classifier import CONCEPTS_ADDED, GRAMS_ADDED, LinearModel
 
-from .phrases import made
+from .making import LANGUAGES, attacks, grammar, harmless, placed
+from .sources import SEED, LabelledText
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-SEED = 1
-_ATTACKS, _HARMLESS = 3000, 1500
 _KEPT = 30_000
-_STRENGTH = 20.0
-_WEIGHT_OF_MADE = 0.3
-_WEIGHT_OF_ATTACKS = 3
-_CLOSE = 1.0
-_HINT = -1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelledText:
-    """One text of a training set. `mixed`: the attack is some part of it; `doubtful`: there may be none to see."""
-
-    text: str
-    attack: bool
-    kind: str
-    mixed: bool = False
-    doubtful: bool = False
-    weight: float = 1.0
+_STRENGTH = 15.0
+_WEIGHT_OF_ATTACKS = 2
+_WEIGHT_OF_FOLLOWING, _WEIGHT_OF_TOGETHER = 0.3, 0.45
+"""What concepts count beside n-grams: more, and the fit leans on them more."""
+_WEIGHT_OF_MADE = 1.0
+_WEIGHT_OF_FOUND = 0.5
+_CLOSE, _HINT, _HARD, _SHARE = 1.0, -1.0, -2.5, 0.25
+_EACH, _EACH_FOREIGN, _EACH_HARMLESS = 90, 24, 60
+_TURNS = 6
+"""Documents made of the harmless sentences of a kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """The windows of texts: n-gram counts a row, scaled, and the text that each row is from."""
+    """The windows of texts, a row each, scaled, and the text that each row is from."""
 
     rows: "csr_matrix"
     owners: NDArray[np.int64]
@@ -49,105 +44,172 @@ class Windows:
         """Cut texts as the model does when it reads."""
         from scipy.sparse import csr_matrix
 
-        keys: list[NDArray[np.uint32]] = []
+        keys: list[NDArray[np.int32]] = []
+        values: list[NDArray[np.float32]] = []
         owners: list[int] = []
         for number, text in enumerate(texts):
-            found = _keys_of(text)
-            keys += found
-            owners += [number] * len(found)
+            for row, weights in _columns(Features.of(text)):
+                keys.append(row.astype(np.int32))
+                values.append(weights.astype(np.float32))
+                owners.append(number)
         ends = np.cumsum([0, *map(len, keys)])
-        scale = np.concatenate([np.full(len(one), 1 / np.sqrt(len(one))) for one in keys])
-        rows = csr_matrix((scale, np.concatenate(keys), ends), shape=(len(keys), KEYS))
+        rows = csr_matrix((np.concatenate(values), np.concatenate(keys), ends), shape=(len(keys), COLUMNS))
+        rows.sum_duplicates()
         return cls(rows=rows, owners=np.array(owners))
+
+
+CONCEPTS = len(lexicon().names)
+FOLLOWING = KEYS
+TOGETHER = FOLLOWING + len(DISTANCES) * CONCEPTS**2
+COLUMNS = TOGETHER + CONCEPTS**2
+"""Columns of a row: keys of n-grams, then successions of two concepts by kind, then pairs of them in one window."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """Weights of keys that count, and what is added."""
+    """A weight for each column, few of them not 0, and what is added."""
 
-    keys: NDArray[np.uint32]
-    weights: NDArray[np.float32]
+    weights: NDArray[np.float64]
     bias: float
 
     def scores(self, windows: Windows, count: int) -> NDArray[np.float64]:
         """The score of each of `count` texts: that of its worst window."""
-        dense = np.zeros(KEYS)
-        dense[self.keys] = self.weights
         scores = np.full(count, -np.inf)
-        np.maximum.at(scores, windows.owners, windows.rows @ dense + self.bias)
+        np.maximum.at(scores, windows.owners, windows.rows @ self.weights + self.bias)
         return scores
 
     def model(self, threshold: float) -> LinearModel:
         """As the package reads it."""
-        weights = np.zeros(KEYS, dtype=np.float32)
-        weights[self.keys] = self.weights
-        return LinearModel(weights=weights, bias=self.bias, threshold=threshold)
+        following = self.weights[FOLLOWING:TOGETHER].reshape(len(DISTANCES), CONCEPTS, CONCEPTS)
+        together = self.weights[TOGETHER:].reshape(CONCEPTS, CONCEPTS)
+        return LinearModel(
+            grams=self.weights[:KEYS].astype(np.float32),
+            following=(following * _WEIGHT_OF_FOLLOWING).astype(np.float32),
+            together=(together * _WEIGHT_OF_TOGETHER).astype(np.float32),
+            bias=self.bias,
+            threshold=threshold,
+        )
 
     def save(self, path: Path, threshold: float) -> None:
         """Write the file that the package reads."""
-        order = np.argsort(self.keys)
+        model = self.model(threshold)
+        keys = np.flatnonzero(model.grams)
         np.savez_compressed(
             path,
-            keys=self.keys[order],
-            weights=self.weights[order].astype(np.float16),
-            bias=np.float64(self.bias),
+            keys=keys.astype(np.uint32),
+            weights=model.grams[keys].astype(np.float16),
+            following=model.following.astype(np.float16),
+            together=model.together.astype(np.float16),
+            bias=np.float64(model.bias),
             threshold=np.float64(threshold),
         )
 
 
-def made_texts() -> list[LabelledText]:
-    """The sentences of `phrases.yaml`."""
+def made_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
+    """The attacks of the grammar, two in three of them among sentences of ordinary prose."""
+    chance, found = random.Random(SEED), []
+    foreign = grammar("harmless")["languages"]
+    for language in LANGUAGES:
+        for made in attacks(language, _EACH if language == "en" else _EACH_FOREIGN, SEED):
+            count = chance.randrange(4)
+            around = chance.choice(prose)[:count] if language == "en" else chance.sample(foreign[language], count)
+            found.append(
+                LabelledText(
+                    text=placed(made.text, around, chance),
+                    attack=True,
+                    kind="made",
+                    group=f"frame {made.frame}",
+                    frame=made.frame,
+                    goal=made.goal,
+                    language=language,
+                    mixed=bool(around),
+                    weight=_WEIGHT_OF_MADE,
+                )
+            )
+    return found
+
+
+def made_harmless() -> list[LabelledText]:
+    """The harmless sentences of the grammar, each alone, and small documents of several of a kind."""
+    chance, kinds = random.Random(SEED), dict[str, list[str]]()
+    for made in harmless(_EACH_HARMLESS, SEED):
+        kinds.setdefault(made.frame, []).append(made.text)
+    texts = [(text, kind) for kind, own in kinds.items() for text in own]
+    texts += [(" ".join(chance.sample(own, 4)), kind) for kind, own in kinds.items() for _ in range(_TURNS)]
     return [
-        LabelledText(text=text, attack=attack, kind="made", weight=_WEIGHT_OF_MADE)
-        for attack in (True, False)
-        for text in made("attacks" if attack else "harmless", _ATTACKS if attack else _HARMLESS, SEED)
+        LabelledText(text=text, attack=False, kind="made", group=f"made {kind}", weight=_WEIGHT_OF_MADE)
+        for text, kind in texts
     ]
 
 
 def fit(texts: Sequence[LabelledText], windows: Windows, chosen: NDArray[np.int64]) -> Fitted:
     """Fit on the texts of these numbers.
 
-    Which window of a mixed text is the attack is not known: a first model, fitted without these texts, points at it,
-    and the second is fitted on what it pointed at.
+    Which window of a mixed text is the attack is not known: a first model, fitted without these texts and on some of
+    the harmless windows, points at it; the second is fitted on what it pointed at, and on the harmless windows that it
+    found hard.
     """
-    inside = np.isin(windows.owners, chosen)
-    rows, owners = windows.rows[np.flatnonzero(inside)], windows.owners[inside]
+    inside = np.flatnonzero(np.isin(windows.owners, chosen))
+    rows, owners = windows.rows[inside], windows.owners[inside]
     labels = np.array([texts[owner].attack for owner in owners])
-    weights = np.array([texts[owner].weight for owner in owners])
     mixed = np.array([texts[owner].mixed for owner in owners])
-    first = _fitted(rows, labels, weights, np.flatnonzero(~mixed))
-    guesses = rows @ _dense(first) + first.bias
-    kept = ~mixed
-    for owner in np.unique(owners[mixed]):
-        own = np.flatnonzero(owners == owner)
-        least = _HINT if texts[owner].doubtful else -np.inf
-        kept[own] = guesses[own] >= max(guesses[own].max() - _CLOSE, least)
-    return _fitted(rows, labels, weights, np.flatnonzero(kept))
+    weights = np.array([texts[owner].weight for owner in owners]) * np.where(labels, 1.0, _WEIGHT_OF_FOUND)
+    some = np.random.default_rng(SEED).random(len(owners)) < _SHARE
+    first = _fitted(rows, labels, weights, owners, np.flatnonzero(np.where(labels, ~mixed, some)))
+    guesses = rows @ first.weights + first.bias
+    best = np.full(len(texts), -np.inf)
+    np.maximum.at(best, owners, guesses)
+    least = np.array([_HINT if text.doubtful else -np.inf for text in texts])
+    worst = (guesses >= best[owners] - _CLOSE) & (guesses >= least[owners])
+    return _fitted(rows, labels, weights, owners, np.flatnonzero(np.where(labels, worst, some | (guesses > _HARD))))
 
 
-def _fitted(rows: Any, labels: NDArray[Any], weights: NDArray[Any], chosen: NDArray[np.int64]) -> Fitted:
+def _fitted(rows: Any, labels: Any, weights: Any, owners: Any, chosen: NDArray[np.int64]) -> Fitted:
     from sklearn.linear_model import LogisticRegression
 
+    labels, weights, owners = labels[chosen], weights[chosen], owners[chosen]
+    counts = np.bincount(owners)[owners]
     model = LogisticRegression(
-        C=_STRENGTH, solver="liblinear", class_weight={True: _WEIGHT_OF_ATTACKS, False: 1}, random_state=SEED
+        C=_STRENGTH, solver="liblinear", class_weight={True: _WEIGHT_OF_ATTACKS, False: 1}, random_state=SEED, tol=1e-3
     )
-    model.fit(rows[chosen], labels[chosen], sample_weight=weights[chosen])
-    found = model.coef_[0]
-    keys = np.argsort(-np.abs(found), kind="stable")[:_KEPT]
-    return Fitted(keys=keys.astype(np.uint32), weights=found[keys].astype(np.float32), bias=float(model.intercept_[0]))
+    model.fit(rows[chosen], labels, sample_weight=np.where(labels, weights / np.sqrt(counts), weights))
+    found = model.coef_[0].copy()
+    found[np.argsort(-np.abs(found[:KEYS]), kind="stable")[_KEPT:]] = 0.0
+    return Fitted(weights=found, bias=float(model.intercept_[0]))
 
 
-def _dense(fitted: Fitted) -> NDArray[np.float64]:
-    dense = np.zeros(KEYS)
-    dense[fitted.keys] = fitted.weights
-    return dense
+def _columns(found: Features) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """For each window the columns that it has something in, and how much."""
+    grams, letters, named = list(found.grams()), found.letters(), found.together()
+    pairs = _pairs(found)
+    for number, (start, end) in enumerate(zip(found.starts, found.ends, strict=True)):
+        keys = np.concatenate([own[start : max(end - length + 1, start)] for own, length in grams] + letters[start:end])
+        first, last = found.first[number], found.last[number]
+        following = [columns for row in range(first, last) for other, columns in pairs[row] if other < last]
+        concepts = np.flatnonzero(named[number])
+        together = TOGETHER + (concepts[:, None] * CONCEPTS + concepts[None, :])[np.triu_indices(len(concepts))]
+        blocks = (
+            (keys.astype(np.int64), 1 / np.sqrt(len(keys) + GRAMS_ADDED)),
+            (_joined(following), _WEIGHT_OF_FOLLOWING / np.sqrt(last - first + CONCEPTS_ADDED)),
+            (together, _WEIGHT_OF_TOGETHER / np.sqrt(len(concepts) + CONCEPTS_ADDED)),
+        )
+        yield (
+            np.concatenate([columns for columns, _ in blocks]),
+            np.concatenate([np.full(len(columns), value) for columns, value in blocks]),
+        )
 
 
-def _keys_of(text: str) -> list[NDArray[np.uint32]]:
-    grams = Grams.of(text)
-    series = list(grams.series())
-    letters = [grams.letters(token) for token in grams.tokens]
-    return [
-        np.concatenate([keys[start : max(end - length + 1, start)] for keys, length in series] + letters[start:end])
-        for start, end in grams.windows()
-    ]
+def _pairs(found: Features) -> list[list[tuple[int, NDArray[np.int64]]]]:
+    """For each row of concepts the rows that follow it, with the columns of the two."""
+    pairs: list[list[tuple[int, NDArray[np.int64]]]] = [[] for _ in found.places]
+    concepts = [np.flatnonzero(row) for row in found.marked]
+    for kind, step, rows in found.followers():
+        base = FOLLOWING + kind * CONCEPTS**2
+        for row in rows:
+            both = base + (concepts[row][:, None] * CONCEPTS + concepts[row + step][None, :]).ravel()
+            pairs[row].append((row + step, both))
+    return pairs
+
+
+def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate(parts) if parts else np.array([], dtype=np.int64)

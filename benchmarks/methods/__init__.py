@@ -1,28 +1,26 @@
-"""Methods that a benchmark compares; a file of this folder that exports `METHOD` is one."""
+"""Methods that a benchmark compares; a file of this folder, or of METHODS_DIR, that exports `METHOD` is one."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from meta_agent_rag.discovery import exported
-from meta_agent_rag.errors import DuplicateNameError, InputError, UnknownNameError
+from meta_agent_rag.discovery import by_name, contributed
+from meta_agent_rag.errors import InputError, UnknownNameError
 
 from .method import Method, MethodTask
 
 __all__ = ["Method", "MethodTask", "discover_methods", "named"]
 
-
-def discover_methods(package: str = __package__) -> Mapping[str, Method]:
-    """All methods by name, in the order of file names."""
-    methods: dict[str, Method] = {}
-    for method in exported(package, "METHOD", Method):
-        if method.name in methods:
-            raise DuplicateNameError(f"Two methods are named {method.name!r}; rename one of them.")
-        methods[method.name] = method
-    return methods
+ENTRY_POINT_GROUP = "meta_agent_rag.methods"
 
 
-def named(names: str) -> tuple[Method, ...]:
-    """The methods of a comma-separated list, or of `all`; raises `UnknownNameError`."""
-    known = discover_methods()
+def discover_methods(folder: Path | None = None) -> Mapping[str, Method]:
+    """The built-in methods, those of installed packages, and those of `folder` (METHODS_DIR), by name."""
+    return by_name(contributed(__package__, "METHOD", Method, group=ENTRY_POINT_GROUP, folder=folder), "methods")
+
+
+def named(names: str, folder: Path | None = None) -> tuple[Method, ...]:
+    """The methods of a comma-separated list, or of `all`, with those of `folder`; raises `UnknownNameError`."""
+    known = discover_methods(folder)
     wanted: Sequence[str] = list(known) if names.strip() == "all" else [name.strip() for name in names.split(",")]
     for name in wanted:
         if name not in known:

@@ -2,12 +2,15 @@
 
 The equal-cost control of the loop: what the same money buys by asking again. The paper draws up to 40
 chains at 0.5 to 0.7 after worked examples; here it is `SELF_CONSISTENCY_SAMPLES` of them at 0.7, after
-`chain_of_thought`'s instruction. A model that thinks first ignores the temperature.
+`chain_of_thought`'s instruction, or, with an allowance, as few as spend at least that much. A model that thinks
+first ignores the temperature.
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting.packing import Packed
@@ -15,40 +18,71 @@ from meta_agent_rag.errors import StructuredOutputError
 from meta_agent_rag.llm.exchange import Sampling
 from meta_agent_rag.text.normalise import normalised
 
+from .allowance import Allowance
 from .chain_of_thought import ChainReply, chain
 from .inquiry import Inquiry
 from .method import Method, MethodTask
 
 TEMPERATURE = 0.7
+MOST_CHAINS = 100
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
     """One retrieval, as many chains as the setting says, and their vote."""
     inquiry = Inquiry.of(engine, task)
     packed = await inquiry.first_evidence()
-    elected = majority(await _chains(inquiry, packed, engine.settings.self_consistency_samples))
+    drawing = _Drawing(inquiry=inquiry, packed=packed)
+    if task.allowance is None:
+        await drawing.draw(engine.settings.self_consistency_samples)
+    else:
+        await drawing.spend(task.allowance)
+    elected = majority(drawing.chains())
     return inquiry.answer(elected.text, elected.short_answer, packed, "majority")
 
 
-async def _chains(inquiry: Inquiry, packed: Packed, count: int) -> list[ChainReply]:
-    """All chains in the order of their draws; raises only where not one of them can be used."""
+@dataclass(kw_only=True)
+class _Drawing:
+    """Chains in the order of their draws, with the faults of those that could not be read."""
 
-    async def drawn(draw: int) -> ChainReply:
-        return await chain(inquiry, packed, Sampling(temperature=TEMPERATURE, draw=draw))
+    inquiry: Inquiry
+    packed: Packed
+    drawn: list[ChainReply | BaseException] = field(default_factory=list)
 
-    # the first one alone, so that the others find the prompt in the provider's prefix cache
-    drawings = [*await asyncio.gather(drawn(0), return_exceptions=True)]
-    if not _lost(drawings[0]):
-        others = (drawn(draw) for draw in range(1, count))
-        drawings += await asyncio.gather(*others, return_exceptions=True)
-    chains = [reply for reply in drawings if isinstance(reply, ChainReply)]
-    faults = [fault for fault in drawings if isinstance(fault, BaseException)]
-    for fault in faults:
-        if _lost(fault) or not chains:
-            raise fault
-    if faults:
-        inquiry.notes.append(f"{len(faults)} of {count} chains could not be read and had no vote")
-    return chains
+    async def draw(self, count: int) -> None:
+        """Draw so many more."""
+        if not self.drawn:
+            # the first one alone, so that the others find the prompt in the provider's prefix cache
+            self.drawn.append(await self._one(0))
+            count -= 1
+        if not _lost(self.drawn[0]):
+            first = len(self.drawn)
+            self.drawn += await asyncio.gather(*(self._one(first + more) for more in range(count)))
+
+    async def spend(self, allowance: Allowance) -> None:
+        """Draw until as much is spent, in batches of as many as should take the rest."""
+        await self.draw(1)
+        while not any(map(_lost, self.drawn)) and len(self.drawn) < MOST_CHAINS:
+            spent = allowance.spent(self.inquiry.session.rows)
+            if spent >= allowance.amount or not spent:
+                return
+            wanted = math.ceil((allowance.amount - spent) * len(self.drawn) / spent)
+            await self.draw(min(wanted, MOST_CHAINS - len(self.drawn)))
+
+    def chains(self) -> list[ChainReply]:
+        """Those that can be used; raises only where not one of them can be, or asking again would not help."""
+        chains = [reply for reply in self.drawn if isinstance(reply, ChainReply)]
+        faults = [fault for fault in self.drawn if isinstance(fault, BaseException)]
+        for fault in faults:
+            if _lost(fault) or not chains:
+                raise fault
+        if faults:
+            self.inquiry.notes.append(f"{len(faults)} of {len(self.drawn)} chains could not be read and had no vote")
+        return chains
+
+    async def _one(self, draw: int) -> ChainReply | BaseException:
+        sampling = Sampling(temperature=TEMPERATURE, draw=draw)
+        (outcome,) = await asyncio.gather(chain(self.inquiry, self.packed, sampling), return_exceptions=True)
+        return outcome
 
 
 def _lost(outcome: ChainReply | BaseException) -> bool:
@@ -69,4 +103,5 @@ METHOD = Method(
     about="`SELF_CONSISTENCY_SAMPLES` chains of thought at temperature 0.7, then a majority vote",
     departures="fewer chains than the paper's 40",
     answer=answer,
+    samples=True,
 )

@@ -48,10 +48,6 @@ class Recorder:
         self._unfinished.unlink(missing_ok=True)
         self._rest = Journal(self._unfinished)
 
-    def served_by(self, endpoint: str) -> None:
-        """The endpoint that answers: part of every request's key."""
-        self._head[0] = {"run": {**self._head[0]["run"], "endpoint": endpoint}}
-
     def play(self, row: LedgerRow, request: Request) -> None:
         """Nothing is played while a run is recorded."""
 

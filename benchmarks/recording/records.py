@@ -91,6 +91,7 @@ def question_from(content: Mapping[str, Any]) -> Question:
     )
     facts = tuple((title, index) for title, index in content["supporting_facts"])
     given = {**content, "aliases": tuple(content["aliases"]), "paragraphs": paragraphs, "supporting_facts": facts}
+    given["facts"] = tuple(tuple(fact) for fact in content.get("facts", ()))
     return Question(**given)
 
 

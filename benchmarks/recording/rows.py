@@ -11,7 +11,8 @@ from ..rows.samples import asked, supported
 
 Row = Mapping[str, Any]
 _SCORES = ("em", "f1", "precision", "recall")
-_TOLD = ("question", "gold", "aliases", "type", "hops", "supporting_facts_gold", "support", "joint", *_SCORES)
+_ASKED = ("question", "gold", "aliases", "type", "hops", "gold_facts", "supporting_facts_gold")
+_TOLD = (*_ASKED, "support", "joint", *_SCORES)
 
 
 def row_content(row: Row) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def _arm_content(arm: Arm) -> dict[str, Any]:
         "assignments": list(arm.assignments),
         "without_deficits": list(arm.without_deficits),
         "oracles": list(arm.oracles),
+        "equal": arm.equal,
         "repeat": arm.repeat,
     }
 
@@ -71,6 +72,7 @@ def _arm(content: Mapping[str, Any]) -> Arm:
         assignments=tuple(content["assignments"]),
         without_deficits=tuple(content["without_deficits"]),
         oracles=tuple(content["oracles"]),
+        equal=content.get("equal", ""),
         repeat=content["repeat"],
     )
 

@@ -7,7 +7,7 @@ from ..run.protocols import Protocol, differences
 from ..tables import Cells, Table, number, with_interval
 from .published import PublishedRow, published_rows
 
-_HEAD: Cells = ("published", "EM", "F1", "prec.", "rec.")
+_HEAD: Cells = ("published", "EM", "F1", "prec.", "rec.", "judged")
 
 
 def same_protocol(ours: Protocol, methods: Mapping[str, Mapping[str, Any]]) -> Table | None:
@@ -26,9 +26,9 @@ def same_protocol(ours: Protocol, methods: Mapping[str, Mapping[str, Any]]) -> T
         )
         for name, figures in methods.items()
     ]
-    theirs = [(*_cells(row), row.source) for row in rows]
+    theirs = [(*_cells(row)[:-1], row.source) for row in rows]
     title = "Our figures and published ones of the same protocol, percent"
-    return Table(name="same-protocol", title=title, head=("method", *_HEAD[1:], "source"), rows=[*own, *theirs])
+    return Table(name="same-protocol", title=title, head=("method", *_HEAD[1:-1], "source"), rows=[*own, *theirs])
 
 
 def other_protocols(ours: Protocol) -> list[Table]:
@@ -41,8 +41,8 @@ def other_protocols(ours: Protocol) -> list[Table]:
         Table(
             name=f"published-{place}",
             title=f"Published, not comparable: {'; '.join(differing)}",
-            head=_HEAD,
-            rows=[_cells(row) for row in rows],
+            head=_HEAD[: None if _judged(rows) else -1],
+            rows=[_cells(row)[: None if _judged(rows) else -1] for row in rows],
             note=_sources(rows),
         )
         for place, (differing, rows) in enumerate(groups.items(), start=1)
@@ -55,7 +55,12 @@ def _sources(rows: Sequence[PublishedRow]) -> str:
 
 
 def _cells(row: PublishedRow) -> Cells:
-    return (row.name, number(row.em), number(row.f1), number(row.precision), number(row.recall))
+    figures = (row.em, row.f1, row.precision, row.recall, row.judged)
+    return (row.name, *(number(figure) for figure in figures))
+
+
+def _judged(rows: Sequence[PublishedRow]) -> bool:
+    return any(row.judged is not None for row in rows)
 
 
 def aspects(differing: Sequence[str]) -> str:

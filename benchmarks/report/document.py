@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from meta_agent_rag.llm.opening import described
-from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.serving.stages import runs_here
 from meta_agent_rag.wording import counted
 
 from ..plots import Plot, save
@@ -15,7 +15,7 @@ from ..run.config import RunConfig
 from ..run.folder import REPORT, RunFolder
 from ..run.protocols import Protocol
 from ..tables import as_csv, as_latex, as_markdown
-from .headline import completeness, headline
+from .headline import completeness, headline, mixture
 from .sections import Section, sections
 
 PLOTS, TABLES = "plots", "tables"
@@ -35,7 +35,7 @@ def write_report(
 
     A plot that cannot be drawn is named in the report with the reason; nothing else is lost.
     """
-    parts = sections(summary, rows, arms=arms, ours=ours)
+    parts = sections(summary, rows, arms=arms, ours=ours, free=runs_here(config.settings))
     to_draw = [plot for section in parts for plot in section.plots] if plots else []
     for table in (table for section in parts for table in section.tables):
         _write(folder.path / TABLES / f"{table.name}.csv", as_csv(table))
@@ -52,19 +52,20 @@ def markdown(
     arms: Sequence[Arm] = (),
 ) -> str:
     """The text of `report.md` alone, without plots."""
-    return document(config, summary, sections(summary, rows, arms=arms, ours=ours), ours, {})
+    parts = sections(summary, rows, arms=arms, ours=ours, free=runs_here(config.settings))
+    return document(config, summary, parts, ours, {})
 
 
 def document(
     config: RunConfig, summary: Mapping[str, Any], parts: Sequence[Section], ours: Protocol, drawn: Mapping[str, str]
 ) -> str:
     """Put a report together; `drawn` holds for each plot why it could not be drawn, or nothing."""
-    opening = [headline(summary), completeness(summary), _setting(config, summary), _protocol(ours)]
+    opening = [headline(summary), completeness(summary), mixture(summary), _setting(config, summary), _protocol(ours)]
     return "\n\n".join(part for part in [*opening, *(_text(section, drawn) for section in parts)] if part) + "\n"
 
 
 def _setting(config: RunConfig, summary: Mapping[str, Any]) -> str:
-    model = config.model_words or described(choose_provider(config.settings), config.settings)
+    model = config.model_words or described(config.settings)
     return f"Data set {config.dataset}, mode {config.mode}, {counted(summary['n'], 'question')}; model {model}."
 
 
@@ -76,7 +77,7 @@ def _protocol(ours: Protocol) -> str:
 def _text(section: Section, drawn: Mapping[str, str]) -> str:
     parts = [f"## {section.title}", section.text]
     for table in section.tables:
-        parts += [f"**{table.title}**", as_markdown(table), table.note]
+        parts += [f"**{table.caption}**", as_markdown(table), table.note]
     parts += [_shown(plot, drawn[plot.name]) for plot in section.plots if plot.name in drawn]
     return "\n\n".join(part for part in parts if part)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..plots import Plot, intervals, legend, ranges, scatter
+from .figures import is_timed
 
 Methods = Mapping[str, Mapping[str, Any]]
 _RANKS = ("p50", "p90", "p99")
@@ -51,11 +52,11 @@ def _at(found: Mapping[str, Any], spent: float | None) -> tuple[float, float, fl
 
 
 def latency_plots(methods: Methods) -> list[Plot]:
-    """Percentiles of the methods of which no call was served by the response cache; no plot without any."""
+    """Percentiles of the methods that have latencies; no plot without any."""
     timed = {
         name: figures
         for name, figures in methods.items()
-        if figures["latency_s"]["p50"] is not None and not figures["latency_s"]["cached_calls"]
+        if figures["latency_s"]["p50"] is not None and is_timed(figures)
     }
 
     def draw(figure: Any) -> None:

@@ -14,12 +14,16 @@ HEAD: Cells = (
 )
 
 
-def quality(methods: Methods, *, name: str = "quality", title: str = "Quality by method, percent") -> Table:
+def quality(
+    methods: Methods, *, free: bool = False, table: str = "quality", title: str = "Quality by method, percent"
+) -> Table:
     """A row a method; with the judge's figure where one was asked, and the answers that it is over."""
     judged = any("judge" in figures for figures in methods.values())
     head = (*HEAD, "judge [95 %]") if judged else HEAD
-    rows = [(*method_cells(method, figures), *_judge(figures, judged)) for method, figures in methods.items()]
-    return Table(name=name, title=title, head=head, rows=rows)
+    rows = [
+        (*method_cells(method, figures, free=free), *_judge(figures, judged)) for method, figures in methods.items()
+    ]
+    return Table(name=table, title=title, head=head, rows=rows)
 
 
 def _judge(figures: Mapping[str, Any], judged: bool) -> Cells:
@@ -32,7 +36,7 @@ def _judge(figures: Mapping[str, Any], judged: bool) -> Cells:
     return (f"{'-' if value is None else with_interval(value, figures['judge_ci95'])} {over}",)
 
 
-def method_cells(name: str, figures: Mapping[str, Any]) -> Cells:
+def method_cells(name: str, figures: Mapping[str, Any], *, free: bool = False) -> Cells:
     """The row of a method, as `HEAD` has it."""
     fired = figures["trigger_rate"]
     return (
@@ -44,16 +48,29 @@ def method_cells(name: str, figures: Mapping[str, Any]) -> Cells:
         "-" if fired is None else f"{fired:.0%}",
         str(figures["fixed"]),
         str(figures["broken"]),
-        str(figures["llm_calls"]),
-        "unknown" if figures["cost_usd"] is None else f"{figures['cost_usd']:.4f}",
+        str(figures["llm_calls"] or "-"),  # of imported answers it may not be known
+        usd(figures["cost_usd"], free=free),
         _seconds(figures, "p50"),
     )
 
 
 def _seconds(figures: Mapping[str, Any], rank: str) -> str:
     value = figures["latency_s"][rank]
-    # a time that the response cache shortened is no latency
-    return "-" if value is None else "cached" if figures["latency_s"]["cached_calls"] else f"{value:.2f}"
+    return f"{value:.2f}" if value is not None and is_timed(figures) else "cached" if _is_cached(figures) else "-"
+
+
+def is_timed(figures: Mapping[str, Any]) -> bool:
+    """Are the percentiles latencies? A time that the response cache shortened is none."""
+    return "timed" in figures["latency_s"] or not _is_cached(figures)
+
+
+def _is_cached(figures: Mapping[str, Any]) -> bool:
+    return bool(figures["latency_s"]["cached_calls"])
+
+
+def usd(amount: float | None, *, free: bool, digits: int = 4) -> str:
+    """Dollars for a cell: free where the model runs on this machine."""
+    return f"{amount:.{digits}f}" if amount is not None else "free" if free else "unknown"
 
 
 def supporting(methods: Methods) -> Table:
@@ -73,19 +90,25 @@ def supporting(methods: Methods) -> Table:
     return Table(name="supporting-facts", title="Supporting facts and joint scores, percent", head=head, rows=rows)
 
 
-def cost(methods: Methods) -> Table:
-    """What a question took, by method."""
+def cost(methods: Methods, *, free: bool = False) -> Table:
+    """What a question took, by method; with hidden reasoning and replies cut at their limit, where there are any."""
+    reasoned = any(figures["tokens"].get("reasoning") for figures in methods.values())
+    cut = any(figures.get("cut_replies") for figures in methods.values())
+    kinds = ("prompt", "cache_hit", "completion", *(["reasoning"] if reasoned else []))
     rows = [
         (
             method,
             number(figures["f1"]),
             number(figures["llm_calls"] / figures["n"], 2),
-            *(f"{figures['tokens'][kind] / figures['n']:.0f}" for kind in ("prompt", "cache_hit", "completion")),
-            "unknown" if figures["cost_usd"] is None else f"{figures['cost_usd'] / figures['n']:.6f}",
+            *(f"{figures['tokens'].get(kind, 0) / figures['n']:.0f}" for kind in kinds),
+            *([str(sum(figures.get("cut_replies", {}).values()))] if cut else []),
+            usd(None if figures["cost_usd"] is None else figures["cost_usd"] / figures["n"], free=free, digits=6),
         )
         for method, figures in methods.items()
+        if figures["llm_calls"]
     ]
-    head = ("method", "F1", "calls", "prompt tokens", "of which cached", "completion tokens", "USD")
+    told = ("completion tokens", *(["of which reasoning"] if reasoned else []), *(["replies cut"] if cut else []))
+    head = ("method", "F1", "calls", "prompt tokens", "of which cached", *told, "USD")
     return Table(name="cost", title="Cost per question", head=head, rows=rows)
 
 

@@ -51,6 +51,23 @@ def _compared(summary: Summary, name: str, best: str, found: Mapping[str, Any], 
     return f"**{told}**: paired difference {gap} (percent, 95 % bootstrap intervals)."
 
 
+def mixed(methods: Mapping[str, Mapping[str, Any]]) -> str:
+    """The caveat of every table of a run in which more than one model answered; empty if one did, or it is not told."""
+    models = {model for figures in methods.values() for model in figures.get("models", ())}
+    return "mixed models" if len(models) > 1 else ""
+
+
+def mixture(summary: Summary) -> str:
+    """Says of such a run which models answered which rows, with their calls; empty for others."""
+    if not mixed(summary["methods"]):
+        return ""
+    told = [
+        f"{name}: {', '.join(f'{model} ({calls})' for model, calls in figures.get('models', {}).items()) or 'not told'}"
+        for name, figures in summary["methods"].items()
+    ]
+    return f"**Mixed models**: not every call was answered by the same model, in calls {'; '.join(told)}."
+
+
 def completeness(summary: Summary) -> str:
     """Says how far an unfinished run came; empty for a complete one."""
     methods, n = summary["methods"], summary["n"]

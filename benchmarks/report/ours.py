@@ -1,7 +1,7 @@
 """The protocol that a run of ours was measured by."""
 
 from meta_agent_rag.datasets import discover
-from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.serving.stages import endpoints_in_use
 
 from ..run.config import RunConfig
 from ..run.protocols import SCORER, Protocol
@@ -20,15 +20,20 @@ def protocol(config: RunConfig, *, n: int, pooled: int) -> Protocol:
         dataset=config.dataset,
         split=_split(config),
         evidence=f"the corpus {config.corpus}" if config.corpus else _evidence(config),
-        sample=f"rows {config.limit}" if config.limit else f"{n} drawn" if drawn else f"{n} named by id",
+        sample=_sample(config, n, drawn=drawn),
         seed=config.seed if drawn else None,
         n=n,
         scorer=SCORER,
         aliases=_aliases(config),
-        model=" and ".join(dict.fromkeys(choose_provider(config.settings).models.values())),
+        model=" and ".join(dict.fromkeys(endpoint.model for endpoint in endpoints_in_use(config.settings).values())),
         rounds=config.settings.max_metacognitive_rounds,
         pooled_questions=pooled if config.mode == "open_domain" and not config.corpus else None,
     )
+
+
+def _sample(config: RunConfig, n: int, *, drawn: bool) -> str:
+    words = f"rows {config.limit}" if config.limit else f"{n} drawn" if drawn else f"{n} named by id"
+    return words if config.shard is None else f"{words}, shard {config.shard}"
 
 
 def _evidence(config: RunConfig) -> str:
@@ -39,13 +44,13 @@ def _evidence(config: RunConfig) -> str:
 def _split(config: RunConfig) -> str:
     if config.data_file is not None:
         return f"the file {config.data_file.name}"
-    known = discover().get(config.dataset)
+    known = discover(config.settings.datasets_dir).get(config.dataset)
     return _PACKAGED if known is None or known.hub is None else known.hub[2]
 
 
 def _aliases(config: RunConfig) -> bool | None:
     """Were aliases scored with? `None` for a data set whose answers have none."""
-    known = discover().get(config.dataset)
+    known = discover(config.settings.datasets_dir).get(config.dataset)
     if known is None:
         return None
     if known.takes_aliases:

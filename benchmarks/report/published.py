@@ -21,21 +21,34 @@ from ..run.protocols import Protocol, published_protocol
 _FILE = Path(__file__).with_name("published.yaml")
 
 Percent = Annotated[float, Field(ge=0.0, le=100.0)]
-Figures = Annotated[tuple[Percent, ...], Field(min_length=2, max_length=4)]
+Printed = Annotated[tuple[Percent, ...], Field(min_length=2, max_length=4)]
+
+
+class _Some(BaseModel):
+    """Figures by name, where a source prints no EM."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    f1: Percent | None = None
+    judged: Percent | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRow:
-    """A method's figures on one data set, in percent; `None` where the source does not tell."""
+    """A method's figures on one data set, in percent; `None` where the source does not tell.
+
+    `judged` is the share of answers that a language model held to be right.
+    """
 
     name: str
     source: str
     protocol: Protocol
     note: str | None
-    em: float
-    f1: float
+    em: float | None
+    f1: float | None
     precision: float | None
     recall: float | None
+    judged: float | None
     recall_at_5: float | None
 
 
@@ -45,7 +58,7 @@ class _Group(BaseModel):
     source: str = Field(min_length=1)
     protocol: str
     note: str | None = None
-    figures: Mapping[str, Mapping[str, Figures]]
+    figures: Mapping[str, Mapping[str, Printed | _Some]]
     recall_at_5: Mapping[str, Mapping[str, Percent]] = Field(default_factory=dict)
 
 
@@ -64,8 +77,9 @@ def _rows(group: _Group, dataset: str) -> Iterator[PublishedRow]:
     for name, by_dataset in group.figures.items():
         if dataset not in by_dataset:
             continue
-        em, f1, *more = by_dataset[dataset]
-        precision, recall = (*more, None, None)[:2]
+        printed = by_dataset[dataset]
+        some = printed if isinstance(printed, _Some) else None
+        em, f1, precision, recall = (None, some.f1, None, None) if some else (*printed, None, None)[:4]
         yield PublishedRow(
             name=name,
             source=group.source,
@@ -75,6 +89,7 @@ def _rows(group: _Group, dataset: str) -> Iterator[PublishedRow]:
             f1=f1,
             precision=precision,
             recall=recall,
+            judged=some.judged if some else None,
             recall_at_5=group.recall_at_5.get(name, {}).get(dataset),
         )
 

@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from meta_agent_rag.llm.providers import runs_here
+from meta_agent_rag.llm.serving.stages import runs_here
 from meta_agent_rag.wording import counted
 
 from ..run.config import RunConfig
 from ..run.protocols import Protocol, differences
-from ..tables import Cells
+from ..tables import Cells, number
 from .comparable import aspects
 from .figures import HEAD, method_cells
-from .published import published_rows
+from .headline import mixed
+from .published import PublishedRow, published_rows
 
 _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 
@@ -19,6 +20,8 @@ _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
     """Print our rows, and the published ones with what sets them apart."""
     title = f"{config.dataset}, {config.mode}, {counted(summary['n'], 'question')} (percent)"
+    if caveat := mixed(summary["methods"]):
+        title = f"{title}, {caveat}: see report.md"
     free = runs_here(config.settings)
     head = tuple(column for column in HEAD if column not in _TOO_WIDE)
     _print_table(title, head, [_on_screen(name, figures, free=free) for name, figures in summary["methods"].items()])
@@ -28,21 +31,23 @@ def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
         ("Published, not comparable: see report.md", "measured otherwise", True),
     ):
         rows = [
-            (row.name, f"{row.em:.1f}", f"{row.f1:.1f}", aspects(found) if wanted else row.source)
+            (row.name, number(row.em), _f1(row), aspects(found) if wanted else row.source)
             for row, found in published
             if bool(found) == wanted
         ]
         _print_table(caption, ("method", "EM", "F1", last), rows, folded=3)
 
 
+def _f1(row: PublishedRow) -> str:
+    return number(row.f1) if row.judged is None else f"judged {number(row.judged)}"
+
+
 def _on_screen(name: str, figures: Mapping[str, Any], *, free: bool) -> Cells:
     """The columns that fit into 80: no precision and recall, intervals without decimals."""
-    row = dict(zip(HEAD, method_cells(name, figures), strict=True))
+    row = dict(zip(HEAD, method_cells(name, figures, free=free), strict=True))
     for score in ("em", "f1"):
         low, high = figures[f"{score}_ci95"]
         row[f"{score.upper()} [95 %]"] = f"{figures[score]:.1f} [{low:.0f}, {high:.0f}]"
-    if figures["cost_usd"] is None:
-        row["USD"] = "free" if free else "?"
     return tuple(cell for column, cell in row.items() if column not in _TOO_WIDE)
 
 

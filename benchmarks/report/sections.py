@@ -1,7 +1,8 @@
 """The sections of a report, in their order; what has nothing to say is left out."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from meta_agent_rag.wording import counted
@@ -14,6 +15,7 @@ from ..tables import Table
 from .comparable import other_protocols, same_protocol
 from .drawings import cost_plot, latency_plots, quality_plot
 from .figures import Methods, cost, latency, quality, split, stopping, supporting, survival
+from .headline import mixed
 
 _LOST = (
     "The percentage that each stage of a round still had, over the answered questions that reached it.",
@@ -42,23 +44,34 @@ class Section:
 
 
 def sections(
-    summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], *, arms: Sequence[Arm], ours: Protocol
+    summary: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    arms: Sequence[Arm],
+    ours: Protocol,
+    free: bool = False,
 ) -> list[Section]:
-    """Everything below the opening."""
+    """Everything below the opening; `free` says that the model runs on this machine."""
     methods: Methods = summary["methods"]
     plain, varied = split(methods, [arm.name for arm in arms if arm.variant])
-    return [
-        *_quality(plain, varied),
+    caveat = mixed(methods)
+    found = [
+        *_quality(plain, varied, free=free),
         *_section("Supporting facts", " ".join(_SUPPORT), [supporting(methods)]),
         *_analysed(summary),
-        *_section("Cost", "", [cost(methods)], [cost_plot(plain or methods)]),
+        *_section("Cost", _cut(methods), [cost(methods, free=free)], [cost_plot(plain or methods)]),
         *_section("Latency", _cached(methods), [latency(methods)], latency_plots(plain or methods)),
         *_section("Where evidence is lost", " ".join(_LOST), _survival(methods)),
         *_section("Repairs by deficit", "", [stopping(methods)]),
         *_listed("Notes", _notes(methods)),
         *_listed("Failed questions (scored 0)", _failures(rows)),
-        *_published(ours, plain),
     ]
+    together = same_protocol(ours, plain)
+    if together is not None:
+        found.append(Section(title="Published figures of the same protocol", tables=[together]))
+    if caveat:
+        found = [replace(one, tables=[replace(table, caveat=caveat) for table in one.tables]) for one in found]
+    return [*found, *_published(ours)]
 
 
 def _section(title: str, text: str, tables: Sequence[Table], plots: Sequence[Plot] = ()) -> Iterator[Section]:
@@ -71,10 +84,10 @@ def _listed(title: str, items: Sequence[str]) -> Iterator[Section]:
         yield Section(title=title, text="\n".join(f"- {item}" for item in items))
 
 
-def _quality(plain: Methods, varied: Methods) -> Iterator[Section]:
+def _quality(plain: Methods, varied: Methods, *, free: bool) -> Iterator[Section]:
     if plain:
         text = " ".join([*_OVER, *_unjudged(plain)])
-        yield Section(title="Quality", text=text, tables=[quality(plain)], plots=[quality_plot(plain)])
+        yield Section(title="Quality", text=text, tables=[quality(plain, free=free)], plots=[quality_plot(plain)])
     if varied:
         title = "Varied rows: same protocol except for what each name says, percent"
         yield Section(
@@ -82,7 +95,7 @@ def _quality(plain: Methods, varied: Methods) -> Iterator[Section]:
             text=" ".join(
                 ["Not results of the protocol above: each row changes what its name says.", *_unjudged(varied)]
             ),
-            tables=[quality(varied, name="varied", title=title)],
+            tables=[quality(varied, free=free, table="varied", title=title)],
             plots=[quality_plot(varied, name="varied", title="Quality of the varied rows")],
         )
 
@@ -112,9 +125,27 @@ def _analysed(summary: Mapping[str, Any]) -> Iterator[Section]:
             yield Section(title=analysis.title, text=analysis.missing)
 
 
+def _cut(methods: Methods) -> str:
+    """Says which stages had replies cut, and which setting moves their limit."""
+    counts = sum((Counter(figures.get("cut_replies", {})) for figures in methods.values()), Counter[str]())
+    if not counts:
+        return ""
+    stages = ", ".join(f"{stage} ({count})" for stage, count in sorted(counts.items()))
+    return (
+        f"Replies cut at their limit, by stage: {stages}. STAGE_TOKENS=STAGE=N raises a stage's limit, THINKING_TOKENS "
+        "that for hidden reasoning."
+    )
+
+
 def _cached(methods: Methods) -> str:
-    served = any(figures["latency_s"]["cached_calls"] for figures in methods.values())
-    return "`cached`: the response cache served calls, so the time is not a latency." if served else ""
+    served = [figures for figures in methods.values() if figures["latency_s"]["cached_calls"]]
+    if not served:
+        return ""
+    timed = [
+        f"{found['latency_s']['timed']} of {found['answered']}" for found in served if "timed" in found["latency_s"]
+    ]
+    over = f" Latencies are over the other answers: {', '.join(timed)}." if timed else ""
+    return f"`cached`: the response cache served calls, so the time is not a latency.{over}"
 
 
 def _survival(methods: Methods) -> list[Table]:
@@ -138,10 +169,7 @@ def _failures(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _published(ours: Protocol, plain: Methods) -> Iterator[Section]:
-    together = same_protocol(ours, plain)
-    if together is not None:
-        yield Section(title="Published figures of the same protocol", tables=[together])
+def _published(ours: Protocol) -> Iterator[Section]:
     if others := other_protocols(ours):
         yield Section(
             title="Published figures of other protocols",

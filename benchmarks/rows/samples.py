@@ -7,6 +7,7 @@ from typing import Any
 from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
 from meta_agent_rag.datasets import Question
+from meta_agent_rag.llm.call import CUT
 from meta_agent_rag.llm.ledger import LedgerRow, Totals
 
 from ..metrics import AnswerScore, joint, score_answer, score_supporting_facts
@@ -20,9 +21,11 @@ def sample_row(
     """The row of an answered question; scores are 0..1, money USD as text, time seconds.
 
     `support` and `joint` are the official scores of supporting facts and of both together, where the
-    method quotes (`quotes`) and the data set labels sentences, else null. Where a judge is asked, its verdict
+    method quotes (`quotes`) and the data set labels sentences, else null. `timed` tells that `latency_s` is a latency,
+    of which the response cache saved nothing. Where a judge is asked, its verdict
     joins as `judge`: 1, 0, or null where the call failed. `usage` has the method's calls in the order in which they
-    ended, each with its tokens, null where the server did not report them.
+    ended, each with its role, its model and its tokens, null where the server did not report them; `cut` tells that the
+    reply reached its limit.
     """
     score = score_answer(answer.short_answer, question.golds)
     facts = supporting_facts(question, answer)
@@ -78,12 +81,14 @@ def failed_row(question: Question, method: str, error: Exception, spent: Totals,
 def _spent(totals: Totals, latency_s: float) -> dict[str, Any]:
     return {
         "latency_s": round(latency_s, 4),
+        "timed": totals.cached_calls == 0,
         "llm_calls": totals.calls,
         "cached_calls": totals.cached_calls,
         "tokens": {
             "prompt": totals.prompt_tokens,
             "cache_hit": totals.cache_hit_tokens,
             "completion": totals.completion_tokens,
+            "reasoning": totals.reasoning_tokens,
         },
         "cost_usd": totals.cost_usd,
         "paid_usd": totals.paid_usd,
@@ -94,11 +99,15 @@ def _usage(call: LedgerRow) -> dict[str, Any]:
     known = call.usage_known
     return {
         "stage": call.stage,
+        "role": call.role,
         "tier": call.tier,
+        "model": call.model,
         "round": call.round,
         "prompt": call.prompt_tokens if known else None,
         "cache_hit": call.cache_hit_tokens if known else None,
         "completion": call.completion_tokens if known else None,
+        "reasoning": call.reasoning_tokens if known else None,
+        "cut": call.finish_reason == CUT,
     }
 
 
@@ -112,6 +121,7 @@ def asked(question: Question, method: str) -> dict[str, Any]:
         "aliases": list(question.aliases),
         "type": question.type,
         "hops": question.hops,
+        **({"gold_facts": [list(fact) for fact in question.facts]} if question.facts else {}),
     }
 
 

@@ -55,6 +55,7 @@ class _Tokens(_Part):
     prompt: int
     cache_hit: int
     completion: int
+    reasoning: int = 0
 
 
 class _Call(_Part):
@@ -64,12 +65,14 @@ class _Call(_Part):
     prompt: int | None
     cache_hit: int | None
     completion: int | None
+    model: str | None = None
 
 
 class _Failed(_Part):
     question: str
     gold: str
     latency_s: FiniteFloat
+    timed: bool = True
     llm_calls: int
     cached_calls: int
     tokens: _Tokens

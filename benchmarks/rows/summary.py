@@ -85,19 +85,18 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
     missing = [0.0] * (n - len(answered))
     values = {score: [100.0 * row[score] for row in answered] + missing for score in SCORES}
     fired = [row for row in answered if row["fired"]]
-    latencies = [row["latency_s"] for row in answered]
     return {
         "n": n,
         "answered": len(answered),
         "errors": len(rows) - len(answered),
         **{score: round(math.fsum(values[score]) / n, 2) for score in SCORES},
         **{f"{score}_ci95": _interval(values[score], seed) for score in SCORES},
-        "latency_s": {
-            **(_rounded(percentiles(latencies)) if latencies else dict.fromkeys(_CURVE)),
-            "cached_calls": sum(row["cached_calls"] for row in rows),  # served by the response cache, in no time
-        },
+        "latency_s": _latency(rows, answered),
         "llm_calls": sum(row["llm_calls"] for row in rows),
-        "tokens": {kind: sum(row["tokens"][kind] for row in rows) for kind in _TOKENS},
+        "tokens": {
+            kind: sum(row["tokens"].get(kind, 0) for row in rows)
+            for kind in (*_TOKENS, *(["reasoning"] if any("reasoning" in row["tokens"] for row in rows) else []))
+        },
         "cost_usd": _cost(rows),
         "rounds_mean": round(sum(len(row["rounds"]) for row in answered) / len(answered), 3) if answered else None,
         "trigger_rate": round(len(fired) / len(answered), 4) if answered else None,
@@ -112,7 +111,32 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
         "shortened_passages": _packed(answered, "shortened_ids"),
         "left_out_passages": _packed(answered, "left_out_ids"),
         "notes": dict(sorted(Counter(note for row in answered for note in row.get("notes", ())).items())),
+        **_served(answered),
         **_judged(rows, n, seed),
+    }
+
+
+def _served(rows: Sequence[Row]) -> dict[str, Any]:
+    """Calls by the model that answered them, and replies that were cut at their limit, by stage, where rows tell."""
+    calls = [call for row in rows for call in row.get("usage", ()) if "model" in call]
+    if not calls:
+        return {}
+    return {
+        "models": dict(sorted(Counter(call["model"] for call in calls).items())),
+        "cut_replies": dict(sorted(Counter(call["stage"] for call in calls if call["cut"]).items())),
+    }
+
+
+def _latency(rows: Sequence[Row], answered: Sequence[Row]) -> dict[str, Any]:
+    """Percentiles in seconds, over the answers of which the response cache served no call, where rows tell which.
+
+    A resumed run keeps its latencies so: only the questions that were under way have none.
+    """
+    latencies = [row["latency_s"] for row in answered if row.get("timed", True)]
+    return {
+        **(_rounded(percentiles(latencies)) if latencies else dict.fromkeys(_CURVE)),
+        "cached_calls": sum(row["cached_calls"] for row in rows),  # served by the response cache, in no time
+        **({"timed": len(latencies)} if any("timed" in row for row in answered) else {}),
     }
 
 

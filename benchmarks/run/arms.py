@@ -11,15 +11,17 @@ from itertools import product
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.monitoring.monitor import policy
 from meta_agent_rag.errors import InputError, SettingsError
-from meta_agent_rag.llm.providers import check_stage_tiers
+from meta_agent_rag.llm.serving.stages import check_stages
 from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.settings import Settings
 
 from ..methods import Method
+from ..methods.allowance import KINDS
 
-ORACLES = ("monitor", "diagnosis", "retrieval")
+ORACLES = ("monitor", "diagnosis", "retrieval", "plan", "facts")
 _SWEPT = (
-    *("flash_model", "pro_model", "stage_tiers", "flash_thinking", "pro_thinking", "writer_temperature"),
+    *("flash_model", "pro_model", "tiers", "stage_tiers", "model_roles"),
+    *("flash_thinking", "pro_thinking", "thinking_tokens", "stage_tokens", "writer_temperature"),
     *("max_metacognitive_rounds", "monitor_policy", "monitor_calibration", "monitor_similarity_threshold"),
     *("monitor_encoder", "convergence_threshold", "selection", "short_answer", "evidence_tokens"),
     "supplied_evidence",
@@ -33,13 +35,15 @@ _SWEPT = (
 class Arm:
     """One row of the table: `name` is unique in a run, `base` the same without the number of its repetition.
 
-    `assignments` are `SETTING=VALUE`; `oracles` the stages that are replaced by what the data set knows.
+    `assignments` are `SETTING=VALUE`; `oracles` the stages that are replaced by what the data set knows; with `equal`
+    the method samples for as many `dollars` or `tokens` as the loop took on the same question.
     """
 
     method: Method
     assignments: tuple[str, ...] = ()
     without_deficits: tuple[str, ...] = ()
     oracles: tuple[str, ...] = ()
+    equal: str = ""
     repeat: int = 1
 
     @property
@@ -50,6 +54,8 @@ class Arm:
             parts.append(f"without {'+'.join(self.without_deficits)}")
         if self.oracles:
             parts.append(f"oracle {'+'.join(self.oracles)}")
+        if self.equal:
+            parts.append(f"equal {self.equal}")
         return " ".join(parts)
 
     @property
@@ -69,13 +75,15 @@ def arms(
     sweeps: Sequence[str] = (),
     ablations: Sequence[str] = (),
     oracles: Sequence[str] = (),
+    equals: Sequence[str] = (),
     repeats: int = 1,
 ) -> tuple[Arm, ...]:
     """All rows of a run.
 
     `sweeps` are `SETTING=V1,V2,...`, every combination of their values a row. `ablations` are deficits to
     leave out, several at once joined by commas, and `oracles` stages: each is a row beside the method as
-    it is, and several oracles also one row together. Both concern methods that run the loop alone.
+    it is, and several oracles also one row together. Both concern methods that run the loop alone. `equals` adds for
+    methods that sample a row that spends as many dollars or tokens as the loop.
     Raises `InputError` for what cannot be varied.
     """
     if repeats < 1:
@@ -93,6 +101,12 @@ def arms(
             if method.loop:
                 rows += [replace(plain, without_deficits=_names(left_out)) for left_out in ablations]
                 rows += [replace(plain, oracles=known) for known in _oracles(oracles)]
+            if method.samples:
+                rows += [replace(plain, equal=_equal(kind)) for kind in equals]
+    if equals and not any(arm.equal and reference(arm, rows) for arm in rows):
+        raise InputError(
+            "--equal sets a method that samples against the loop; name both, as --method metarag,self_consistency."
+        )
     if (ablations or oracles) and not any(method.loop for method in methods):
         raise InputError(
             "--without-deficit and --oracle vary the loop; name a method that runs the loop, such as metarag."
@@ -103,19 +117,27 @@ def arms(
     return tuple(found)
 
 
+def reference(arm: Arm, rows: Sequence[Arm]) -> Arm | None:
+    """The row whose spending an equal one has: the first that runs the loop under the same settings."""
+    same = (one for one in rows if (one.assignments, one.repeat) == (arm.assignments, arm.repeat))
+    return next((one for one in same if one.method.loop and not one.without_deficits and not one.oracles), None)
+
+
 def check_arms(rows: Sequence[Arm], settings: Settings) -> None:
     """Refuse, before anything is paid, values that no setting takes, deficits that there are not, and equal rows."""
     seen: dict[str, str] = {}
     for arm in rows:
         own = arm_settings(arm, settings)
-        check_stage_tiers(own)
+        check_stages(own)
         policy(own)
-        for name in prompt_names():
-            prompt(name, own.prompts_dir)
+        for name in prompt_names(own.methods_dir):
+            prompt(name, own.prompts_dir, methods=own.methods_dir)
         deficits = discover_deficits(own.deficits_dir)
         if arm.without_deficits:
             deficits.without(arm.without_deficits)
-        same = f"{arm.method.name} {arm.without_deficits} {arm.oracles} {arm.repeat} {own.model_dump_json()}"
+        same = (
+            f"{arm.method.name} {arm.without_deficits} {arm.oracles} {arm.equal} {arm.repeat} {own.model_dump_json()}"
+        )
         if same in seen:
             raise InputError(f"The rows {seen[same]!r} and {arm.name!r} would be identical; give each value once.")
         seen[same] = arm.name
@@ -151,6 +173,12 @@ def _values(sweep: str) -> list[str]:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _equal(kind: str) -> str:
+    if kind not in KINDS:
+        raise InputError(f"There is nothing called {kind!r} to be equal in; choose from: {', '.join(KINDS)}.")
+    return kind
 
 
 def _oracles(given: Sequence[str]) -> list[tuple[str, ...]]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,20 +11,19 @@ from typing import Any
 
 import typer
 
-from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.monitoring.calibration import calibration_in_force, refuse_fitted_questions
 from meta_agent_rag.cli.shared.command import complain, run, say
-from meta_agent_rag.datasets import LoadedQuestions, Question, load_questions
+from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.llm.opening import described
-from meta_agent_rag.llm.providers import choose_provider, runs_here
+from meta_agent_rag.llm.pricing import unpriced_models
+from meta_agent_rag.llm.providers import EMBEDDED, providers
+from meta_agent_rag.llm.serving.stages import runs_here
 
-from ..analyses import discover_analyses
-from ..recording import Player, table_content
-from ..report import protocol, show, write_report
-from ..rows.samples import official_predictions
+from ..methods.allowance import DOLLARS, TOKENS
+from ..recording import Player
+from ..report import protocol, show
 from ..rows.shape import require_whole
-from ..rows.summary import summarise
 from .arms import arm_settings, check_arms
 from .config import Conduct, RunConfig
 from .display import DisplayName, Silent, display
@@ -41,11 +40,17 @@ from .provenance import (
     recorded_settings,
     run_config,
 )
-from .sampling import by_id, by_position, draw
+from .sampling import by_id, by_position, draw, sample_digest, sharded
+from .serving import as_served, served_by, uses
+from .writing import recorded_table, write_results
 
 DEFAULT_N = 50
 _LISTED = 3
 """Changed prompts that are named."""
+_PACKAGED = (
+    "The packaged model is too small for this task, so these scores show that everything works, and no more. "
+    "`marag tour` shows real answers; `marag models` brings a larger model."
+)
 
 
 class AllFailedError(MetaRagError):
@@ -60,17 +65,22 @@ class OtherBytesError(MetaRagError):
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
-    """A run that has been checked: its configuration, its questions, and what they were drawn from."""
+    """A run that has been checked: its configuration, its questions, and what they were drawn from.
+
+    `sample` has the number of `questions` that all shards have together, with a digest of their ids, and how many
+    questions the data have (`pooled`).
+    """
 
     config: RunConfig
     loaded: LoadedQuestions
     questions: tuple[Question, ...]
-    pooled: int
+    sample: Mapping[str, Any]
 
 
 def resumed(config: RunConfig, folder: RunFolder) -> RunConfig:
     """The configuration of an earlier run with today's limits; settings that shape answers must be the same."""
     before = folder.config()
+    config = replace(config, settings=as_served(config.settings, before["settings"]))
     changed = changed_settings(before["settings"], config.settings.model_dump(mode="json"))
     if changed:
         raise InputError(
@@ -83,12 +93,26 @@ def resumed(config: RunConfig, folder: RunFolder) -> RunConfig:
 def planned(config: RunConfig) -> RunPlan:
     """Check a configuration and load its questions; nothing is written and no model is asked."""
     _check(config)
-    loaded = load_questions(config.dataset, data_file=config.data_file, aliases_file=config.aliases_file)
+    loaded = load_questions(
+        config.dataset,
+        data_file=config.data_file,
+        aliases_file=config.aliases_file,
+        registry=discover(config.settings.datasets_dir),
+        access=HubAccess(token=config.settings.hf_token, revision=config.revision),
+    )
     questions = _questions(config, loaded)
     _check_calibration(config, questions)
-    words = described(choose_provider(config.settings), config.settings)
+    _check_oracles(config, questions)
+    words = described(config.settings, uses(config))
     return RunPlan(
-        config=replace(config, model_words=words), loaded=loaded, questions=questions, pooled=len(loaded.questions)
+        config=replace(config, model_words=words),
+        loaded=loaded,
+        questions=questions if config.shard is None else sharded(questions, config.shard),
+        sample={
+            "questions": len(questions),
+            "sha256": sample_digest([question.id for question in questions]),
+            "pooled": len(loaded.questions),
+        },
     )
 
 
@@ -115,7 +139,8 @@ def replayed(config: RunConfig, player: Player, *, strict: bool) -> RunPlan:
         sha256=source["sha256"],
         aliases_sha256=source["aliases_sha256"],
     )
-    return RunPlan(config=own, loaded=loaded, questions=player.questions, pooled=record["pooled"])
+    sample = record.get("sample", {"questions": len(player.questions), "pooled": record["pooled"]})
+    return RunPlan(config=own, loaded=loaded, questions=player.questions, sample=sample)
 
 
 def benchmark(
@@ -125,19 +150,28 @@ def benchmark(
     config = plan.config
     if conduct.recorder is not None and conduct.player is None:
         _check_recordable(config)
-    about = run_config(config, plan.loaded)
+    served = run(served_by(config)) if conduct.player is None else conduct.player.run.get("endpoints", {})
+    about = run_config(config, plan.loaded, served, plan.sample)
     if folder is None:
         now = datetime.now(UTC)
-        folder = RunFolder.create(output_dir, at=now, dataset=config.dataset, mode=config.mode, config=about)
+        mode = config.mode if config.shard is None else f"{config.mode}-shard-{config.shard.replace('/', '-of-')}"
+        folder = RunFolder.create(output_dir, at=now, dataset=config.dataset, mode=mode, config=about)
     else:
         folder.require_same(about)
         require_whole(folder.rows().values(), folder.path / SAMPLES)
     if conduct.recorder is not None and conduct.player is None:
-        described = recorded_run(about, pooled=plan.pooled, model_words=config.model_words)
-        conduct.recorder.begin({**described, **_table(plan, conduct)}, plan.questions)
+        conduct.recorder.begin({**recorded_run(about), **recorded_table(config, conduct)}, plan.questions)
     try:
         outcome = _carried_out(plan, conduct, folder, display(display_name, free=runs_here(plan.config.settings)))
-        summary = _write(plan, conduct, folder, outcome)
+        summary = write_results(
+            config,
+            conduct,
+            folder,
+            outcome.rows,
+            deficits=outcome.deficits,
+            n=len(plan.questions),
+            pooled=plan.sample["pooled"],
+        )
         _say(plan, folder, summary, display_name)
         _complain(plan, conduct, folder, outcome)
         _close_record(plan, conduct, folder, outcome, display_name)
@@ -187,6 +221,11 @@ def _check(config: RunConfig) -> None:
         raise InputError(f"--concurrency must be at least 1, not {config.concurrency}.")
     if sum(given is not None and given != () for given in (config.n, config.limit, config.sample_ids)) > 1:
         raise InputError("--n, --limit and --sample-id are mutually exclusive; give one of them.")
+    if DOLLARS in config.equals and (unpriced := unpriced_models(config.settings, at=datetime.now(UTC))):
+        raise InputError(
+            f"--equal {DOLLARS} needs prices, and {', '.join(unpriced)} has none that is known; set PRICE_AS, or give "
+            f"--equal {TOKENS}."
+        )
     if config.corpus is not None and config.mode != "open_domain":
         raise InputError(f"--corpus requires --mode open_domain, but the mode is {config.mode!r}.")
     if config.corpus is not None and "diagnosis" in config.oracles:
@@ -194,18 +233,32 @@ def _check(config: RunConfig) -> None:
 
 
 def _check_recordable(config: RunConfig) -> None:
-    """A record is complete in itself: it holds no files of the user's own."""
+    """A record is complete in itself: it holds no files of the user's own, and none is run to find that out."""
+    _refuse_own(name for name in OWN_FILES if getattr(config.settings, name) is not None)
     varied = {assignment.partition("=")[0].strip().lower() for assignment in _assignments(config)}
-    for name in OWN_FILES:
-        if getattr(config.settings, name) is not None or name in varied:
-            raise InputError(
-                f"A record does not contain the files of {name.upper()}, so a replay would lack them; record a run "
-                f"without {name.upper()}."
-            )
+    _refuse_own(name for name in OWN_FILES if name in varied)
+
+
+def _refuse_own(names: Iterable[str]) -> None:
+    for name in names:
+        raise InputError(
+            f"A record does not contain the files of {name.upper()}, so a replay would lack them; record a run "
+            f"without {name.upper()}."
+        )
 
 
 def _assignments(config: RunConfig) -> tuple[str, ...]:
     return (*config.sweeps, *(assignment for arm in config.arms for assignment in arm.assignments))
+
+
+def _check_oracles(config: RunConfig, questions: Sequence[Question]) -> None:
+    """Refuse oracles that know nothing of these questions: their rows would be the method's own."""
+    wanted = [stage for stage in ("plan", "facts") if stage in config.oracles]
+    if wanted and not any(question.facts for question in questions):
+        raise InputError(
+            f"--oracle {','.join(wanted)} needs questions with a decomposition, which {config.dataset} does not have; "
+            "use 2wikimultihopqa or musique."
+        )
 
 
 def _check_calibration(config: RunConfig, questions: Sequence[Question]) -> None:
@@ -226,63 +279,8 @@ def _questions(config: RunConfig, loaded: LoadedQuestions) -> tuple[Question, ..
     return draw(loaded.questions, DEFAULT_N if config.n is None else config.n, config.seed)
 
 
-def _write(plan: RunPlan, conduct: Conduct, folder: RunFolder, outcome: RunOutcome) -> dict[str, Any]:
-    """Write what there is."""
-    config = plan.config
-    names = [arm.name for arm in config.arms]
-    summary = summarise(
-        outcome.rows,
-        dataset=config.dataset,
-        mode=config.mode,
-        methods=names,
-        n=len(plan.questions),
-        seed=config.seed,
-        deficits=outcome.deficits,
-        arms=config.arms,
-        quadrants=_quadrants(plan, conduct),
-        analyses=_analyses(conduct),
-        tariffs=None if conduct.player is None or conduct.recorder is not None else conduct.player.tariffs,
-    )
-    folder.write_json(SUMMARY, summary)
-    for number, name in enumerate(names):
-        rows = [row for row in outcome.rows if row["method"] == name]
-        file = "predictions.json" if number == 0 else f"predictions-{_file_name(name, number)}.json"
-        folder.write_json(file, official_predictions(rows))
-    ours = _protocol(plan)
-    write_report(folder, config, summary, outcome.rows, arms=config.arms, ours=ours, plots=conduct.plots)
-    return summary
-
-
-def _analyses(conduct: Conduct) -> tuple[str, ...]:
-    """Those that a record names, so that its summary has the same figures; all where a summary is made for keeps."""
-    player = conduct.player
-    if player is None or conduct.recorder is not None or "analyses" not in player.run:
-        return tuple(analysis.name for analysis in discover_analyses())
-    return tuple(player.run["analyses"])
-
-
-def _table(plan: RunPlan, conduct: Conduct) -> dict[str, Any]:
-    """What a record says of the run's table."""
-    return table_content(plan.config.arms, quadrants=_quadrants(plan, conduct), analyses=_analyses(conduct))
-
-
-def _quadrants(plan: RunPlan, conduct: Conduct) -> Mapping[str, tuple[bool, bool] | None]:
-    """Of the deficits of all rows."""
-    config, player = plan.config, conduct.player
-    if player is not None and not conduct.strict:
-        return player.quadrants
-    folders = dict.fromkeys(arm_settings(arm, config.settings).deficits_dir for arm in config.arms)
-    return {deficit.name: deficit.quadrant for folder in folders for deficit in discover_deficits(folder)}
-
-
 def _protocol(plan: RunPlan) -> Protocol:
-    return protocol(plan.config, n=len(plan.questions), pooled=plan.pooled)
-
-
-def _file_name(name: str, number: int) -> str:
-    """A row's name for a file; where it cannot be one, with the row's number, so that no two are the same."""
-    plain = "".join(char if char.isalnum() or char in "-_.=+#" else "_" for char in name)[:100]
-    return plain if plain == name else f"{plain}-{number + 1}"
+    return protocol(plan.config, n=len(plan.questions), pooled=plan.sample["pooled"])
 
 
 def _say(plan: RunPlan, folder: RunFolder, summary: dict[str, Any], display_name: DisplayName) -> None:
@@ -291,6 +289,8 @@ def _say(plan: RunPlan, folder: RunFolder, summary: dict[str, Any], display_name
     elif display_name != "none":
         show(plan.config, summary, _protocol(plan))
         say(f"Run folder: {folder.path}")
+        if any(providers()[EMBEDDED].flash in figures.get("models", ()) for figures in summary["methods"].values()):
+            complain(_PACKAGED)
 
 
 def _complain(plan: RunPlan, conduct: Conduct, folder: RunFolder, outcome: RunOutcome) -> None:
@@ -323,9 +323,9 @@ def _close_record(
     recorder, player = conduct.recorder, conduct.player
     told = []
     if recorder is not None and player is not None:
-        about = run_config(plan.config, plan.loaded)
+        about = run_config(plan.config, plan.loaded, player.run.get("endpoints", {}), plan.sample)
         files = {name: about[name] for name in RECORDED_FILES}
-        recorder.sign(player, {**player.run, **files, **_table(plan, conduct)}, outcome.rows, sha256)
+        recorder.sign(player, {**player.run, **files, **recorded_table(plan.config, conduct)}, outcome.rows, sha256)
         told.append(f"Record: {recorder.path}")
     elif recorder is not None:
         recorder.finish(sha256)

@@ -12,7 +12,7 @@ from ..methods import named
 from ..recording import Player, Recorder
 from .arms import Arm, arms
 
-Mode = Literal["gold", "supporting", "open_domain"]
+Mode = Literal["gold", "supporting", "open_domain", "imported"]
 MODES: tuple[Mode, ...] = ("gold", "supporting", "open_domain")
 
 
@@ -20,8 +20,9 @@ MODES: tuple[Mode, ...] = ("gold", "supporting", "open_domain")
 class RunConfig:
     """Everything that must be the same for two runs to be one experiment, as the command line asks for it.
 
-    `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id instead of a draw of `n`; `sweeps`,
-    `ablations`, `oracles` and `repeats` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too.
+    `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id instead of a draw of `n`; `shard` ("I/N") is
+    the part of these that this run asks; `revision` is that of the data set on the hub. `sweeps`, `ablations`,
+    `oracles`, `equals` and `repeats` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too.
     `concurrency` is the number of questions at once, by default what suits the provider. `model_words` describe
     the model to a reader. `recorded` is what a record says of the run that is replayed, and `recorded_arms` the rows
     of its table where these are not asked again.
@@ -29,19 +30,22 @@ class RunConfig:
 
     dataset: str
     mode: Mode
-    methods: tuple[str, ...]
-    n: int | None
-    limit: str | None
-    seed: int
-    data_file: Path | None
-    aliases_file: Path | None
-    corpus: str | None
-    concurrency: int | None
     settings: Settings
+    methods: tuple[str, ...] = ()
+    n: int | None = None
+    limit: str | None = None
+    seed: int = 42
+    data_file: Path | None = None
+    revision: str | None = None
+    aliases_file: Path | None = None
+    corpus: str | None = None
+    concurrency: int | None = None
     sample_ids: tuple[str, ...] = ()
+    shard: str | None = None
     sweeps: tuple[str, ...] = ()
     ablations: tuple[str, ...] = ()
     oracles: tuple[str, ...] = ()
+    equals: tuple[str, ...] = ()
     repeats: int = 1
     judge: bool = False
     model_words: str = ""
@@ -52,10 +56,11 @@ class RunConfig:
     def arms(self) -> tuple[Arm, ...]:
         """The rows of the table, in its order."""
         return self.recorded_arms or arms(
-            named(",".join(self.methods)),
+            named(",".join(self.methods), self.settings.methods_dir),
             sweeps=self.sweeps,
             ablations=self.ablations,
             oracles=self.oracles,
+            equals=self.equals,
             repeats=self.repeats,
         )
 

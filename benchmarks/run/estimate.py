@@ -10,7 +10,8 @@ from meta_agent_rag.cli.shared.command import say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.ledger import LedgerRow, read_ledger, total
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.wording import counted
+from meta_agent_rag.llm.serving.stages import runs_here
+from meta_agent_rag.wording import FREE, counted
 
 from ..judge import NAME as JUDGE
 from .arms import Arm
@@ -108,7 +109,8 @@ def expectations(config: RunConfig, runs: Sequence[Measured], *, n: int) -> dict
 
 def _of_arm(arm: Arm, runs: Sequence[Measured], n: int) -> Expected | None:
     """By the row itself; by the method as it is, where this variant of it was not run."""
-    for name in dict.fromkeys((arm.name, arm.base, arm.method.name)):
+    of_method = () if arm.equal else (arm.method.name,)  # which spends otherwise
+    for name in dict.fromkeys((arm.name, arm.base, *of_method)):
         for run in runs:
             ids = run.ids.get(name, frozenset())
             calls = _once(run.calls.get(name, ()), ids)
@@ -159,8 +161,9 @@ def _show(plan: RunPlan, source: str, known: list[Expected], missing: list[str])
         f"Expected for {counted(len(plan.questions), 'question')}, based on {source}; "
         "calls in the response cache are free."
     )
+    unpriced = FREE if runs_here(plan.config.settings) else "price unknown"
     for one in known:
-        cost = "price unknown" if one.cost_usd is None else f"{one.cost_usd:.4f} USD"
+        cost = unpriced if one.cost_usd is None else f"{one.cost_usd:.4f} USD"
         basis = "" if one.basis == one.method else f" of {one.basis!r}"
         say(
             f"  {one.method}: {one.calls:,} calls, {one.prompt_tokens:,} prompt and {one.completion_tokens:,} "
@@ -170,7 +173,7 @@ def _show(plan: RunPlan, source: str, known: list[Expected], missing: list[str])
             say(f"    measured under different settings: {', '.join(one.other_settings).upper()}")
     costs = [one.cost_usd for one in known]
     priced = [cost for cost in costs if cost is not None]
-    sum_usd = f"{sum(priced):.4f} USD" if len(priced) == len(costs) else "price unknown"
+    sum_usd = f"{sum(priced):.4f} USD" if len(priced) == len(costs) else unpriced
     say(f"  total: {sum(one.calls for one in known):,} calls, {sum_usd}")
     if missing:
         say(f"  unknown, because no run had them: {', '.join(missing)}; add --probe 3 to find out (at cost).")

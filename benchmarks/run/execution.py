@@ -7,15 +7,18 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, Protocol
 
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.embedded import EmbeddedTransport
 from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
+from meta_agent_rag.llm.serving.stages import ANSWER, endpoints_in_use
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
@@ -23,18 +26,21 @@ from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
 from ..judge import Judge
 from ..methods import MethodTask
+from ..methods.allowance import Spending
 from ..recording import TapedEncoder, TapedRetriever
 from ..recording.offline import NoModel, NoSearch
 from ..rows.samples import failed_row, sample_row
-from .arms import Arm, arm_settings
+from .arms import Arm, arm_settings, reference
 from .config import Conduct, RunConfig
 from .evidence import open_domain, supplied, tuned
 from .folder import RunFolder
 from .oracles import oracles_for
+from .serving import Recorded
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")
 _AT_ONCE = 8
 _MOMENT_S = 1.0
+_ANY_TEXT = "Is everything there?"
 _AT_ONCE_EMBEDDED = 2
 
 
@@ -80,6 +86,7 @@ class _Run:
     retriever: Retriever | None
     judge: Judge | None
     calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
+    spending: Spending = field(default_factory=Spending)
 
     def hear(self, call: LedgerRow) -> None:
         """Keep a call while its question is in progress, for the row of a question that fails."""
@@ -91,9 +98,12 @@ class _Run:
         started = time.perf_counter()
         calls = self.calls[question.id, arm.name] = []
         try:
-            answer = await self._answered(question, arm)
+            task = await self._allowed(question, arm)
+            started = time.perf_counter()  # waiting for another row's spending is no part of this one's latency
+            answer = await self._answered(arm, task)
         except MetaRagError as error:
             if error.stops_run:
+                self.spending.end(question.id, arm.name, error)
                 raise
             row = failed_row(question, arm.name, error, total(calls), latency_s=self._seconds(question, arm, started))
         else:
@@ -104,9 +114,15 @@ class _Run:
         if self.conduct.fail_on_error and row["error"] is not None:
             raise FailedAnswerError(f"{arm.name!r} failed on question {question.id!r}: {row['error']}")
 
-    async def _answered(self, question: Question, arm: Arm) -> Answer:
-        engine = self.engines[arm]
-        answer = await arm.method.answer(engine, self._task(question, arm, engine))
+    async def _allowed(self, question: Question, arm: Arm) -> MethodTask:
+        """The task, with what it may spend where that is what another row of the table did."""
+        task = self._task(question, arm, self.engines[arm])
+        if (loop := reference(arm, self.config.arms) if arm.equal else None) is None:
+            return task
+        return replace(task, allowance=await self.spending.allowance(question.id, loop.name, arm.equal))
+
+    async def _answered(self, arm: Arm, task: MethodTask) -> Answer:
+        answer = await arm.method.answer(self.engines[arm], task)
         if answer.stop_reason == CostLimitError.stop_reason:
             # with more money it would have gone on: no finished question, to be asked again
             raise CostLimitError("The cost limit is reached; raise it to continue.")
@@ -150,6 +166,7 @@ class _Run:
 
     def _keep(self, row: dict[str, Any]) -> None:
         self.folder.add(row)
+        self.spending.note(row)
         if self.conduct.recorder is not None:
             self.conduct.recorder.answered(row)
         self.display.row(row)
@@ -172,9 +189,12 @@ async def execute(
         wanted = [(question, arm) for question in questions for arm in config.arms]
         finished = {key: row for key, row in before.items() if not (conduct.retry_failed and _failed(row))}
         open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
+        open_.sort(key=lambda task: bool(task[1].equal))  # after the rows whose spending they have
         model = await stack.enter_async_context(_model(config, conduct, folder))
-        engines = await _engines(config, conduct, model, stack)
+        engines = await _engines(config, conduct, model, stack, warm=bool(open_))
         retriever = await stack.enter_async_context(_retriever(config, conduct, loaded, display))
+        if open_ and conduct.player is None:
+            await _warmed(model, retriever)
         run = _Run(
             config=config,
             conduct=conduct,
@@ -185,6 +205,8 @@ async def execute(
             judge=Judge(model=model) if config.judge else None,
         )
         model.ledger.listeners.append(run.hear)
+        for row in finished.values() if config.equals else ():
+            run.spending.note(row)
         display.start(len(wanted), finished.values())
         del before, finished  # rows are on the disk: a run has room for any number of them
         stack.callback(display.stop)
@@ -216,22 +238,21 @@ def _uncollected() -> Iterator[None]:
 async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> AsyncIterator[LanguageModel]:
     """The model behind every row, or, for a replay, none."""
     player = conduct.player
-    transport = None if player is None else NoModel(endpoint=player.run["endpoint"])
     async with open_language_model(
         config.settings,
         ledger_path=folder.calls,
         paid_usd=folder.paid_usd(),
         reservations=folder.reservations,
-        transport=transport,
+        transport=None if player is None else NoModel(endpoint=player.run["endpoint"]),
     ) as model:
-        if conduct.recorder is not None and player is None:
-            conduct.recorder.served_by(model.transport.endpoint)
-        # a replay neither needs the response cache nor may drop what it holds
-        yield replace(model, tape=player or conduct.recorder, cache=model.cache if player is None else None)
+        if player is None:
+            yield replace(model, tape=conduct.recorder)
+        else:  # neither needs the response cache nor may drop what it holds
+            yield replace(model, tape=player, cache=None, connections=Recorded(run=player.run))
 
 
 async def _engines(
-    config: RunConfig, conduct: Conduct, model: LanguageModel, stack: AsyncExitStack
+    config: RunConfig, conduct: Conduct, model: LanguageModel, stack: AsyncExitStack, *, warm: bool
 ) -> dict[Arm, Engine]:
     """An engine for every row, over one model, one ledger, one budget and, for each name, one encoder."""
     encoders: dict[str, AsyncEncoder] = {}
@@ -239,7 +260,7 @@ async def _engines(
     for arm in config.arms:
         settings = arm_settings(arm, config.settings)
         if settings.monitor_encoder not in encoders:
-            encoders[settings.monitor_encoder] = _encoder(settings.monitor_encoder, config, conduct)
+            encoders[settings.monitor_encoder] = await _encoder(settings.monitor_encoder, config, conduct, warm=warm)
         own = replace(model, settings=settings, choice=choose_provider(settings), draw=arm.repeat - 1)
         engines[arm] = await stack.enter_async_context(
             open_engine(
@@ -252,13 +273,26 @@ async def _engines(
     return engines
 
 
-def _encoder(name: str, config: RunConfig, conduct: Conduct) -> AsyncEncoder:
+async def _warmed(model: LanguageModel, retriever: HybridRetriever | NoSearch | None) -> None:
+    """Load what the first question would wait for, so that its latency is like the others'. Asks no model."""
+    await asyncio.to_thread(import_module, "openai")
+    if isinstance(retriever, HybridRetriever):
+        await retriever.encoder.queries([_ANY_TEXT])
+    for endpoint in endpoints_in_use(model.settings, ANSWER).values():
+        connection = await model.connections.to(endpoint)
+        if isinstance(connection.transport, EmbeddedTransport):
+            await connection.transport.start()
+
+
+async def _encoder(name: str, config: RunConfig, conduct: Conduct, *, warm: bool) -> AsyncEncoder:
     if conduct.player is not None:
         return AsyncEncoder(TapedEncoder(name=name, tape=conduct.player))
     choice = load_encoder(config.settings, name)
     if choice.note:
         _LOG.warning("The monitor's encoder: %s", choice.note)
     encoder = choice.encoder
+    if warm:
+        await asyncio.to_thread(encoder.encode_queries, [_ANY_TEXT])  # loads it, unseen by the recorder
     if conduct.recorder is None:
         return AsyncEncoder(encoder)
     return AsyncEncoder(TapedEncoder(name=encoder.name, tape=conduct.recorder, inner=encoder))

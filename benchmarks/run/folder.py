@@ -20,7 +20,7 @@ from meta_agent_rag.wording import first_fault
 
 from ..rows.stored_rows import StoredRow, stored_rows
 
-_SAME = ("dataset", "provider", "prompts", "deficits", "calibration", "rows", "encoders")
+_SAME = ("dataset", "provider", "endpoints", "prompts", "deficits", "calibration", "rows", "encoders")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 RESERVATIONS = "reservations.jsonl"
 
@@ -36,13 +36,16 @@ class _Experiment(_Part):
     n: int | None = None
     limit: str | None = None
     sample_ids: list[str] = []
+    shard: str | None = None
     seed: int | None = None
     data_file: str | None = None
     aliases_file: str | None = None
+    revision: str | None = None
     corpus: str | None = None
     sweeps: list[str] = []
     ablations: list[str] = []
     oracles: list[str] = []
+    equals: list[str] = []
     repeats: int = 1
     judge: bool = False
 
@@ -72,6 +75,33 @@ class _Config(_Part):
     calibration: str | None = None
     encoders: dict[str, Any] | None = None
     commit: str | None = None
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The parts of two `config.json` that no experiment may change and that differ, apart from addresses.
+
+    Older versions do not tell which endpoints served, and a server that did not respond has not told what it serves.
+    """
+    parts = [name for name in _SAME if name not in ("provider", "endpoints")]
+    changed = [name for name in parts if one.get(name) != other.get(name)]
+    if _without(one.get("provider"), "base_url") != _without(other.get("provider"), "base_url"):
+        changed.append("provider")
+    if "endpoints" in one and "endpoints" in other and not _served_alike(one["endpoints"], other["endpoints"]):
+        changed.append("endpoints")
+    return sorted(changed, key=_SAME.index)
+
+
+def _served_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if {role: _without(told, "identity") for role, told in one.items()} != {
+        role: _without(told, "identity") for role, told in other.items()
+    }:
+        return False
+    pairs = [(told["identity"], other[role]["identity"]) for role, told in one.items()]
+    return all(first == second or "//" in first or "//" in second for first, second in pairs)
+
+
+def _without(value: Any, name: str) -> Any:
+    return {key: told for key, told in value.items() if key != name} if isinstance(value, dict) else value
 
 
 class RunFolder:
@@ -134,9 +164,7 @@ class RunFolder:
 
     def require_same(self, now: Mapping[str, Any]) -> None:
         """Refuse to continue with another model, other prompts, deficits or data than the run began with."""
-        before = self.config()
-        changed = [name for name in _SAME if before.get(name) != json.loads(json.dumps(now[name], default=str))]
-        if changed:
+        if changed := differing(self.config(), json.loads(json.dumps(now, default=str))):
             raise InputError(
                 f"The run {self.path.name!r} was started with different {' and '.join(changed)}; "
                 "continue with the same, or start a new run."

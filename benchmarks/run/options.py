@@ -44,6 +44,10 @@ class QuestionOptions:
     sample_id: Annotated[
         list[str] | None, _option(_WHAT, metavar="ID", help="Take this question instead of drawing; repeatable.")
     ] = None
+    shard: Annotated[
+        str | None,
+        _option(_WHAT, metavar="I/N", help="Take one of N parts of these questions; benchmarks.merge joins the runs."),
+    ] = None
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the draw and of the confidence intervals.", rich_help_panel=_WHAT)
     ] = 42
@@ -53,6 +57,9 @@ class QuestionOptions:
     ] = None
     data_file: Annotated[
         Path | None, _option(_WHAT, metavar="FILE", help="Read this official JSON or JSONL file instead of the hub.")
+    ] = None
+    revision: Annotated[
+        str | None, _option(_WHAT, metavar="REV", help="Commit, tag or branch of the data set on the hub.")
     ] = None
     aliases: Annotated[Path | None, _option(_WHAT, metavar="FILE", help="2WikiMultiHopQA's id_aliases.json.")] = None
     corpus: Annotated[str | None, _option(_WHAT, metavar="NAME", help="An ingested corpus for open_domain.")] = None
@@ -80,8 +87,17 @@ class RowOptions:
         _option(
             _ROWS,
             metavar="STAGES",
-            help="monitor, diagnosis, retrieval, separated by commas: add a row with each stage replaced by what the "
-            "data set knows.",
+            help="monitor, diagnosis, retrieval, plan, facts, separated by commas: add a row with each stage replaced "
+            "by what the data set knows.",
+        ),
+    ] = None
+    equal: Annotated[
+        str | None,
+        _option(
+            _ROWS,
+            metavar="KINDS",
+            help="dollars, tokens, separated by commas: add a row of self_consistency with as many chains as spend "
+            "what the loop did on the same question.",
         ),
     ] = None
     repeat: Annotated[int, _option(_ROWS, metavar="K", help="Run everything K times to measure the spread.")] = 1

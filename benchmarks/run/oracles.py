@@ -12,6 +12,7 @@ from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
 from ..methods import MethodTask, named
 from ..metrics import score_answer
+from ..rows.decomposition import fact_oracle, gold_chains, gold_plan
 
 _CLOSED_BOOK = "closed_book"
 
@@ -21,8 +22,9 @@ def oracles_for(stages: Sequence[str], engine: Engine, question: Question, *, na
 
     The monitor's accepts a draft that matches a gold answer exactly. The diagnosis' finds nothing wrong with such
     a draft, and else asks whether the model answers rightly without evidence, and whether all supporting
-    paragraphs are in the prompt.
+    paragraphs are in the prompt. Those of plan and facts know what the data set breaks its questions into.
     """
+    chains = gold_chains(question.facts)
 
     def is_right(draft: Draft) -> bool:
         return score_answer(draft.short_answer, question.golds).em == 1.0
@@ -36,6 +38,8 @@ def oracles_for(stages: Sequence[str], engine: Engine, question: Question, *, na
     return Oracles(
         monitor=is_right if "monitor" in stages else None,
         diagnosis=deficit_of if "diagnosis" in stages else None,
+        plan=gold_plan(question.text, question.answer, chains, engine.operators) if "plan" in stages else None,
+        fact=fact_oracle(chains) if "facts" in stages else None,
     )
 
 

@@ -1,6 +1,7 @@
 """What must be known to repeat a run, for `config.json`."""
 
 import hashlib
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -18,28 +19,41 @@ from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
+from meta_agent_rag.setting_roles import ModelRoles
 from meta_agent_rag.setting_types import Url
 from meta_agent_rag.settings import Settings
 
 from .arms import arm_settings
 from .config import RunConfig
+from .serving import embedded_model_of
 
 _ROOT = Path(__file__).parents[2]
 _GIT_SECONDS = 10
 _OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
-OWN_FILES = ("prompts_dir", "deficits_dir", "monitor_calibration")
+OWN_FILES = (
+    *("prompts_dir", "deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir"),
+    "monitor_calibration",
+)
 """Settings that name files of the user's own, which no record holds."""
 RECORDED_FILES = ("deficits", "calibration", "prompts", "rows")
 """Parts of `config.json` that are digests of what was in force."""
 
 
-def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
-    """The contents of `config.json`; secrets are masked."""
+def run_config(
+    config: RunConfig, loaded: LoadedQuestions, served: Mapping[str, Mapping[str, Any]], sample: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The contents of `config.json`; secrets are masked.
+
+    `served` is what `serving.served_by` tells of endpoints, and `sample` says of which questions a shard is a part.
+    """
     choice = choose_provider(config.settings)
     known = config.recorded  # a replay may run where neither the model nor its encoder is installed
     return {
         "experiment": experiment(config),
         "concurrency": config.concurrency,
+        "sample": dict(sample),
+        "revision": loaded.revision,
+        "model_words": config.model_words,
         "dataset": {"source": loaded.source, "sha256": loaded.sha256, "aliases_sha256": loaded.aliases_sha256},
         "provider": {
             "name": choice.provider.name,
@@ -49,6 +63,7 @@ def run_config(config: RunConfig, loaded: LoadedQuestions) -> dict[str, Any]:
             if known is None
             else known["provider"]["embedded_model"],
         },
+        "endpoints": {role: dict(one) for role, one in served.items()},
         "encoders": _encoders(config) if known is None else known["encoders"],
         **(
             _files(config)
@@ -99,7 +114,10 @@ def _digests(settings: Settings) -> dict[str, Any]:
     return {
         "deficits": {deficit.name: _digest(deficit) for deficit in discover_deficits(settings.deficits_dir)},
         "calibration": _file_digest(settings.monitor_calibration),
-        "prompts": {name: prompt(name, settings.prompts_dir).digest for name in prompt_names()},
+        "prompts": {
+            name: prompt(name, settings.prompts_dir, methods=settings.methods_dir).digest
+            for name in prompt_names(settings.methods_dir)
+        },
     }
 
 
@@ -146,13 +164,16 @@ def experiment(config: RunConfig) -> dict[str, Any]:
         "n": config.n,
         "limit": config.limit,
         "sample_ids": list(config.sample_ids),
+        "shard": config.shard,
         "seed": config.seed,
         "data_file": None if config.data_file is None else str(config.data_file.resolve()),
         "aliases_file": None if config.aliases_file is None else str(config.aliases_file.resolve()),
+        "revision": config.revision,
         "corpus": config.corpus,
         "sweeps": list(config.sweeps),
         "ablations": list(config.ablations),
         "oracles": list(config.oracles),
+        "equals": list(config.equals),
         "repeats": config.repeats,
         "judge": config.judge,
     }
@@ -169,13 +190,16 @@ def as_begun(config: RunConfig, was: Mapping[str, Any]) -> RunConfig:
             n=was["n"],
             limit=was["limit"],
             sample_ids=tuple(was["sample_ids"]),
+            shard=was.get("shard"),
             seed=was["seed"],
             data_file=config.data_file or (None if was["data_file"] is None else Path(was["data_file"])),
             aliases_file=config.aliases_file or (None if was["aliases_file"] is None else Path(was["aliases_file"])),
+            revision=was.get("revision"),
             corpus=was["corpus"],
             sweeps=tuple(was["sweeps"]),
             ablations=tuple(was["ablations"]),
             oracles=tuple(was["oracles"]),
+            equals=tuple(was.get("equals", ())),
             repeats=was["repeats"],
             judge=was["judge"],
         )
@@ -185,7 +209,7 @@ def as_begun(config: RunConfig, was: Mapping[str, Any]) -> RunConfig:
         ) from None
 
 
-def recorded_run(described: Mapping[str, Any], *, pooled: int, model_words: str) -> dict[str, Any]:
+def recorded_run(described: Mapping[str, Any]) -> dict[str, Any]:
     """The first line of a record: what `run_config` says, without this machine's folders."""
     named = {**described["experiment"]}
     for name in ("data_file", "aliases_file"):
@@ -193,7 +217,14 @@ def recorded_run(described: Mapping[str, Any], *, pooled: int, model_words: str)
     settings = {name: value for name, value in described["settings"].items() if name not in _OF_THIS_MACHINE}
     if settings.get("embedded_model_path"):
         settings["embedded_model_path"] = Path(settings["embedded_model_path"]).name
-    return {**described, "experiment": named, "settings": settings, "pooled": pooled, "model_words": model_words}
+    first = next(iter(described["endpoints"].values()), None)
+    return {
+        **described,
+        "experiment": named,
+        "settings": settings,
+        "endpoint": "" if first is None else first["identity"],
+        "pooled": described["sample"]["pooled"],
+    }
 
 
 def recorded_settings(run: Mapping[str, Any]) -> Settings:
@@ -205,7 +236,8 @@ def recorded_settings(run: Mapping[str, Any]) -> Settings:
     provider = run["provider"]["name"]
     key = providers()[provider].key
     keys: dict[str, object] = {} if key is None else {key: "replay"}
-    return Settings.load(**{**given, **keys, "llm_provider": provider, "cost_limit_usd": None})
+    chosen = {"llm_provider": provider, "embedded_model": embedded_model_of(given), "cost_limit_usd": None}
+    return Settings.load(**{**given, **keys, **chosen})
 
 
 @cache
@@ -223,9 +255,26 @@ def _recordable() -> frozenset[str]:
 def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Names of settings that shape answers and differ between two runs."""
     free = {"cost_limit_usd", "llm_timeout_seconds", "llm_max_retries", "response_cache", "hf_token", "marag_data_dir"}
-    return sorted(
-        name for name in {*before, *now} - free if not name.endswith("_key") and before.get(name) != now.get(name)
-    )
+    names = sorted(name for name in {*before, *now} - free if not name.endswith("_key"))
+    return [name for name in names if _in_force(name, before) != _in_force(name, now)]
+
+
+_OF_THE_NODE = ("base_url", "key", "headers", "concurrency", "seconds")
+"""Of an endpoint, what another node or account changes, and no reply depends on."""
+
+
+def _in_force(name: str, settings: Mapping[str, Any]) -> object:
+    """A setting's value, a default where it came in later; of an address, whether there is one: servers move."""
+    field = Settings.model_fields.get(name)
+    value = settings[name] if name in settings or field is None else field.get_default(call_default_factory=True)
+    if name.endswith("_url"):
+        return value is not None
+    if name == "embedded_model":
+        return embedded_model_of(settings)
+    if name == "model_roles":
+        roles = ModelRoles.model_validate(value)
+        return roles.roles, {key: row.model_dump(exclude=set(_OF_THE_NODE)) for key, row in roles.endpoints.items()}
+    return json.loads(json.dumps(value, default=str))
 
 
 def commit() -> str | None:

@@ -8,6 +8,7 @@ from meta_agent_rag.datasets.question import Question
 from meta_agent_rag.errors import InputError
 
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
 def draw(questions: Sequence[Question], n: int, seed: int) -> tuple[Question, ...]:
@@ -49,6 +50,33 @@ def by_id(questions: Sequence[Question], ids: Sequence[str]) -> tuple[Question, 
         if id_ not in known:
             raise InputError(f"No question {id_!r} among the {len(known)} of the file; check --sample-id.")
     return tuple(question for question in questions if question.id in set(ids))
+
+
+def shard_numbers(shard: str) -> tuple[int, int]:
+    """I and N of a shard "I/N"; raises `InputError` that says what is wrong with it."""
+    match = _SHARD.fullmatch(shard.strip())
+    if match is None:
+        raise InputError(f"Write the shard as I/N, for instance 1/4, not {shard!r}.")
+    number, count = int(match[1]), int(match[2])
+    if not 1 <= number <= count:
+        raise InputError(f"The shard {shard!r} does not exist; I goes from 1 to N.")
+    return number, count
+
+
+def sharded(questions: Sequence[Question], shard: str) -> tuple[Question, ...]:
+    """Every N-th question from the I-th on, so that shards are alike even if the file is sorted.
+
+    Raises `InputError` if there is none.
+    """
+    number, count = shard_numbers(shard)
+    if not (found := tuple(questions[number - 1 :: count])):
+        raise InputError(f"The shard {shard!r} is empty: there are only {len(questions)} questions.")
+    return found
+
+
+def sample_digest(ids: Sequence[str]) -> str:
+    """SHA-256 over the ids of a sample, in any order."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _rank(identity: str, seed: int) -> bytes:

@@ -95,7 +95,12 @@ async def _ours(load: Workload, questions: Sequence[Question], folder: Path, tim
     """One run through the benchmark's own machinery; returns the calls that it made."""
     with _timed(times):
         outcome = await answered(
-            load.address, questions, folder, concurrency=load.concurrency, max_metacognitive_rounds=1
+            load.address,
+            questions,
+            folder,
+            concurrency=load.concurrency,
+            max_metacognitive_rounds=1,
+            monitor_policy="agreement",
         )
     require_all(outcome)
     return sum(row["llm_calls"] for row in outcome.rows)

@@ -46,7 +46,11 @@ def packed(run: Path) -> Iterator[tuple[str, bytes]]:
     """The files of a packed run, each with its content; the configuration without what is of this machine."""
     config = json.loads((run / CONFIG).read_bytes())
     settings = {name: value for name, value in config["settings"].items() if not name.endswith(_OF_A_MACHINE)}
-    yield CONFIG, json.dumps({**config, "settings": settings}, ensure_ascii=False, indent=2).encode()
+    experiment = {
+        name: _nowhere(value) if name.endswith("_file") else value for name, value in config["experiment"].items()
+    }
+    held = {**config, "experiment": experiment, "settings": settings}
+    yield CONFIG, json.dumps(held, ensure_ascii=False, indent=2).encode()
     for name in (SAMPLES, SUMMARY):
         if (run / name).is_file():
             yield name, (run / name).read_bytes()
@@ -54,6 +58,11 @@ def packed(run: Path) -> Iterator[tuple[str, bytes]]:
         yield f"tables/{table.name}", table.read_bytes()
     for plot in sorted((run / "plots").glob("*.png")):
         yield f"plots/{plot.name}", _smaller(plot)
+
+
+def _nowhere(path: str | None) -> str | None:
+    """The name of a file, without the folder that it lay in."""
+    return None if path is None else Path(path).name
 
 
 def _smaller(plot: Path) -> bytes:

@@ -32,14 +32,17 @@ _WIDE, _NARROW = (1440, 900), (390, 844)
 _COLOURS = 128
 _PATIENCE = 60_000
 _MODELS = ("LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "RESPONSE_CACHE=false")
-_ENCODERS = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "SCOPE_ENCODER=hash-64", "RETRIEVAL_TOP_K=2")
+_ENCODERS = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "RETRIEVAL_TOP_K=2", "SCOPE_THRESHOLD=-1")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shot:
-    """A picture: the tab's address, what is done there, and how it is looked at; `top` is what stands uppermost."""
+    """A picture: the tab's address, what is done there, and how it is looked at.
+
+    `top` is what stands uppermost; with `only` the picture is of that element alone.
+    """
 
     name: str
     query: str
@@ -47,6 +50,7 @@ class Shot:
     size: tuple[int, int] = _WIDE
     dark: bool = False
     top: str = "#marag-heading"
+    only: str = ""
 
 
 @app.command()
@@ -81,7 +85,7 @@ def _taken(browser: "Browser", url: str, shot: Shot) -> bytes:
     shot.act(page)
     page.locator(shot.top).evaluate("element => element.scrollIntoView()")
     page.wait_for_timeout(800)
-    picture = page.screenshot()
+    picture = page.locator(shot.only).first.screenshot() if shot.only else page.screenshot()
     page.close()
     return picture
 
@@ -203,7 +207,17 @@ def _compared(page: "Page") -> None:
 
 
 def _runs(page: "Page") -> None:
-    page.locator("#runs-replay", has_text="How many spectators").wait_for()
+    page.locator("#runs-replay", has_text="Who is the paternal grandfather").wait_for()
+
+
+def _derived(page: "Page") -> None:
+    page.locator("#runs-replay .m-monitoring").first.wait_for()
+
+
+def _tour(page: "Page") -> None:
+    page.locator("#tour-replay", has_text="First draft").wait_for()
+    page.get_by_role("button", name="Next step", exact=True).first.click()
+    page.locator("#tour-replay .m-monitoring").wait_for()
 
 
 def _scores(page: "Page") -> None:
@@ -229,7 +243,13 @@ def _coach(page: "Page") -> None:
         page.locator("#coach-talk", has_text=after).wait_for()
 
 
+_DERIVED = "?run=recorded%3A+2WikiMultiHopQA&question=10e63c10087211ebbd64ac1f6bf848b6&method=metarag"
+"""A question that a chain of four facts and an operator answer."""
+
 SHOTS = (
+    Shot(name="derivation-light", query=_DERIVED, act=_derived, only="#runs-replay .m-monitoring"),
+    Shot(name="tour-light", query="", act=_tour),
+    Shot(name="tour-phone-dark", query="", act=_tour, size=_NARROW, dark=True, top="#marag-tabs"),
     Shot(name="loop-light", query="?tab=loop", act=_loop),
     Shot(name="loop-dark", query="?tab=loop", act=_loop, dark=True),
     Shot(name="loop-compare-light", query="?tab=loop", act=_compared),

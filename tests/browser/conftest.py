@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 20_000
 """Milliseconds to wait for what should be there at once: other work may hold the processor."""
-ENCODERS = ("ENCODER=hash-64", "SCOPE_ENCODER=hash-64")
+ENCODERS = ("ENCODER=hash-64", "SCOPE_THRESHOLD=-1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +149,8 @@ def visit(context: "BrowserContext", demo: Demo) -> Iterator[OpenPage]:
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda fault: complaints.append(str(fault)))
-        page.goto(url + query)
-        page.locator("#loop-run").wait_for(state="attached")
+        page.goto(url + (query or "?tab=loop"))
+        page.locator("#marag-tabs").wait_for()
         return page
 
     yield open_page

@@ -22,17 +22,17 @@ def replay(page: "Page") -> "Locator":
 
 def test_the_recorded_run_is_filtered_and_replayed_without_a_call(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?tab=runs")
-    page.locator("#runs-count", has_text="10 of 110 answers.").wait_for()
-    replay(page).get_by_text("How many spectators").wait_for()
-    assert page.locator("#runs-answers label").count() == 10
-    choose(page, "Deficit", "external only")
-    page.locator("#runs-count", has_text="3 of 110 answers.").wait_for()
-    choose(page, "Repair", "fixed (0)")
+    page.locator("#runs-count", has_text="24 of 48 answers.").wait_for()
+    replay(page).get_by_text("Who is the paternal grandfather").wait_for()
+    assert page.locator("#runs-answers label").count() == 24
+    choose(page, "Deficit", "insufficient knowledge")
+    page.locator("#runs-count", has_text="3 of 48 answers.").wait_for()
+    choose(page, "Repair", "broken (0)")
     page.locator("#runs-count", has_text="No answer matches").wait_for()
     choose(page, "Repair", "any")
-    page.locator("#runs-count", has_text="3 of 110 answers.").wait_for()
-    page.locator("#runs-answers label", has_text="sample-037").click()
-    replay(page).get_by_text("Who succeeded the ruler").wait_for()
+    page.locator("#runs-count", has_text="3 of 48 answers.").wait_for()
+    page.locator("#runs-answers label", has_text="050b59380bde11eba7f7acde48001122").click()
+    replay(page).get_by_text("Where was the father of Lope").wait_for()
     first, back, on, every = (
         page.get_by_role("button", name=name, exact=True) for name in ("First step", "Back", "Next step", "All steps")
     )
@@ -47,15 +47,17 @@ def test_the_recorded_run_is_filtered_and_replayed_without_a_call(visit: OpenPag
     on.click()
     replay(page).get_by_text("First draft").wait_for()
     every.click()
-    replay(page).get_by_text("Gold answer: Aldous.").wait_for()
+    replay(page).get_by_text("Gold answer: Nájera.").wait_for()
     assert model.requests == []
 
 
 def test_a_link_opens_an_answer_and_the_tables_stay_within_a_phone(visit: OpenPage) -> None:
-    page = visit("?run=recorded+sample+run&question=sample-044&method=self_ask", width=390, dark=True)
-    replay(page).get_by_text("sample-044 by self_ask").wait_for()
+    page = visit(
+        "?run=recorded%3A+HotpotQA&question=5a86edcc55429960ec39b6da&method=standard_rag", width=390, dark=True
+    )
+    replay(page).get_by_text("5a86edcc55429960ec39b6da by standard_rag").wait_for()
     assert page.locator("#runs-answers input:checked").count() == 1
-    assert page.get_by_label("Method", exact=True).input_value() == "self_ask"
+    assert page.get_by_label("Method", exact=True).input_value() == "standard_rag"
     for tab, shown in (("Scores", "#runs-scores"), ("Tables", "#runs-table"), ("Plots", "#runs-plots")):
         page.get_by_role("tab", name=tab).click()
         page.locator(shown).get_by_text("metarag" if tab != "Plots" else "quality").first.wait_for()

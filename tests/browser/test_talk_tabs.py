@@ -27,7 +27,8 @@ HOSTILE = '<img src="http://example.com/x.png"> ![](http://example.com/y.png)'
 
 
 def written(request: Request) -> Line:
-    if "Mira Holt" not in request.messages[-1].content.rpartition("Question")[2]:
+    asked = request.messages[-1].content.rpartition("Question: ")[2].partition("\n")[0]
+    if "Mira Holt" not in asked:
         return {**draft("NOT FOUND", answer="NOT FOUND"), "quotes": []}
     return draft("Oslo", quotes=[BIRTH_SENTENCE], answer=f"Mira Holt was born in Oslo [1]. {HOSTILE}")
 

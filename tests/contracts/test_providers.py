@@ -32,8 +32,8 @@ def key_of(name: str) -> str:
 
 def enough_for(name: str) -> Mapping[str, str]:
     """The settings with which a provider can be used."""
-    if name == EMBEDDED:
-        return {}
+    if ALL[name].key is None:
+        return {} if ALL[name].flash else {"flash_model": "local"}
     if name == COMPATIBLE:
         return {"llm_base_url": URL, "llm_api_key": SECRET, "flash_model": "local"}
     return {key_of(name): SECRET}
@@ -52,9 +52,9 @@ def test_a_row_is_whole(row: Provider) -> None:
     assert all(slots >= 1 for slots in row.concurrency.values())
     assert row.context >= 4_096
     assert row.key is None or "SecretStr" in str(Settings.model_fields[row.key].annotation)
-    assert (row.flash is None) == (row.pro is None) == (row.name == COMPATIBLE)
+    assert (row.flash is None) == (row.pro is None)
     assert (row.base_url is None) == (row.name in (COMPATIBLE, EMBEDDED))
-    assert row.base_url is None or row.base_url.startswith("https://")
+    assert row.base_url is None or row.base_url.startswith(("https://", "http://127.0.0.1"))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -65,7 +65,7 @@ def test_a_provider_is_taken_by_name(name: str) -> None:
     assert all(choice.models.values())
     assert choice.reason == f"LLM_PROVIDER is {name!r}"
     assert choice.base_url == (URL if name == COMPATIBLE else ALL[name].base_url)
-    assert (choice.api_key is None) == (name == EMBEDDED)
+    assert (choice.api_key is None) == (ALL[name].key is None)
 
 
 @pytest.mark.parametrize("name", ALL)

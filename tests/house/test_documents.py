@@ -91,3 +91,27 @@ def test_commands_in_the_documents_run_in_a_clone() -> None:
     bare = [one for one in lines if re.match(r"(marag|python3?|pytest|ruff|mypy)\b", one[1])]
     assert not bare, "write it as `uv run ...`"
     assert shell_lines("    A=1 marag ask\n```sh\nmarag chat\n```") == ["marag chat", "marag ask"]
+
+
+def test_the_map_of_the_repository_names_what_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?!to \.\.\.).+? \| (.*) \|$", section(text, "Where do I ...?"), re.MULTILINE)
+    assert len(rows) == 10
+    for row in rows:
+        folders = [ROOT, *(ROOT / path for path in re.findall(r"`([^`]+/)[^`/]*`", row))]
+        named = re.findall(r"`([^`]+)`", row)
+        assert named
+        for path in named:
+            assert any((folder / path).exists() for folder in folders), path
+
+
+def section(text: str, heading: str) -> str:
+    """A document's section."""
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_the_commands_that_start_a_file_are_listed() -> None:
+    templates = ROOT / "backend" / "meta_agent_rag" / "cli" / "new" / "templates"
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^    uv run marag new (\w+) NAME$", text, re.MULTILINE)
+    assert sorted(listed) == sorted(file.stem for file in templates.glob("*.yaml"))

@@ -3,7 +3,7 @@
 import ast
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -56,8 +56,13 @@ def brought_by(requirements: Iterable[str]) -> set[str]:
     return {name for name, _ in found}
 
 
+@cache
+def distributions() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
 def homes(module: str) -> set[str]:
-    return {canonicalize_name(name) for name in packages_distributions().get(module, [])}
+    return {canonicalize_name(name) for name in distributions().get(module, [])}
 
 
 def third_party_modules(folder: str) -> Iterator[str]:
@@ -105,6 +110,7 @@ def test_whatever_the_code_imports_is_in_the_core_or_in_an_extra() -> None:
         ("pypdf", "ingest", ["ingest", ".", "--corpus", "mine"]),
         ("prompt_toolkit", "chat", ["chat"]),
         ("sqlalchemy", "service", ["keys", "list"]),
+        ("icu4py", "grounding", ["ask", "--grounded", "Who?"]),
     ],
 )
 def test_a_command_names_the_extra_that_it_lacks(

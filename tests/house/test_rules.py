@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+import yaml
 
 import meta_agent_rag
 
@@ -28,6 +29,8 @@ LAYERS = (
         "extras",
         "settings",
         "setting_faults",
+        "setting_models",
+        "setting_roles",
         "setting_types",
         "wording",
         "journal",
@@ -72,6 +75,10 @@ PUBLIC = {
     "grounded_answer",
     "open_engine",
     "open_retriever",
+    "Finding",
+    "Findings",
+    "as_date",
+    "as_quantity",
 }
 HEAVY = (
     "torch",
@@ -207,7 +214,7 @@ def test_benchmarks_import_each_other_by_relative_names() -> None:
 
 def test_public_names() -> None:
     assert set(meta_agent_rag.__all__) == PUBLIC
-    assert len(meta_agent_rag.__all__) == len(PUBLIC) <= 15
+    assert len(meta_agent_rag.__all__) == len(PUBLIC) <= 20
     assert meta_agent_rag.__all__ == sorted(meta_agent_rag.__all__)
     for name in meta_agent_rag.__all__:
         assert getattr(meta_agent_rag, name).__doc__, name
@@ -354,3 +361,21 @@ def test_every_package_has_an_init() -> None:
 def test_no_shelf_for_leftovers() -> None:
     names = {path.stem for path in CODE} | {path.parent.name for path in CODE}
     assert not names & {"utils", "util", "helpers", "misc", "common", "legacy"}
+
+
+def truths(value: object, *, listed: bool = False) -> Iterator[bool]:
+    """The booleans that stand in the lists of a YAML file."""
+    if isinstance(value, bool) and listed:
+        yield value
+    elif isinstance(value, dict):
+        yield from (found for part in (*value, *value.values()) for found in truths(part))
+    elif isinstance(value, list):
+        yield from (found for part in value for found in truths(part, listed=True))
+
+
+def test_no_word_of_a_list_is_read_as_a_boolean() -> None:
+    files = sorted((ROOT / "backend").rglob("*.yaml"))
+    assert files
+    wrong = [path.name for path in files if list(truths(yaml.safe_load(path.read_text(encoding="utf-8"))))]
+    assert not wrong, 'write "on", "off", "yes" and "no" in quotation marks'
+    assert list(truths(yaml.safe_load("telling: [same, off]"))) == [False]

@@ -5,16 +5,18 @@ import statistics
 import subprocess
 import sys
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from meta_agent_rag.cli.main import app
+from meta_agent_rag.llm.ledger import read_ledger
 from meta_agent_rag.testing.scripted import ScriptedModel, universal_reply
 from meta_agent_rag.testing.server import ServerReply, always, helpful, loopback_server
 
-EVERY_COMMAND = ["ask", "balance", "chat", "config", "corpora", "deficits", "doctor", "ingest", "prices"]
+EVERY_COMMAND = ["ask", "balance", "chat", "config", "corpora", "deficits", "doctor", "ingest", "models", "prices"]
 
 
 def marag(*words: str, **env: str) -> Result:
@@ -77,15 +79,17 @@ def test_ask_shows_rounds_and_sources() -> None:
 def test_a_refusal_of_the_packaged_model_says_how_to_use_another(
     short: str, provider: str, hinted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted = {stage: universal_reply(short) for stage in ("write", "reference")}
-    monkeypatch.setattr("meta_agent_rag.llm.opening._transport", lambda *_: ScriptedModel(scripted))
+    scripted = {stage: universal_reply(short) for stage in ("write", "rewrite", "reference", "route")}
+    monkeypatch.setattr(
+        "meta_agent_rag.llm.serving.connections.OpenConnections._made", lambda *_: ScriptedModel(scripted)
+    )
     env = {"LLM_PROVIDER": provider, "DEEPSEEK_API_KEY": "none"}
     plain = marag("ask", "Who designed the Pennant Bridge?", **env)
     assert plain.exit_code == 0, plain.output
-    assert ("EMBEDDED_MODEL_PATH" in plain.stderr) is hinted
+    assert ("`marag models get qwen2.5-1.5b`" in plain.stderr) is hinted
     grounded = marag("ask", "Who designed the Pennant Bridge?", "--grounded", "--json", **env)
     assert json.loads(grounded.stdout)["refused"]
-    assert ("EMBEDDED_MODEL_PATH" in grounded.stderr) is (provider == "embedded")
+    assert ("`marag models get qwen2.5-1.5b`" in grounded.stderr) is (provider == "embedded")
 
 
 @pytest.mark.parametrize(
@@ -217,6 +221,34 @@ def test_balance_asks_deepseek() -> None:
         result = marag("balance", **deepseek(server.base_url))
     assert result.exit_code == 0, result.output
     assert "7.50 USD left" in result.stdout
+
+
+def account(usd: str, currency: str = "USD") -> ServerReply:
+    info = {"currency": currency, "total_balance": usd, "granted_balance": "0.00", "topped_up_balance": usd}
+    return ServerReply(body={"is_available": True, "balance_infos": [info]})
+
+
+def test_the_ledger_is_reconciled_with_the_account(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000}
+    reply = ServerReply(text=json.dumps(universal_reply("Ivo Merrigold")), usage=usage)
+    with loopback_server(always(reply)) as server:
+        env = deepseek(server.base_url)
+        assert "run `marag prices reconcile --start` first" in marag("prices", "reconcile", **env).stderr
+        server.account = account("7.50")
+        assert "7.50 USD, kept to compare with." in marag("prices", "reconcile", "--start", **env).stdout
+        asked = marag("ask", "Who designed the Pennant Bridge?", "--json", **env)
+        assert asked.exit_code == 0, asked.output
+        paid = sum(row.paid_usd or 0 for row in read_ledger(tmp_path / "data" / "ledger.jsonl"))
+        assert paid > 0
+        server.account = account(str(Decimal("7.50") - paid - Decimal("0.01")))
+        found = json.loads(marag("prices", "reconcile", "--json", **env).stdout)
+        assert (Decimal(found["ledger_usd"]), Decimal(found["difference_usd"])) == (paid, Decimal("0.01"))
+        assert found["calls"] == len(server.bodies)
+        assert "+0.010000 USD beyond it" in marag("prices", "reconcile", **env).stdout
+        refused = marag("prices", "reconcile", str(tmp_path), **env)
+        assert (refused.exit_code, "is not a run folder" in refused.stderr) == (2, True)
+        server.account = account("7.50", "CNY")
+        assert "the account holds CNY" in marag("prices", "reconcile", **env).stderr
 
 
 def test_prices_show_dated_tariffs() -> None:

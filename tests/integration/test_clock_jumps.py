@@ -14,8 +14,9 @@ from meta_agent_rag.testing.server import disagreeing, loopback_server
 from tests.integration.test_runner import command, environment, lines, only_run, run
 
 NOON = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
-LEAPS = (0, -40, 3_000, 0, -9_000, 400, 24 * 365, -24 * 365 * 3, 1)
-"""Hours from noon, as a clock that is set wrong and put right shows them."""
+LEAPS = (0, -40, 3_000, 0, -9_000, 400, 24 * 365, -24 * 365 * 3, 1, 20, -7)
+"""Hours from noon, as a clock that is set wrong and put right shows them; a prime number of them, so that a call
+that looks several times does not always see the same ones."""
 
 
 class Leaping(datetime):

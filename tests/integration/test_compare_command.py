@@ -269,7 +269,7 @@ def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path, words: list[str
         write_run(tmp_path / "RESULTS" / name, telling(count, prefix=name), **changes)
     write_run(tmp_path / "RESULTS" / "pooled", telling(60, prefix="p"), mode="open_domain")
     torn = telling(3, prefix="torn")
-    del torn[0]["rounds"][0]["em"]
+    del torn[0]["rounds"][0]["f1"]
     write_run(tmp_path / "RESULTS" / "torn", torn)
     models = {"flash": "f", "pro": "other"}
     for name, part, value in (("large", "provider", {"models": models}), ("reworded", "prompts", {"write": "p2"})):

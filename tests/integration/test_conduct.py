@@ -183,7 +183,7 @@ def test_a_record_holds_no_files_of_the_user(tmp_path: Path) -> None:
 def test_a_stopped_run_loses_no_call_that_was_under_way(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--n", "8", "--concurrency", "8", "--cost-limit", "0.004"], env)
+        done = in_process(["--n", "8", "--concurrency", "8", "--cost-limit", "0.002"], env)
         assert done.exit_code == 1
         folder = only_run(tmp_path)
         assert not [row for row in lines(folder / "calls.jsonl") if row["error"] == "cancelled"]

@@ -92,7 +92,7 @@ async def test_it_answers_in_json_finds_its_prefix_again_and_leaves_no_process()
             for question in questions
         ]
         assert len(servers_of(os.getpid())) == 1
-        assert model.transport.endpoint.startswith("embedded:")
+        assert (await model.connections.to(model.choice.tiers["flash"])).identity.startswith("embedded:")
     assert servers_of(os.getpid()) == []
     assert all(isinstance(answer, Answer) for answer in answers)
     first, second = session.rows
@@ -134,7 +134,7 @@ LONG = replace(HI, messages=(STORY,), max_tokens=1_000)
 
 async def test_a_start_serves_those_that_come_after_a_call_that_ran_out_of_time() -> None:
     settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings), settings)
+    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(transport.complete(HI), 0.3)
     begun = servers_of(os.getpid())
@@ -150,7 +150,7 @@ async def test_a_start_serves_those_that_come_after_a_call_that_ran_out_of_time(
 
 async def test_closing_ends_a_start_under_way() -> None:
     settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings), settings)
+    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(transport.complete(HI), 0.1)
     await transport.aclose()
@@ -159,7 +159,7 @@ async def test_closing_ends_a_start_under_way() -> None:
 
 async def test_a_server_that_died_is_started_anew_once() -> None:
     settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings), settings)
+    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     await transport.complete(HI)
     (died,) = servers_of(os.getpid())
     os.kill(died, signal.SIGKILL)
@@ -173,7 +173,7 @@ async def test_a_server_that_died_is_started_anew_once() -> None:
 
 async def test_calls_under_way_when_the_server_dies_are_answered_by_the_next() -> None:
     settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings), settings)
+    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     await transport.complete(HI)
     (died,) = servers_of(os.getpid())
     calls = [asyncio.create_task(transport.complete(replace(LONG, max_tokens=200, draw=n))) for n in range(4)]
@@ -189,7 +189,7 @@ async def test_calls_under_way_when_the_server_dies_are_answered_by_the_next() -
 @pytest.mark.parametrize("retries", [0, 2])
 async def test_a_call_that_is_closed_under_starts_no_other_server(retries: int) -> None:
     settings = settings_for(llm_max_retries=retries)
-    transport = EmbeddedTransport(choose_provider(settings), settings)
+    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     await transport.complete(HI)
     call = asyncio.create_task(transport.complete(LONG))
     await asyncio.sleep(0.3)
@@ -201,7 +201,7 @@ async def test_a_call_that_is_closed_under_starts_no_other_server(retries: int) 
 
 async def test_closing_that_is_given_up_leaves_no_process() -> None:
     settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings), settings)
+    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(transport.complete(HI), 0.3)
     closing = asyncio.create_task(transport.aclose())
@@ -239,7 +239,7 @@ def test_weights_that_were_trained_further_have_another_name(tmp_path: Path) -> 
             weights[at:] = bytes([1]) * (size - at)
         (tmp_path / "own.gguf").write_bytes(weights)
         settings = settings_for(embedded_model_path=tmp_path / "own.gguf")
-        names.add(EmbeddedTransport(choose_provider(settings), settings).endpoint)
+        names.add(EmbeddedTransport(choose_provider(settings).tiers["flash"], settings).endpoint)
     assert len(names) == 4
     assert all(name.startswith("embedded:own-") for name in names)
 

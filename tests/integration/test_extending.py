@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.trees import copied_tree, in_tree
+from tests.trees import PARTS, copied_tree, in_tree, run_suites, told
 
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"^.*`(?P<path>(?:backend|benchmarks)/[^`]+)`.*\n\n```\w+\n(?P<text>[\s\S]*?)^```$", re.MULTILINE)
-PARTS = ("backend", "benchmarks", "tests", "docs", "pyproject.toml", "README.md", ".env.example")
 SUITES = ("tests/contracts", "tests/unit/test_settings.py")
 NAMES = {
     "A deficit": "outdated_facts",
@@ -28,19 +27,6 @@ NAMES = {
     "An analysis": "length",
 }
 """How each example is called, which is how tests over all members of its kind call it."""
-RUN_SUITES = """
-import sys
-import pytest
-
-class Selection:
-    def pytest_collection_modifyitems(self, config, items):
-        of_another = [one for one in items if "[" in one.name and not any(name in one.name for name in NAMES)]
-        config.hook.pytest_deselected(items=of_another)
-        items[:] = [one for one in items if one not in of_another]
-
-suites, NAMES = sys.argv[1].split(), sys.argv[2].split()
-sys.exit(pytest.main(["-n", "0", "-q", "-rp", "-p", "no:cacheprovider", *suites], plugins=[Selection()]))
-"""
 CHOOSE = """
 import json
 from pathlib import Path
@@ -119,9 +105,8 @@ def test_documents_are_generated_with_them(tree: Path) -> None:
 
 
 def test_they_pass_the_contract_suites_and_the_settings_tests(tree: Path) -> None:
-    done = in_tree(tree, "-c", RUN_SUITES, " ".join(SUITES), " ".join([*NAMES.values(), "acme_api_key"]))
-    told = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("PASSED"))
-    assert done.returncode == 0, told + done.stderr
+    done = run_suites(tree, SUITES, [*NAMES.values(), "acme_api_key"])
+    assert done.returncode == 0, told(done)
     passed = re.findall(r"^PASSED .*\[(.*)\]$", done.stdout, re.MULTILINE)
     contracts = set(NAMES.values()) - {"blocks", "section", "length"}  # unit tests hold these
     assert all(any(name in id_ for id_ in passed) for name in contracts)

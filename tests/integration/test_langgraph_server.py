@@ -51,7 +51,10 @@ async def test_a_run_needs_a_question_alone(offered: Any, monkeypatch: pytest.Mo
     assert state["question"] == ASKED["question"]
     assert isinstance(state["rounds"][0], Round)
     assert len(state["evidence"]) == 5, "found in the sample corpus, which is built on first use"
-    assert len(model.bodies) == 2, "where memory may be used, an answer without a quote needs no critic"
+    vote = state["rounds"][0].vote
+    assert len(model.bodies) == 3, "a draft, a plan and one look-up"
+    assert vote is not None
+    assert [ballot.route for ballot in vote.ballots] == ["quoted_draft", "derivation"]
 
 
 async def test_reading_the_graph_opens_nothing(offered: Any, tmp_path: Path) -> None:

@@ -57,9 +57,10 @@ async def test_thinking_leaves_the_temperature_out(serve: Serve) -> None:
     thinking, plain = server.bodies
     assert thinking["thinking"] == {"type": "enabled"}
     assert "temperature" not in thinking
-    assert thinking["max_tokens"] == 800
+    assert thinking["max_tokens"] == 800 + 16_384
     assert plain["thinking"] == {"type": "disabled"}
     assert plain["temperature"] == 0.5
+    assert plain["max_tokens"] == 700
 
 
 async def test_stages_go_to_their_tiers(serve: Serve) -> None:
@@ -84,23 +85,23 @@ async def test_a_stage_that_there_is_not(serve: Serve) -> None:
 @pytest.mark.parametrize("name", [name for name in providers() if name != EMBEDDED])
 async def test_every_provider_bounds_the_reply_and_asks_for_json(name: str, serve: Serve) -> None:
     server = serve(always(GOOD))
-    key = providers()[name].key
-    assert key is not None
-    async with opened(server, **{"llm_provider": name, key: SECRET, "flash_model": "m"}) as model:
+    provider = providers()[name]
+    keyed = {provider.key: SECRET} if provider.key else {}
+    async with opened(server, **{"llm_provider": name, "flash_model": "m", **keyed}) as model:
         await model.session().ainvoke("write", ASK, Answer)
     body = server.bodies[0]
     limit = "max_completion_tokens" if name == "openai" else "max_tokens"
     assert {key: body[key] for key in body if key.startswith("max_")} == {limit: 700}
-    assert body["response_format"] == {"type": "json_object"}
+    assert body["response_format"]["type"] == provider.json_mode
     assert body["temperature"] == 0.0
     own = {key for key in body if key not in ("model", "messages", "temperature", "response_format", limit)}
-    assert own == set(providers()[name].thinking_off)
+    assert own == set(provider.thinking_off)
 
 
 async def test_a_provider_of_schemas_is_sent_the_schema(serve: Serve) -> None:
     server = serve(always(GOOD))
-    choice = replace(choose_provider(Settings.load(llm_provider=EMBEDDED)), base_url=server.base_url)
-    transport = ChatTransport(choice, max_retries=0)
+    tiers = choose_provider(Settings.load(llm_provider=EMBEDDED)).tiers
+    transport = ChatTransport(replace(tiers["flash"], base_url=server.base_url), max_retries=0)
     schema = Answer.model_json_schema()
     request = Request(stage="write", model="m", messages=tuple(ASK), max_tokens=9, temperature=None, json_schema=schema)
     reply = await transport.complete(request)

@@ -50,6 +50,9 @@ async def test_another_endpoint_or_parameter_is_another_call(serve: Serve) -> No
     first, second = serve(always(GOOD)), serve(always(ServerReply(text='{"answer": "Marlowe"}')))
     async with opened(first, response_cache=True) as model:
         await model.session().ainvoke("write", ASK, Answer)
+    async with opened(second, response_cache=True) as model:  # says nothing else of itself: the same model, elsewhere
+        assert (await model.session().ainvoke("write", ASK, Answer)).answer == "Goethe"
+    second.listing = ServerReply(body={"data": [{"id": "deepseek-v4-flash", "root": "other-weights"}]})
     async with opened(second, response_cache=True) as model:
         assert (await model.session().ainvoke("write", ASK, Answer)).answer == "Marlowe"
     async with opened(first, response_cache=True, writer_temperature=0.5) as model:
@@ -129,9 +132,9 @@ async def test_a_usage_that_is_missing_counts_as_the_most_that_its_reply_can_hav
     assert 0 < model.budget.paid_usd < most + Decimal("0.00015")
 
 
-@pytest.mark.parametrize("wire", ["cut", "reset"])
+@pytest.mark.parametrize("wire", ["cut", "reset", "closed"])
 async def test_each_try_of_a_call_whose_reply_was_lost_is_reserved_and_recorded(
-    wire: Literal["cut", "reset"], serve: Serve
+    wire: Literal["cut", "reset", "closed"], serve: Serve
 ) -> None:
     lost = replace(GOOD, wire=wire)
     server = serve(in_turn(lost, lost, GOOD))

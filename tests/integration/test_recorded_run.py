@@ -13,6 +13,7 @@ from benchmarks.compare import app as compare
 from benchmarks.recording import Player
 from benchmarks.run.provenance import changed_files
 from benchmarks.runner import app
+from benchmarks.tools.findings import rendered
 from benchmarks.tools.pack import packed
 from meta_agent_rag.settings import Settings
 from tests.integration.test_runner import lines
@@ -39,17 +40,28 @@ def summary(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("record", sorted(RESULTS.glob("*.jsonl.gz")), ids=lambda record: record.name)
-def test_the_results_are_as_the_findings_tell(record: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("record", sorted(RESULTS.rglob("*.jsonl.gz")), ids=lambda record: record.name)
+def test_the_results_are_as_their_readme_tells(record: Path, tmp_path: Path) -> None:
     results = tmp_path / "RESULTS"
     done = CliRunner().invoke(app, ["--replay", str(record), "--output-dir", str(results), "--no-plots"])
     assert done.exit_code == 0, done.output
     (folder,) = results.iterdir()
     methods = summary(folder)["methods"]
-    held = [methods[name] for name in ("standard_rag", "metarag") if name in methods]
-    told = " | ".join(f"{figures[score]:.1f}" for figures in held for score in ("em", "f1"))
-    for document in (ROOT / "README.md", ROOT / "docs" / "findings.md"):
-        assert f"| {told} |" in document.read_text(encoding="utf-8"), document.name
+    told = (RESULTS / "README.md").read_text(encoding="utf-8")
+    row = next(line for line in told.splitlines() if line.startswith(f"| `{record.relative_to(RESULTS)}` |"))
+    held = [figures for name in ("standard_rag", "metarag") if (figures := methods.get(name))]
+    for score in ("em", "f1"):
+        assert ", ".join(f"{figures[score]:.1f}" for figures in held) in row.replace("`standard_rag` ", "").replace(
+            "`metarag` ", ""
+        )
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/findings.md"])
+def test_the_tables_of_the_findings_are_those_of_the_records(document: str) -> None:
+    # `python -m benchmarks.tools.findings README.md docs/findings.md` mends them
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert "<!-- table: quality -->" in text
+    assert rendered(text) == text
 
 
 def test_all_methods_are_in_it(replayed: Path) -> None:
@@ -60,11 +72,16 @@ def test_all_methods_are_in_it(replayed: Path) -> None:
     assert (replayed / "tables" / "quality.tex").exists()
 
 
-def test_the_packed_run_of_the_demo_is_this_one(replayed: Path) -> None:
-    # `python -m benchmarks.tools.pack RUN benchmarks/recorded/run.zip` mends it
-    with zipfile.ZipFile(RECORD.with_name("run.zip")) as archive:
+@pytest.mark.parametrize("name", ["2wikimultihopqa", "hotpotqa"])
+def test_the_packed_runs_are_their_records(name: str, tmp_path: Path) -> None:
+    # `python -m benchmarks.tools.pack RUN benchmarks/recorded/NAME.zip` mends one
+    record = RECORD.with_name(f"{name}.jsonl.gz")
+    done = CliRunner().invoke(app, ["--replay", str(record), "--output-dir", str(tmp_path / "RESULTS")])
+    assert done.exit_code == 0, done.output
+    (folder,) = (tmp_path / "RESULTS").iterdir()
+    with zipfile.ZipFile(record.with_suffix("").with_suffix(".zip")) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
-    now = dict(packed(replayed))
+    now = dict(packed(folder))
     assert list(kept) == list(now)
     assert timeless(kept.pop("samples.jsonl")) == timeless(now["samples.jsonl"])
     of_the_day = ("config.json", "plots/")
@@ -143,7 +160,7 @@ def test_every_record_scores_the_same_after_prompts_deficits_and_prices_changed(
     (tree / "benchmarks" / "analyses" / "answers.py").write_text(ANALYSIS)
     with (package / "llm" / "tariffs.yaml").open("a") as tariffs:
         tariffs.write(TARIFF)
-    records = [str(record) for record in (RECORD, *sorted(RESULTS.glob("*.jsonl.gz")))]
+    records = [str(record) for record in (RECORD, *sorted(RESULTS.rglob("*.jsonl.gz")))]
     done = in_tree(tree, "-c", REPLAY_ALL, *records)
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.splitlines()
@@ -154,11 +171,11 @@ def test_every_record_scores_the_same_after_prompts_deficits_and_prices_changed(
     assert "holds no call of stage" in strict.stderr
 
 
-def test_the_readme_has_its_table(replayed: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_guide_has_its_table(replayed: Path) -> None:
+    guide = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     for name, figures in summary(replayed)["methods"].items():
-        told = re.search(rf"^\| `{name}` \| (.*) \|$", readme, re.MULTILINE)
-        assert told is not None, f"{name} is missing from the README's table"
+        told = re.search(rf"^\| `{name}` \| (.*) \|$", guide, re.MULTILINE)
+        assert told is not None, f"{name} is missing from the table"
         em, f1, calls = (cell.strip() for cell in told[1].split("|")[:3])
         for said, score in ((em, "em"), (f1, "f1")):
             low, high = figures[f"{score}_ci95"]

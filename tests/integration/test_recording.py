@@ -310,7 +310,8 @@ def test_a_record_runs_no_file_and_names_no_folder_and_no_address(tmp_path: Path
         other.write_bytes(b"\n".join([json.dumps({"run": run}).encode(), *rest]))
         return replay(other, tmp_path, "--display", "none", *words)
 
-    for settings in ({"deficits_dir": str(own)}, {"prompts_dir": str(own)}, {"monitor_calibration": str(own / "x")}):
+    of_their_own = ("deficits_dir", "methods_dir", "datasets_dir", "operators_dir", "routes_dir", "prompts_dir")
+    for settings in (*({name: str(own)} for name in of_their_own), {"monitor_calibration": str(own / "x")}):
         for strict in ((), ("--strict",)):
             done = altered(*strict, settings=settings)
             assert done.exit_code == 2
@@ -333,7 +334,7 @@ def test_a_run_that_stops_early_leaves_no_record(tmp_path: Path) -> None:
     kept = tmp_path / "run.jsonl"
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--n", "4", "--cost-limit", "0.003", "--record", str(kept)], env)
+        done = in_process(["--n", "4", "--cost-limit", "0.001", "--record", str(kept)], env)
         asked = len(server.bodies)
     assert done.exit_code == 1, done.output
     assert not [path for path in tmp_path.iterdir() if "run.jsonl" in path.name]

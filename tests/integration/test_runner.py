@@ -40,6 +40,7 @@ def environment(base_url: str, data_dir: Path) -> dict[str, str]:
         "MONITOR_ENCODER": "hash-64",
         "ENCODER": "hash-64",
         "MARAG_DATA_DIR": str(data_dir),
+        "MONITOR_POLICY": "agreement",  # whose calls are few enough to count by hand
         "MAX_METACOGNITIVE_ROUNDS": "1",
         "LLM_MAX_RETRIES": "0",
     }
@@ -118,7 +119,8 @@ def test_ledger_rows_equal_the_calls_that_the_server_saw(server: LoopbackServer,
     rows = lines(only_run(tmp_path) / "calls.jsonl")
     assert len(rows) == len(server.bodies)
     assert all(row["cache_hit_tokens"] == 60 and row["cache_miss_tokens"] == 40 for row in rows)
-    assert {row["model"] for row in rows} == {"deepseek-v4-flash", "deepseek-v4-pro"}
+    assert {row["model"] for row in rows} == {"deepseek-v4-flash"}, "every method has the same model"
+    assert {row["role"] for row in rows} == {"writer", "second_route", "critic"}
 
 
 def test_a_repeated_run_pays_nothing(server: LoopbackServer, tmp_path: Path) -> None:
@@ -257,11 +259,16 @@ def test_a_run_that_loses_its_key_keeps_what_it_has(tmp_path: Path) -> None:
         assert "Stopped after 3 of 6 answers" in done.stderr
         folder = only_run(tmp_path)
         assert json.loads((folder / "summary.json").read_text())["methods"]["metarag"]["answered"] == 3
-    with loopback_server(helpful()) as server:
+    with loopback_server(helpful()) as server:  # at another address, with another model
         env["LLM_BASE_URL"] = server.base_url
+        server.listing = ServerReply(body={"data": [{"id": "deepseek-v4-flash", "root": "other-weights"}]})
         done = run(command("--resume", str(folder)), env, tmp_path)
         assert done.returncode == 2
-        assert "LLM_BASE_URL" in done.stderr
+        assert "different endpoints" in done.stderr
+        server.listing = LoopbackServer(behaviour=helpful()).listing
+        asked = len(server.bodies)
+        assert run(command("--resume", str(folder)), env, tmp_path).returncode == 0
+        assert len(server.bodies) - asked == 2 * 3 - 1, "three questions, and what was answered before is kept"
 
 
 @pytest.mark.parametrize("status", [401, 402])

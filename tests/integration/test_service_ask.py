@@ -228,3 +228,28 @@ async def test_an_address_with_a_line_feed_leads_nowhere(address: str, tmp_path:
         response = await service.client.post(address, json=ASKED)
     assert response.status_code == 404
     assert service.model.requests == []
+
+
+@pytest.mark.parametrize(
+    ("message", "answer", "intent"),
+    [
+        ("Thanks!", "You are welcome.", "pleasantry"),
+        ("Vielen Dank!", "Gern geschehen.", "pleasantry"),
+        ("Write me a poem", "I only answer questions about the documents, so I cannot do that for you.", "off_topic"),
+    ],
+)
+async def test_small_talk_is_small_talk(message: str, answer: str, intent: str, tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        told = (await service.ask(question=message)).json()
+        assert (told["answer"], told["refused"], told["stop_reason"], told["rounds"]) == (answer, None, intent, 0)
+        assert told["cost_usd"] == 0
+        unknown = await service.ask(question=message, corpus="none")
+        assert code_of(unknown) == "unknown_corpus"
+
+
+async def test_an_honest_abstention_is_an_answer(tmp_path: Path) -> None:
+    written = {"quotes": [], "answer": "I could not find that in the documents.", "short_answer": "", "confidence": 0.9}
+    model = ScriptedModel({**SCRIPT, "write": written, "rewrite": written})
+    async with running(tmp_path, model=model) as service:
+        response = await service.ask(question=QUESTION)
+        assert (response.status_code, response.json()["refused"]) == (200, "not_found")

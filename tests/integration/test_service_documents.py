@@ -205,7 +205,7 @@ async def test_how_a_document_ended_is_kept_for_90_days(tmp_path: Path) -> None:
 
 
 async def test_the_coach_keeps_to_what_the_corpus_is_about(tmp_path: Path) -> None:
-    async with serving(tmp_path, "SCOPE_THRESHOLD=0.99") as (service, key):
+    async with serving(tmp_path, "SCOPE_THRESHOLD=0.3") as (service, key):
         asked = {"question": "How is a sourdough bread baked in a wood-fired oven?", "corpus": "films", "mode": "coach"}
         told = (await service.client.post("/v1/ask", json=asked)).json()
         assert (told["refused"], told["stop_reason"], told["rounds"]) == ("out_of_scope", "out_of_scope", 0)

@@ -55,3 +55,30 @@ async def test_a_late_coach_is_refused_as_a_late_answer_is(tmp_path: Path) -> No
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.5", model=_Hanging()) as service:
         late = await service.ask(mode="coach")
         assert (late.status_code, json.loads(late.text)["error"]["message"]) == (504, TIMED_OUT)
+
+
+async def test_success_hint_and_topic_are_fields_of_the_reply(tmp_path: Path) -> None:
+    topics = tmp_path / "topics.yaml"
+    topics.write_text("mills: [the owner of the mill]\nwater: [the river]\n", "utf-8")
+    replies = [reply(COUNTER_QUESTION), reply("The stick throws it."), reply("That's right. What follows?", right=True)]
+    model = ScriptedModel({**SCRIPT, "coach": replies})
+    async with running(tmp_path, f"SCOPE_TOPICS={topics}", "SCOPE_THRESHOLD=-1", model=model) as service:
+        asked = (await service.ask(mode="coach", session="one", options={"topic": "mills"})).json()
+        assert (asked["success"], asked["hint"], asked["topic"]) == (False, False, "mills")
+        stuck = (await service.ask(question="I don't know.", mode="coach", session="one")).json()
+        assert (stuck["success"], stuck["hint"], stuck["answer"]) == (False, True, "The stick throws it.")
+        right = (await service.ask(question="It belongs to the river.", mode="coach", session="one")).json()
+        assert (right["success"], right["hint"], right["topic"]) == (True, False, "water")
+        unknown = await service.ask(mode="coach", options={"topic": "moons"})
+        assert (unknown.status_code, code_of(unknown)) == (404, "unknown_topic")
+        assert (await service.ask(options={"topic": "mills"})).status_code == 422
+        plain = (await service.ask()).json()
+        assert (plain["success"], plain["hint"], plain["topic"]) == (None, None, None)
+
+
+async def test_words_of_one_s_own_are_said_over_http_too(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "replies.yaml").write_text("thanks: Any time.\n", "utf-8")
+    async with running(tmp_path, f"COACH_DIR={own}", model=ScriptedModel(SCRIPT)) as service:
+        assert (await service.ask(question="Thanks!")).json()["answer"] == "Any time."

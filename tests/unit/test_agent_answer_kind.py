@@ -48,9 +48,19 @@ async def test_where_the_words_do_not_tell_the_kind_nothing_is_said_of_it(tmp_pa
     assert "The question asks for" not in run.prompt("rewrite")
 
 
-async def test_over_documents_any_kind_of_answer_may_serve(tmp_path: Path) -> None:
+async def test_over_documents_the_kind_counts_too(tmp_path: Path) -> None:
     said = draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2].")
     run = await ask(tmp_path, {**WRONG, "write": said, "reference": reference("Oslo")}, question=YEAR, grounded=True)
+    signals = run.answer.rounds[0].signals
+    assert signals is not None
+    assert (signals.of_kind, signals.agreement) == (False, None)
+    assert TOLD in run.prompt("rewrite")
+
+
+async def test_over_documents_a_yes_or_no_may_be_put_in_other_words(tmp_path: Path) -> None:
+    said = draft("only in Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2].")
+    script = {**WRONG, "write": said, "reference": reference("only in Oslo")}
+    run = await ask(tmp_path, script, question="Was the director of The Salt Road born in Oslo?", grounded=True)
     signals = run.answer.rounds[0].signals
     assert signals is not None
     assert (signals.of_kind, signals.agreement) == (None, True)

@@ -1,77 +1,133 @@
-"""Single claims before the critic (CLAIM_CHECK=critic): what it refutes, and where the rules stand."""
+"""The critic over the claims that the rules leave open: what it settles, and when its yes does not count."""
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.grounded import Checks, checked
+from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
+from meta_agent_rag.agent.prompting.packing import without_marks
 from meta_agent_rag.errors import AuthenticationError, CostLimitError, MetaRagError, RefusedError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted, ScriptedModel
-from tests.loop import QUESTION, settings_in
+from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.unit.test_agent_grounded import BIRTH_TEXT, MIXED, FixedRetriever, answering, assert_refused, grounded
 
-TWO = "Mira Holt was born in Oslo [2]. She sailed to Bergen with 14 crates of film [2]."
+BOTH = "CLAIM_CHECK=both"
+TWO = "Mira Holt was born in Oslo [2]. At nineteen she went to sea, bound for Bergen [2]."
+SAILED = "She left the city at nineteen and sailed to Bergen with 14 crates of film."
+YES: Mapping[str, Any] = {"claim": 2, "quotes": [SAILED], "supported": True}
 
 
-async def test_the_critic_refutes_what_the_rules_let_pass(tmp_path: Path) -> None:
-    model = ScriptedModel({**answering(TWO), "check_claims": {"unsupported": [2, 17]}})
-    reply = await grounded(tmp_path, {}, "CLAIM_CHECK=critic", model=model)
-    assert [support.supported for _, support in reply.claims] == [True, False]
-    assert reply.text.endswith("[unsupported]")
+def verdicts(*claims: Mapping[str, Any], answers: bool = True) -> Mapping[str, Any]:
+    return {"claims": list(claims), "answers_question": answers}
+
+
+def script(*claims: Mapping[str, Any], answer: str = TWO, answers: bool = True) -> dict[str, Scripted]:
+    return {**answering(answer), "check_claims": verdicts(*claims, answers=answers)}
+
+
+def supported(reply: GroundedAnswer) -> Sequence[bool]:
+    return [support.supported for _, support in reply.claims]
+
+
+async def test_the_critic_settles_what_the_rules_leave_open_in_one_call(tmp_path: Path) -> None:
+    model = ScriptedModel(script(YES, {"claim": 17, "quotes": ["film"], "supported": True}))
+    reply = await grounded(tmp_path, {}, BOTH, model=model)
+    assert supported(reply) == [True, True]
+    assert reply.claims[1][1].words == (SAILED,)
     (request,) = model.asked("check_claims")
-    assert "1. Mira Holt was born in Oslo.\n2. She sailed to Bergen" in request.messages[1].content
-    assert BIRTH_TEXT in request.messages[1].content
+    asked = request.messages[1].content
+    assert "2. At nineteen she went to sea, bound for Bergen. (passage 2)" in asked
+    assert "1. Mira Holt" not in asked  # the rules settled it
+    assert BIRTH_TEXT in without_marks(asked)
     assert [row.stage for row in reply.calls] == ["write", "reference", "check_claims"]
     assert (len(reply.answer.calls), reply.calls[-1].method) == (2, "check_claims")
     assert reply.calls[-1].cost_usd is not None
 
 
-async def test_the_critic_may_refute_everything_and_restores_nothing(tmp_path: Path) -> None:
-    script = {**answering(TWO), "check_claims": {"unsupported": [1, 2]}}
-    assert_refused(reply := await grounded(tmp_path, script, "CLAIM_CHECK=critic"), "unsupported")
-    assert len(reply.calls) == 3
-    lenient: dict[str, Scripted] = {**answering(MIXED), "check_claims": {"unsupported": []}}
-    kept = await grounded(tmp_path, lenient, "CLAIM_CHECK=critic")
-    assert [support.supported for _, support in kept.claims] == [True, False]
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"claim": 2, "quotes": [], "supported": False},
+        {"claim": 2, "quotes": [], "supported": True},
+        {"claim": 2, "quotes": ["She went to sea at nineteen."], "supported": True},
+        {"claim": 2, "quotes": [BIRTH_SENTENCE], "supported": True},
+        {"claim": 1, "quotes": [SAILED], "supported": True},
+    ],
+)
+async def test_a_no_a_missing_verdict_and_words_that_do_not_support_it_leave_a_claim_unsupported(
+    tmp_path: Path, claim: Mapping[str, Any]
+) -> None:
+    reply = await grounded(tmp_path, script(claim), BOTH)
+    assert supported(reply) == [True, False]
+    assert reply.text.endswith("[unsupported]")
 
 
-async def test_the_critic_is_asked_only_on_request_and_only_where_something_is_left(tmp_path: Path) -> None:
-    rules = ScriptedModel(answering(TWO))
-    await grounded(tmp_path, {}, model=rules)
-    assert rules.asked("check_claims") == []
-    nothing = ScriptedModel(answering("She won 7 prizes at Cannes [2].", short="7"))
-    assert_refused(await grounded(tmp_path, {}, "CLAIM_CHECK=critic", model=nothing), "unsupported")
-    assert nothing.asked("check_claims") == []
+async def test_a_critic_that_says_yes_to_the_control_claim_is_not_believed(tmp_path: Path) -> None:
+    gullible = script(YES, {"claim": 0, "quotes": [SAILED], "supported": True})
+    assert supported(await grounded(tmp_path, gullible, BOTH)) == [True, False]
+
+
+async def test_the_critic_is_not_asked_where_the_rules_settle_all(tmp_path: Path) -> None:
+    said = "Mira Holt was born in Oslo [2]. The Salt Road is a film [1]."
+    for how in ("CLAIM_CHECK=rules", BOTH):
+        model = ScriptedModel(answering(said, quotes=[BIRTH_SENTENCE]))
+        await grounded(tmp_path, {}, how, model=model, question="Where was Mira Holt born?")
+        assert model.asked("check_claims") == []
+    refuted = ScriptedModel(answering("She won 7 prizes at Cannes [2].", short="7"))
+    assert_refused(await grounded(tmp_path, {}, BOTH, model=refuted), "unsupported")
+    assert refuted.asked("check_claims") == []
+
+
+async def test_alone_it_judges_every_claim(tmp_path: Path) -> None:
+    model = ScriptedModel(script({"claim": 1, "quotes": [BIRTH_SENTENCE], "supported": True}))
+    reply = await grounded(tmp_path, {}, "CLAIM_CHECK=critic", model=model)
+    assert supported(reply) == [True, False]
+    assert "1. Mira Holt was born in Oslo." in model.asked("check_claims")[0].messages[1].content
+    assert_refused(await grounded(tmp_path, script(), "CLAIM_CHECK=critic"), "unsupported")
+
+
+async def test_what_does_not_answer_the_question_is_refused(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, script(YES, answers=False), BOTH)
+    assert_refused(reply, "off_question")
+    assert supported(reply) == [True, True]
 
 
 @pytest.mark.parametrize("fault", [RefusedError("busy"), CostLimitError("dear"), "no JSON at all"])
 async def test_where_the_critic_fails_the_rules_stand(tmp_path: Path, fault: MetaRagError | str) -> None:
-    script: dict[str, Scripted] = {**answering(MIXED), "check_claims": fault}
-    reply = await grounded(tmp_path, script, "CLAIM_CHECK=critic")
+    reply = await grounded(tmp_path, {**answering(MIXED), "check_claims": fault}, "CLAIM_CHECK=critic")
     assert reply.refused is None
-    assert [support.supported for _, support in reply.claims] == [True, False]
+    assert supported(reply) == [True, False]
     assert [row.stage for row in reply.calls][:3] == ["write", "reference", "check_claims"]
 
 
 async def test_the_critic_has_the_questions_id_and_its_deadline(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path, "CLAIM_CHECK=critic")
-    model = ScriptedModel({**answering(TWO), "check_claims": {"unsupported": [2]}})
+    settings = settings_in(tmp_path, BOTH)
+    model = ScriptedModel(script(YES))
     async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         drafted = await engine.answer(QUESTION, retriever=FixedRetriever(), grounded=True)
         checks = Checks.of(settings, "films")
         late = await checked(engine, drafted, checks, question_id="q7", deadline=time.monotonic() - 1)
         in_time = await checked(engine, drafted, checks, question_id="q7", deadline=time.monotonic() + 60)
-    assert [support.supported for _, support in late.claims] == [True, True]
+    assert supported(late) == [True, False]
     assert late.calls == drafted.calls
-    assert [support.supported for _, support in in_time.claims] == [True, False]
+    assert supported(in_time) == [True, True]
     assert in_time.calls[-1].question_id == "q7"
 
 
 async def test_a_critic_that_must_stop_the_run_does(tmp_path: Path) -> None:
-    script: dict[str, Scripted] = {**answering(), "check_claims": AuthenticationError("the key is wrong")}
-    with pytest.raises(AuthenticationError, match="the key is wrong"):
-        await grounded(tmp_path, script, "CLAIM_CHECK=critic")
+    stopping: dict[str, Scripted] = {**answering(TWO), "check_claims": AuthenticationError("the key is wrong")}
+    with pytest.raises(AuthenticationError):
+        await grounded(tmp_path, stopping, BOTH)
+
+
+@pytest.mark.parametrize(("provider", "how"), [("deepseek", "both"), ("embedded", "rules")])
+def test_who_checks_by_default(tmp_path: Path, provider: str, how: str) -> None:
+    settings = Settings.load([f"LLM_PROVIDER={provider}", "DEEPSEEK_API_KEY=none", f"MARAG_DATA_DIR={tmp_path}"])
+    assert Checks.of(settings, "films").claim_check == how

@@ -1,6 +1,8 @@
 """The loop under MONITOR_POLICY=vote: a derivation, a vote over routes, and a diagnosis by facts."""
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from meta_agent_rag.agent.facts.repair import elected
 from meta_agent_rag.agent.prompting.packing import Packed
 from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
 from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
-from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.errors import BudgetError
+from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import Scripted, ScriptedModel
@@ -25,7 +28,6 @@ from tests.loop import (
     EVIDENCE,
     FILM,
     FILM_SENTENCE,
-    QUESTION,
     FakeRetriever,
     Run,
     ask,
@@ -34,6 +36,8 @@ from tests.loop import (
     user_text,
 )
 
+QUESTION = "Where was the man who directed The Salt Road born?"
+"""Its grammar gives no plan: the planner is asked."""
 CHAIN = {"chains": [{"of": "", "facts": ["Who directed The Salt Road?", "Where was # born?"]}], "operator": "last"}
 THREE = "ROUTES=plain_pass,chain_of_thought,step_by_step"
 OLDER = "Who is older, Ada Roth or Bo Lind?"
@@ -67,8 +71,21 @@ def route(short: str) -> dict[str, Any]:
     return {"steps": ["A step."], "rationale": "So.", "answer": f"It is {short}.", "short_answer": short}
 
 
+@dataclass
+class Meeting(ScriptedModel):
+    """Answers the draft and the plan only once both have been asked for."""
+
+    both: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(2))
+
+    async def complete(self, request: Request) -> Reply:
+        if request.stage in {"write", "plan"}:
+            async with asyncio.timeout(5):
+                await self.both.wait()
+        return await super().complete(request)
+
+
 async def vote(folder: Path, script: Mapping[str, Scripted], *assignments: str, **options: Any) -> Run:
-    return await ask(folder, script, "MONITOR_POLICY=vote", *assignments, **options)
+    return await ask(folder, script, "MONITOR_POLICY=vote", *assignments, **{"question": QUESTION, **options})
 
 
 async def test_a_draft_that_the_derivation_upholds_needs_no_other_route(tmp_path: Path) -> None:
@@ -78,6 +95,7 @@ async def test_a_draft_that_the_derivation_upholds_needs_no_other_route(tmp_path
     derivation = run.answer.rounds[0].derivation
     assert derivation is not None
     assert derivation.stands
+    assert 0.5 < (run.answer.rounds[0].p_correct or 0.0) < 1.0
     assert [(fact.value, fact.passage_id) for fact in derivation.facts] == [("Mira Holt", "film"), ("Oslo", "birth")]
 
 
@@ -117,6 +135,32 @@ async def test_a_draft_that_the_passages_contradict_is_read_again(tmp_path: Path
     assert diagnosis is not None
     assert (diagnosis.deficit, diagnosis.about) == ("external_only", "Where was Mira Holt born?")
     assert (run.answer.short_answer, run.stages[-1]) == ("Oslo", "rewrite")
+
+
+async def test_an_answer_that_stops_a_hop_early_has_no_vote(tmp_path: Path) -> None:
+    script = {"write": draft("Mira Holt"), "plan": CHAIN, "look_up": LOOKED_UP, "route": route("Mira Holt")}
+    run = await vote(tmp_path, script)
+    assert run.answer.short_answer == "Oslo"
+
+
+async def test_the_plan_is_made_while_the_draft_is_written(tmp_path: Path) -> None:
+    model = Meeting({"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
+    run = await vote(tmp_path, {}, model=model)
+    assert run.answer.short_answer == "Oslo"
+
+
+async def test_a_plan_that_may_not_be_paid_for_leaves_the_draft(tmp_path: Path) -> None:
+    model = ScriptedModel({"write": draft("Oslo"), "plan": BudgetError("The cost limit is reached.")})
+    run = await vote(tmp_path, {}, model=model)
+    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "budget")
+
+
+async def test_a_question_about_a_maker_needs_no_planner(tmp_path: Path) -> None:
+    asked = "Where was the director of The Salt Road born?"
+    values_ = values({"Where was Mira Holt born?": "Oslo", "Who is the director of The Salt Road?": "Mira Holt"})
+    run = await vote(tmp_path, {"write": draft("Oslo"), "look_up": values_}, question=asked)
+    assert run.stages == ["write", "look_up", "look_up"]
+    assert run.answer.stop_reason == "satisfied"
 
 
 async def test_an_open_fact_is_searched_and_asked_again_alone(tmp_path: Path) -> None:
@@ -163,7 +207,7 @@ async def test_memory_is_asked_for_the_fact_that_no_search_finds(tmp_path: Path)
 
 
 async def test_a_plan_that_fails_twice_gives_nothing_and_breaks_nothing(tmp_path: Path) -> None:
-    useless = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
+    useless = {"chains": [{"of": "", "facts": [QUESTION, "Where was # born?"]}], "operator": "last"}
     script = {"write": draft("Oslo"), "plan": useless, "route": route("Oslo")}
     run = await vote(tmp_path, script)
     assert run.stages == ["write", "plan", "plan", "route"]
@@ -173,6 +217,27 @@ async def test_a_plan_that_fails_twice_gives_nothing_and_breaks_nothing(tmp_path
     assert derivation.plan is None
     assert "restates" in (derivation.dropped or "")
     assert run.answer.stop_reason == "satisfied"
+
+
+async def test_a_plan_that_is_the_question_itself_is_not_asked_for_again(tmp_path: Path) -> None:
+    whole = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
+    run = await vote(tmp_path, {"write": draft("Oslo"), "plan": whole, "route": route("Oslo")})
+    assert run.stages == ["write", "plan", "route"]
+
+
+async def test_a_rewrite_that_repeats_the_draft_has_no_vote_of_its_own(tmp_path: Path) -> None:
+    whole = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
+    unquoted = draft("Paris", quotes=["Nobody wrote this."])
+    script: Mapping[str, Scripted] = {
+        "write": unquoted,
+        "rewrite": unquoted,
+        "plan": whole,
+        "route": [route("Oslo"), route("Oslo"), route("Lima"), route("Rome"), route("Bonn")],
+    }
+    run = await vote(tmp_path, script)
+    named = [round_.diagnosis.deficit for round_ in run.answer.rounds if round_.diagnosis is not None]
+    assert named == ["external_only", "reasoning_error"]
+    assert run.answer.short_answer == "Oslo"
 
 
 async def test_routes_are_drawn_while_the_vote_is_undecided(tmp_path: Path) -> None:
@@ -250,9 +315,12 @@ async def test_the_demo_shows_the_chain_and_the_bars(tmp_path: Path) -> None:
         "route": route("Ada Roth"),
     }
     run = await vote(tmp_path, script, question=OLDER, evidence=AGES)
-    card = monitoring(run.answer.rounds[0], settings_in(tmp_path))
-    assert "When was Ada Roth born? <strong>8 May 1931</strong>" in card
-    assert 'class="m-warn">open: no passage gives it' in card
+    card = monitoring(run.answer.rounds[0], settings_in(tmp_path), {})
+    assert "<span>When was Ada Roth born?</span><strong>8 May 1931</strong>" in card
+    assert (
+        'class="m-open-fact"><span>When was Bo Lind born?</span><strong>?</strong><small>open: no passage gives it'
+        in card
+    )
     assert "The vote elects Ada Roth" in card
     assert "<b>" not in card
 

@@ -99,7 +99,7 @@ async def test_an_answer_that_holds_is_shown_with_its_citation(tmp_path: Path) -
     assert (claim.text, claim.marks, support.supported, support.passage_id) == (
         "Mira Holt was born in Oslo.", (2,), True, "birth",
     )  # fmt: skip
-    assert support.embedding is not None
+    assert support.standing == "supported"
     assert reply.confidence is not None
     assert reply.confidence.score > 0.8
     assert [row.stage for row in reply.calls] == ["write", "reference"]
@@ -111,7 +111,7 @@ async def test_an_answer_that_holds_is_shown_with_its_citation(tmp_path: Path) -
 
 def test_every_reason_has_a_text_that_says_what_to_try() -> None:
     texts = {reason: refusal(reason) for reason in REASONS}
-    assert len(set(texts.values())) == len(REASONS) == 6
+    assert len(set(texts.values())) == len(REASONS) == 7
     assert all("Ask" in text or "Name" in text for text in texts.values())
 
 
@@ -125,10 +125,30 @@ async def test_without_any_passage_nobody_is_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "short"),
-    [("NOT FOUND", "NOT FOUND"), ("Not found.", "Oslo"), ("She was born in Oslo [2].", "not found")],
+    [
+        ("NOT FOUND", "NOT FOUND"),
+        ("Not found.", "Oslo"),
+        ("She was born in Oslo [2].", "not found"),
+        ("", ""),
+        ("I could not find this in the documents.", ""),
+        ("The passages do not say where she was born.", "not stated in the passages"),
+        (None, None),
+    ],
 )
-async def test_not_found_is_no_answer(tmp_path: Path, answer: str, short: str) -> None:
-    assert_refused(await grounded(tmp_path, answering(answer, quotes=(), short=short)), "not_found")
+@pytest.mark.parametrize("quotes", [(), (BIRTH_SENTENCE,)])
+async def test_an_abstention_is_an_answer_in_any_words(
+    tmp_path: Path, answer: str | None, short: str | None, quotes: Sequence[str]
+) -> None:
+    written = {"quotes": list(quotes), "answer": answer, "short_answer": short, "confidence": 0.9}
+    model = ScriptedModel({"write": written, "rewrite": written, "reference": reference("NOT FOUND")})
+    reply = await grounded(tmp_path, {}, model=model, retriever=FixedRetriever())
+    assert_refused(reply, "not_found")
+    assert len(model.asked("write")) == 1, "nobody is asked again for what was not found"
+
+
+async def test_an_answer_without_a_short_one_is_taken_whole(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, answering(short=""))
+    assert (reply.refused, reply.short_answer) == (None, "Mira Holt was born in Oslo.")
 
 
 @pytest.mark.parametrize("quotes", [(), ("Mira Holt was born in Bergen.",), ("",), ('"."',)])
@@ -268,7 +288,7 @@ async def test_unsupported_claims_are_marked_or_dropped(tmp_path: Path, how: str
     reply = await grounded(tmp_path, answering(MIXED), f"UNSUPPORTED_CLAIMS={how}")
     assert reply.text == shown
     assert [support.supported for _, support in reply.claims] == [True, False]
-    assert reply.claims[1][1].missing == ("7", "cannes")
+    assert reply.claims[1][1].missing == ("Cannes",)
 
 
 # -- the corpus's own phrases
@@ -344,3 +364,20 @@ async def test_checking_does_without_the_graph(tmp_path: Path) -> None:
         again = await checked(engine, answer, Checks.of(settings, "films"))
     assert one == again
     assert one.refused is None
+
+
+async def test_an_answer_of_another_kind_than_the_question_asks_for_is_not_shown(tmp_path: Path) -> None:
+    for short in ("Oslo", ""):
+        reply = await grounded(tmp_path, answering(short=short), question="In which year was Mira Holt born?")
+        assert (reply.refused, reply.text) == ("off_question", refusal("off_question"))
+
+
+async def test_the_conversation_reaches_the_writer_alone(tmp_path: Path) -> None:
+    model = ScriptedModel(answering())
+    settings = settings_in(tmp_path)
+    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+        companion = Companion(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "films"))
+        await companion("In German please", QUESTION, before="User: Where?\nAssistant: Oslo.")
+    write, other = (request.messages[-1].content for request in model.requests)
+    assert "<conversation>\nUser: Where?\nAssistant: Oslo.\n</conversation>" in write
+    assert "<conversation>" not in other, "all other calls share the prefix"

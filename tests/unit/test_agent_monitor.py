@@ -19,6 +19,7 @@ from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import same_answer, without_disambiguation
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.serving.connections import OneTransport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
@@ -53,12 +54,16 @@ async def measured(
     folder: Path, draft: str, other: SecondAnswer, quotes: Sequence[str] = (), encoder: HashEncoder | None = None
 ) -> Signals:
     settings = settings_in(folder)
-    model = LanguageModel(settings=settings, choice=choose_provider(settings), transport=ScriptedModel({}))
+    model = LanguageModel(
+        settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=ScriptedModel({}))
+    )
     context = Context(
         settings=settings,
         model=model.session(),
         monitor_encoder=AsyncEncoder(encoder or HashEncoder()),
         deficits=discover_deficits(),
+        operators={},
+        routes={},
     )
     written = Draft(answer=draft, short_answer=draft, quotes=tuple(quotes), abstained=is_abstention(draft))
     return await measure(context, QUESTION, written, other, PACKED)

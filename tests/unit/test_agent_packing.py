@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.prompting.packing import Packed, pack
+from meta_agent_rag.agent.prompting.packing import MARK, Packed, pack, without_marks
+from meta_agent_rag.agent.prompting.replies import AnswererReply
+from meta_agent_rag.prompts import prompt
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.text.sentences import sentences
@@ -140,3 +142,30 @@ def test_a_title_cannot_leave_its_attribute() -> None:
     assert packed.text.count("</passage>") == 1
     assert packed.text.count("<passage") == 1
     assert packed.text.count('"') == 4
+
+
+@settings(max_examples=100, deadline=None)
+@given(evidence=EVIDENCE, budget=st.integers(min_value=0, max_value=200))
+def test_marks_change_what_is_shown_and_nothing_else(evidence: list[Found], budget: int) -> None:
+    packed = pack(evidence, budget, marked=True)
+    assert packed.packing.tokens <= budget
+    assert MARK not in "".join(packed.texts)
+    shown = re.findall(r"<passage [^>]*>(.*?)</passage>", packed.text, re.DOTALL)
+    for text, plain in zip(shown, without_title(packed), strict=True):
+        assert text.count(MARK) == sum(bool(sentence.strip()) for sentence in sentences(plain))
+
+
+def test_a_mark_that_a_model_copies_is_taken_off_its_reply() -> None:
+    packed = pack([found(1, "Ada wrote it. He left.", "Ada")], 100, marked=True)
+    assert f"{MARK} Ada wrote it. {MARK} He left." in packed.text
+    reply = AnswererReply(
+        quotes=[f"{MARK} Ada wrote it. {MARK} He left."], answer=f"{MARK} Ada wrote it [1].", short_answer="Ada"
+    )
+    assert (reply.quotes, reply.answer) == (["Ada wrote it. He left."], "Ada wrote it [1].")
+    assert without_marks("no mark") == "no mark"
+
+
+@pytest.mark.parametrize("name", ["grounded", "coach_evidence"])
+def test_prompts_over_documents_say_what_the_mark_means(name: str) -> None:
+    values = {"passages": ""} if name == "coach_evidence" else {}
+    assert f"begins with {MARK}" in prompt(name, None).text(**values)

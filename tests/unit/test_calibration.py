@@ -103,6 +103,12 @@ def test_features_name_every_signal_and_every_gap() -> None:
         "confidence": 0.9,
         "logprob": -0.4,
         "reference_logprob": -0.2,
+        "share": 0.7,
+        "voters": 3,
+        "derived": True,
+        "in_evidence": True,
+        "open_facts": 1,
+        "taken_over": False,
     }
     full = Signals(**measured, abstained=True, evidence_passages=2)  # type: ignore[arg-type]  # by name, of all types
     named = {name: float(value) for name, value in measured.items()}

@@ -18,6 +18,7 @@ from meta_agent_rag.cli.shell.state import Leave, Reopen, Shell
 from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.conversation.transcript import as_markdown, source_lines
 from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
+from meta_agent_rag.setting_roles import ModelRoles
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.talk import history_of
@@ -120,12 +121,12 @@ async def test_refusals_of_the_packaged_model_are_explained_once(
     provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
-    monkeypatch.setattr("meta_agent_rag.llm.opening._transport", lambda *_: ScriptedModel({}))
+    monkeypatch.setattr("meta_agent_rag.llm.serving.connections.OpenConnections._made", lambda *_: ScriptedModel({}))
     monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
     await converse(load, corpus=None, session=None)
     shown = capsys.readouterr().out
     assert shown.count("not answered, ") == 2, shown
-    assert shown.count("EMBEDDED_MODEL_PATH") == times
+    assert shown.count("marag models get") == times
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,7 @@ async def test_another_provider_is_not_asked_at_the_address_of_the_first(tmp_pat
             "llm_base_url": None,
             "flash_model": None,
             "pro_model": None,
+            "model_roles": ModelRoles(),
         }
         assert provider_changes(talk, "deepseek")["llm_base_url"] == "http://127.0.0.1:9/v1"
         with pytest.raises(SettingsError):

@@ -173,7 +173,7 @@ class Switching(FakeAnswerer):
 
     talk: Conversation
 
-    async def __call__(self, question: str, standalone: str) -> TurnReply:
+    async def __call__(self, question: str, standalone: str, *, before: str = "") -> TurnReply:
         self.talk.socratic = Socratic(mode="coach")
         return TurnReply(text=EXPLAINED, short_answer="the Earth turns")
 
@@ -191,15 +191,13 @@ async def test_a_mode_that_changes_in_mid_turn_counts_from_the_next_turn(tmp_pat
 class Far:
     """A scope that tells one score for everything."""
 
-    threshold = 0.15
-
     def __init__(self, score: float) -> None:
         self.value = score
         self.asked: list[tuple[str, str]] = []
 
     async def score(self, message: str, topic: str = "") -> ScopeScore | None:
         self.asked.append((message, topic))
-        return ScopeScore(topic="sundials", score=self.value)
+        return ScopeScore(topic="sundials", score=self.value, threshold=0.15)
 
 
 async def test_what_is_out_of_scope_costs_no_call_and_is_not_remembered(tmp_path: Path) -> None:

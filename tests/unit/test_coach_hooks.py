@@ -41,10 +41,8 @@ def cases(hook: str, *names: str) -> Sequence[Any]:
 class FarOff:
     """A scope that nothing is near to."""
 
-    threshold = 0.15
-
     async def score(self, message: str, topic: str = "") -> ScopeScore | None:
-        return ScopeScore(topic=topic or "sundials", score=0.04)
+        return ScopeScore(topic=topic or "sundials", score=0.04, threshold=0.15)
 
 
 def incoming(

@@ -6,28 +6,18 @@ import pytest
 
 from meta_agent_rag.conversation.socratic.coach import CoachReply
 from meta_agent_rag.conversation.socratic.mode import Socratic
-from meta_agent_rag.conversation.socratic.topics import (
-    Lesson,
-    Stated,
-    Topic,
-    TopicScope,
-    read_topics,
-    stated_in,
-    topics_of,
-)
-from meta_agent_rag.conversation.study import open_scope, open_study
-from meta_agent_rag.errors import DataFileError, InputError, UnknownNameError
+from meta_agent_rag.conversation.socratic.topics import Lesson, Stated, Topic, read_topics, stated_in, topics_of
+from meta_agent_rag.conversation.study import open_study
+from meta_agent_rag.errors import DataFileError, InputError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.encoders.hub import packaged_folder
-from meta_agent_rag.retrieval.encoders.hub_silence import HubSilence
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import reply
 from tests.loop import draft, reference, settings_in
 
 COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"
-HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "SCOPE_ENCODER=hash-64")
+HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "SCOPE_THRESHOLD=-1")
 QUESTION = "Why does the shadow move over the dial of a sundial?"
 GOOD = "What stands still, the stick or the Sun?"
 
@@ -75,13 +65,13 @@ async def test_a_course_is_taught_in_the_mode_that_was_kept(tmp_path: Path) -> N
 
 def test_lessons_are_gathered_by_topic() -> None:
     lessons = [
-        Lesson(title="One", topic="b", level=3, headings=("One", "Part")),
+        Lesson(title="One", topic="b", level=3, headings=("One", "Part"), document="1"),
         Lesson(title="Two", topic="a"),
         Lesson(title="Three", topic="b", level=2),
     ]
     assert topics_of(lessons) == (
         Topic(name="a", anchors=("Two",)),
-        Topic(name="b", anchors=("One", "One: Part", "Three"), level=2),
+        Topic(name="b", anchors=("One", "One: Part", "Three"), level=2, documents=frozenset({"1"})),
     )
 
 
@@ -114,29 +104,3 @@ def test_topics_of_one_s_own(tmp_path: Path) -> None:
             read_topics(file)
     with pytest.raises(DataFileError, match="check the path"):
         read_topics(tmp_path / "gone.yaml")
-
-
-async def test_another_encoder_than_the_one_asked_for_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    if packaged_folder() is None:
-        pytest.skip("no encoder is packaged")
-    HubSilence(file=tmp_path / "hub-silent.json").note(silent=True)
-    settings = settings_in(tmp_path, "SCOPE_ENCODER=nobody/none")
-    assert await open_scope(settings, (Topic(name="sun", anchors=("The height of the sun",)),)) is not None
-    assert "'nobody/none'" in caplog.text
-
-
-async def test_the_nearest_topic_counts_or_the_chosen_one() -> None:
-    topics = (Topic(name="sun", anchors=("the height of the sun",)), Topic(name="time", anchors=("clock time",)))
-    scope = TopicScope(topics=topics, encoder=AsyncEncoder(HashEncoder()), threshold=0.15)
-    nearest = await scope.score("clock time")
-    assert nearest is not None
-    assert nearest.topic == "time"
-    assert nearest.score == pytest.approx(1.0, abs=1e-5)
-    chosen = await scope.score("clock time", "sun")
-    assert chosen is not None
-    assert chosen.topic == "sun"
-    assert chosen.score < nearest.score
-    with pytest.raises(UnknownNameError, match="no topic 'moon'"):
-        await scope.score("clock time", "moon")
-    empty = TopicScope(topics=(), encoder=AsyncEncoder(HashEncoder()), threshold=0.15)
-    assert await empty.score("clock time") is None

@@ -170,3 +170,37 @@ def test_what_is_gone_is_not_made_up() -> None:
     late = History(exchanges=history_of("a", "b").exchanges[1:], turns=2, dropped=1)
     assert about("first_question", late) == reply_phrase("not_word_for_word")
     assert "no longer remember: 1" in about("discussed", late)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "reply"),
+    [
+        ("Vielen Dank!", "thanks", "Gern geschehen."),
+        ("Danke, sehr gut!", "thanks", "Gern geschehen."),
+        ("Merci beaucoup pour votre aide", "thanks", "Je vous en prie."),
+        ("¡Muchas gracias!", "thanks", "De nada."),
+        ("Grazie mille", "thanks", "Prego."),
+        ("ありがとうございます。", "thanks", "どういたしまして。"),
+        ("谢谢", "thanks", "不客气。"),
+        ("Спасибо большое", "thanks", "Пожалуйста."),
+        ("Au revoir", "farewell", "Au revoir."),
+        ("Wie geht es Ihnen?", "how_are_you", "Danke, gut. Was möchten Sie aus den Dokumenten wissen?"),
+    ],
+)
+def test_small_talk_in_other_languages(message: str, kind: str, reply: str) -> None:
+    reading = read_intent(message)
+    assert (reading.intent, reading.kind) == ("pleasantry", kind)
+    assert answer_without_documents(reading, History()) == reply
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Danke, und wer hat die Brücke gebaut?",
+        "Merci. Qui a construit le pont ?",
+        "¿Quién construyó el puente?",
+        "谢谢 谁设计了图书馆?",
+    ],
+)
+def test_a_question_in_another_language_stays_one(message: str) -> None:
+    assert read_intent(message) == QUESTION

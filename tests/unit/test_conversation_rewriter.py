@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.rewriter import RULES, Rewritten, as_query, broken_rule, rewritten
+from meta_agent_rag.conversation.rewriter import RULES, Rewritten, as_query, asks_to_restate, broken_rule, rewritten
 from meta_agent_rag.conversation.self_contained import stands_alone
 from meta_agent_rag.errors import AuthenticationError, BudgetError, ContextWindowError, DeadlineError, ModelError
 from meta_agent_rag.llm.opening import open_language_model
@@ -180,3 +180,48 @@ def test_no_text_crashes_the_rules(reply: str, question: str) -> None:
 @given(st.sampled_from(QUESTIONS))
 def test_the_question_itself_keeps_every_rule(question: str) -> None:
     assert broken_rule(question, question, HISTORY) == ""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Say that in simpler words",
+        "Can you explain it again, please?",
+        "In German please",
+        "And in French?",
+        "en español, por favor",
+        "日本語でお願いします",
+        "Make it shorter.",
+        "in one sentence",
+        "Translate that into Italian",
+        "Noch einmal einfacher, bitte",
+        "more detail",
+        "Explain it like a pirate",
+        "Explain that to a child in two sentences",
+        "Tell me that in German",
+        "Put it in three bullet points",
+    ],
+)
+def test_requests_for_another_form(message: str) -> None:
+    assert asks_to_restate(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Who was born in German East Africa?",
+        "Was it shown in Germany?",
+        "Tell me about the bridge in simple words",
+        "Say who built it",
+        "And in 1912?",
+        "Describe it in 1912",
+        "Give it for 1990",
+        "Tell me that for the Pennant Bridge",
+        "Tell me this for the second bridge",
+        "Thanks",
+        "",
+        *QUESTIONS[:20],
+    ],
+)
+def test_questions_are_no_such_requests(message: str) -> None:
+    assert not asks_to_restate(message)

@@ -11,6 +11,7 @@ from meta_agent_rag.conversation.sessions import Stored
 from meta_agent_rag.conversation.turn import METHOD, TurnReply
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError, UnknownNameError
 from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.testing import ScriptedModel
 from tests.talk import FIRST, SCRIPT, FakeAnswerer, conversation, history_of
 
@@ -156,3 +157,33 @@ async def test_settings_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="MEMORY_FOLD_AT"):
         async with conversation(tmp_path, ScriptedModel(), "MEMORY_FOLD_AT=2"):
             pass
+
+
+@pytest.mark.parametrize(
+    "request_", ["Say that in simpler words.", "In German please", "Auf Deutsch, bitte!", "shorter"]
+)
+async def test_another_form_of_the_last_answer_is_asked_of_the_same_documents(tmp_path: Path, request_: str) -> None:
+    model, answerer = ScriptedModel(SCRIPT), FakeAnswerer()
+    async with conversation(tmp_path, model, answerer=answerer) as talk:
+        await talk.say(FIRST)
+        turn = await talk.say(request_)
+        assert turn.rewritten is not None
+        assert (turn.rewritten.how, turn.rewritten.fell_back) == ("restated", False)
+        await talk.say("longer")
+    assert answerer.asked[1:] == [(request_, FIRST), ("longer", FIRST)]
+    assert answerer.before[0] == ""
+    assert answerer.before[1] == f"User: {FIRST}\nAssistant: She was born in Oslo [1]."
+    assert f"User: {request_}\n" in answerer.before[2], "in the user's own words"
+    assert model.asked("rewrite_query") == []
+
+
+async def test_the_conversation_is_bounded_by_the_memorys_tokens(tmp_path: Path) -> None:
+    answerer = FakeAnswerer(text="word " * 3000)
+    async with conversation(tmp_path, ScriptedModel(SCRIPT), "MEMORY_TOKENS=200", answerer=answerer) as talk:
+        await talk.reply(FIRST)
+        await talk.reply("In German please")
+        await talk.reply("Who designed the Pennant Bridge?")
+    told = answerer.before[1]
+    assert FIRST in told
+    assert estimate_tokens(told) <= 210
+    assert answerer.before[2] == "", "what stands alone is answered without what was said before"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from benchmarks.run.sampling import by_position, draw
 from meta_agent_rag.datasets import Dataset, Paragraph, Question, discover, load_questions
-from meta_agent_rag.datasets.loading import collect
+from meta_agent_rag.discovery import by_name
 from meta_agent_rag.errors import DataFileError, DuplicateNameError, InputError, UnknownNameError
 from meta_agent_rag.retrieval.passage import passages_of
 
@@ -225,7 +225,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 def test_two_data_sets_of_one_name_are_an_error() -> None:
     dataset = discover()[NAME]
     with pytest.raises(DuplicateNameError, match=NAME):
-        collect([dataset, dataset])
+        by_name([dataset, dataset], "data sets")
 
 
 def test_a_file_in_the_folder_is_a_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_a_file_in_the_folder_is_a_data_set(tmp_path: Path, monkeypatch: pytest.
         "DATASET = Dataset(name='mine', hub=None, parse=lambda row, aliases: None, example={})\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = discover("own_datasets")
+    found = discover(package="own_datasets")
     assert list(found) == ["mine"]
     assert isinstance(found["mine"], Dataset)
     with pytest.raises(InputError, match="--data-file"):

@@ -14,29 +14,24 @@ from meta_agent_rag.demo.runs.filter import Filter, answer_to, choices, counted,
 from meta_agent_rag.demo.runs.html import about, plots, quality, table
 from meta_agent_rag.demo.runs.replay import cards, link_to, settings_of, shown
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.retrieval.corpus.sample import sample_passages
-from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.settings import Settings
 
 NOWHERE = Path("RESULTS")
+REPAIRED = "0120a36108d611ebbd98ac1f6bf848b6"
 HOSTILE = "<img src=http://example.com/x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
 def recorded() -> Run:
-    return open_run(RECORDED, NOWHERE)
+    return open_run(next(iter(RECORDED)), NOWHERE)
 
 
 @pytest.fixture(scope="module")
 def repaired(recorded: Run) -> dict[str, Any]:
-    """An answer that was repaired twice."""
-    row = answer_to(recorded, "sample-029", "metarag")
+    """An answer that was repaired."""
+    row = answer_to(recorded, REPAIRED, "metarag")
     assert row is not None
     return dict(row)
-
-
-def texts() -> dict[str, Found]:
-    return {passage.id: Found(passage=passage, score=0.0) for passage in sample_passages()}
 
 
 def scored(em: float, *drafts: float, error: str | None = None) -> dict[str, Any]:
@@ -50,32 +45,33 @@ def folder(path: Path, *rows: Mapping[str, Any], tail: str = "") -> Path:
 
 
 def test_the_recorded_run_opens_with_all_that_the_view_shows(recorded: Run) -> None:
-    assert len(recorded.rows) == 110
-    assert recorded.setting("monitor_similarity_threshold") == 0.4
+    assert len(recorded.rows) == 48
+    assert recorded.setting("monitor_policy") == "vote"
     assert not [name for name in recorded.config["settings"] if name.endswith(("_dir", "_path", "_url", "_key"))]
     assert recorded.tables["quality"][0][0] == "method"
     assert recorded.plots["quality"].startswith(b"\x89PNG")
-    assert "10 questions" in about(recorded)
-    assert "a very small one" in about(recorded)
-    assert quality(recorded).count("<tr>") == 12
-    assert plots(recorded).count("<img ") == len(recorded.plots) == 7
+    assert "24 questions" in about(recorded)
+    assert "qwen2.5-coder-1.5b-instruct" in about(recorded)
+    assert quality(recorded).count("<tr>") == 3
+    assert plots(recorded).count("<img ") == len(recorded.plots) == 5
 
 
 def test_answers_are_filtered_as_counted_by_hand(recorded: Run) -> None:
-    # of metarag's ten first drafts six satisfied, three were found sound by the critic, and three were repaired
-    assert methods(recorded)[:2] == ("metarag", "metarag_paper")
-    assert counted(recorded, Filter(method="metarag")) == 10
-    assert counted(recorded, Filter(method="metarag", deficit="external_only")) == 3
-    assert counted(recorded, Filter(method="metarag", hops="3")) == 2
-    assert counted(recorded, Filter(outcome="fixed")) == counted(recorded, Filter(outcome="error")) == 0
-    assert counted(recorded, Filter()) == 110
+    # of metarag's 24 first drafts 15 were repaired, for 12 of them with success
+    assert methods(recorded) == ("metarag", "standard_rag")
+    assert counted(recorded, Filter(method="metarag")) == 24
+    assert counted(recorded, Filter(method="metarag", deficit="external_only")) == 1
+    assert counted(recorded, Filter(method="metarag", deficit="insufficient_knowledge")) == 3
+    assert counted(recorded, Filter(method="metarag", hops="4")) == 8
+    assert (counted(recorded, Filter(outcome="fixed")), counted(recorded, Filter(outcome="error"))) == (12, 0)
+    assert counted(recorded, Filter()) == 48
     first = listed(recorded, Filter(method="metarag"))[0]
-    assert first[0].startswith("sample-029 · unchanged · 2 rounds · F1 0 — How many spectators")
-    assert recorded.rows[int(first[1])]["id"] == "sample-029"
+    assert first[0].startswith("078c06a00baf11ebab90acde48001122 · unchanged · 3 rounds · F1 0 — Who is the paternal")
+    assert recorded.rows[int(first[1])]["id"] == "078c06a00baf11ebab90acde48001122"
     assert ("external only", "external_only") in choices(recorded)["deficit"]
-    assert ("unchanged (110)", "unchanged") in choices(recorded)["outcome"]
-    assert answer_to(recorded, "sample-029", "no_such") is answer_to(recorded, "nothing", "") is None
-    by_default = answer_to(recorded, "sample-029", "")
+    assert ("unchanged (36)", "unchanged") in choices(recorded)["outcome"]
+    assert answer_to(recorded, REPAIRED, "no_such") is answer_to(recorded, "nothing", "") is None
+    by_default = answer_to(recorded, REPAIRED, "")
     assert by_default is not None
     assert by_default["method"] == "metarag"
 
@@ -96,27 +92,29 @@ def test_what_became_of_an_answer(row: dict[str, Any], expected: str) -> None:
 
 
 def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any]) -> None:
-    settings = settings_of(recorded, Settings.load())
-    assert (settings.monitor_policy, settings.monitor_similarity_threshold) == ("paper", 0.4)
-    steps = cards(repaired, texts(), settings)
+    settings = settings_of(recorded, Settings.load(["MONITOR_POLICY=paper"]))
+    assert settings.monitor_policy == "vote"
+    steps = cards(repaired, {}, settings)
     named = [step.split('aria-label="')[1].split('"')[0].partition(":")[0] for step in steps]
     first, again = ["Retrieval", "Cognition", "Monitoring"], ["Planning", "Remediation", "Cognition", "Monitoring"]
     assert named == [*first, "Evaluating", *again, "Answer"]
-    assert "threshold 0.40" in steps[2]
+    assert "American and American are the same" in steps[2]
     assert "Without metacognition" in steps[-1]
-    assert "3,553 + 624 tokens" in steps[-1]
-    assert "free (runs on this machine)" in steps[-1]
-    assert "price unknown" in cards(repaired, texts(), settings.model_copy(update={"llm_provider": "groq"}))[-1]
-    assert deficits(repaired) == ("external_only",)
+    assert "2,675 + 157 tokens" in steps[-1]
+    unpriced = {**repaired, "cost_usd": None}
+    assert "price unknown" in cards(unpriced, {}, settings)[-1]
+    local = settings.model_copy(update={"llm_provider": "embedded"})
+    assert "free (runs on this machine)" in cards(unpriced, {}, local)[-1]
+    assert deficits(repaired) == ("reasoning_error",)
     page = shown(repaired, steps[:2], len(steps), link_to("a run&b", repaired))
     assert "step 2 of 9" in page
-    assert 'href="?run=a+run%26b&amp;question=sample-029&amp;method=metarag"' in page
+    assert f'href="?run=a+run%26b&amp;question={REPAIRED}&amp;method=metarag"' in page
     assert "Monitoring" not in page
 
 
 def test_passages_without_a_text_are_named_and_nothing_is_claimed_of_the_quotes(repaired: dict[str, Any]) -> None:
     steps = "".join(cards(repaired, {}, Settings.load()))
-    assert "<li>archipelago cup</li>" in steps
+    assert "<li>samuel langdon</li>" in steps
     assert "their names, not their texts" in steps
     assert "is not in any passage" not in steps
 
@@ -129,10 +127,11 @@ def test_nothing_of_a_run_becomes_markup(tmp_path: Path, repaired: dict[str, Any
             return [hostile(one) for one in value]
         return HOSTILE if isinstance(value, str) else value
 
-    row = hostile(deepcopy(repaired))
+    row = {**hostile(deepcopy(repaired)), "cost_usd": None}
     for round_ in row["rounds"]:
+        round_["cost_usd"] = "0.1"
         if round_["plan"]:
-            round_["plan"]["answer_mode"] = "evidence"
+            round_["plan"] |= {"answer_mode": "evidence", "repair": "conclude"}
         if round_["diagnosis"]:
             round_["diagnosis"]["source"] = "heuristic"
     run = open_zip(_zipped(tmp_path, row))
@@ -155,7 +154,7 @@ def test_runs_of_a_folder_are_listed_and_an_unfinished_one_opens(tmp_path: Path)
     folder(tmp_path / "2026-a", scored(1.0, 1.0))
     folder(tmp_path / "2026-b", scored(0.0, 1.0, 0.0), {**scored(0.0), "method": "n"}, tail='{"id": "torn')
     (tmp_path / "notes").mkdir()
-    assert run_names(tmp_path) == (RECORDED, "2026-b", "2026-a")
+    assert run_names(tmp_path) == (*RECORDED, "2026-b", "2026-a")
     run = open_run("2026-b", tmp_path)
     assert [row["method"] for row in run.rows] == ["m", "n"]
     assert "no summary yet" in quality(run)
@@ -163,7 +162,7 @@ def test_runs_of_a_folder_are_listed_and_an_unfinished_one_opens(tmp_path: Path)
     for elsewhere in ("../2026-a", str(tmp_path / "2026-a"), "notes", ""):
         with pytest.raises(InputError, match="There is no run"):
             open_run(elsewhere, tmp_path)
-    assert run_names(tmp_path / "gone") == (RECORDED,)
+    assert run_names(tmp_path / "gone") == tuple(RECORDED)
 
 
 def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:

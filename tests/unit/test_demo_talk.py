@@ -262,4 +262,4 @@ async def test_the_course_is_read_in_place_and_has_topics(tmp_path: Path) -> Non
     course = PrivateCorpus.below(tmp_path, settings, AsyncEncoder(HashEncoder()))
     await course.add(sorted(COURSE.glob("*.md")))
     assert len(await course.files()) == len(list(COURSE.glob("*.md"))) == 6
-    assert [topic.name for topic in await course.topics()] == ["seasons", "sundials", "time"]
+    assert [topic.name for topic in (await course.subject()).topics] == ["seasons", "sundials", "time"]

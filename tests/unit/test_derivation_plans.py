@@ -59,7 +59,19 @@ def test_a_fact_asks_for_what_the_question_asks_for(question: str, fact: str, me
         (OLDER, both("earliest", "Who directed NAME?", "When did # die?"), "asks for birth"),
         (OLDER, plan("earliest", ("Blue Hill", ("Who directed Blue Hill?",))), "one chain for each"),
         (OLDER, both("same", "Who directed NAME?"), "yes or no"),
-        (OLDER, plan("earliest", ("Hill", ("When was it made?",)), ("Salt", ("When was that made?",))), "not named"),
+        (
+            OLDER,
+            plan("earliest", ("Hill", ("When was the Hill made?",)), ("Salt", ("When was the Hill shot?",))),
+            "not named",
+        ),
+        (OLDER, plan("last", ("", ("What two things do you want to know?",))), "names nothing"),
+        (
+            "Which star of Salt Road was born in 1937?",
+            plan(
+                "earliest", ("Salt Road", ("Who is the star of Salt Road?",)), ("1937", ("When did Salt Road begin?",))
+            ),
+            "no choice",
+        ),
         (OLDER, plan("last", ("", ("Who played Tom Reed?",))), "names 'Tom Reed'"),
         (
             "Where was the director of Salt Road born?",
@@ -83,6 +95,18 @@ def test_what_a_plan_may_not_do(question: str, wrong: Plan, reason: str) -> None
     fault = fault_of(wrong, question, OPERATORS)
     assert fault is not None
     assert reason in fault
+
+
+def test_a_comparison_of_one_candidate_is_completed_by_the_other() -> None:
+    question = "Which band was formed first, Red Moth or The Vales?"
+    made = directed(plan("earliest", ("The Vales", ("When was The Vales formed?",))), question)
+    assert [(chain.of, chain.facts) for chain in made.chains] == [
+        ("The Vales", ("When was The Vales formed?",)),
+        ("Red Moth", ("When was Red Moth formed?",)),
+    ]
+    assert fault_of(made, question, OPERATORS) is None
+    unnamed = plan("earliest", ("Blue Sea", ("When was Blue Sea formed?",)))
+    assert directed(unnamed, question) == unnamed
 
 
 def test_a_good_plan_has_no_fault() -> None:

@@ -1,4 +1,4 @@
-"""A looked-up value stands in a passage that speaks of its entity, or its fact is open."""
+"""A looked-up value stands in a passage that mentions its entity, or its fact is open."""
 
 import pytest
 
@@ -31,10 +31,10 @@ def test_a_value_that_stands(fact: str, entity: str, value: str, passage: str) -
     [
         ("Where was Mira Holt born?", "Mira Holt", "8 December 1931", "kind"),
         ("Who directed Salt Road?", "Salt Road", "Salt Road", "what the fact is about"),
-        ("Who directed Salt Road?", "Salt Road", "Ann Bode", "stands in no passage"),
-        ("Where was Mira Holt born?", "Mira Holt", "Bergen", "speaks of"),
+        ("Who directed Salt Road?", "Salt Road", "Ann Bode", "occurs in no passage"),
+        ("Where was Mira Holt born?", "Mira Holt", "Bergen", "mentions"),
         ("Where was Mira Holt born?", "Mira Holt", "NOT FOUND", "no passage gives it"),
-        ("Is Blue Hill a film?", "Blue Hill", "yes", "no passage speaks of"),
+        ("Is Blue Hill a film?", "Blue Hill", "yes", "no passage mentions"),
     ],
 )
 def test_an_open_fact(fact: str, entity: str, value: str, reason: str) -> None:

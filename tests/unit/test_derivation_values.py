@@ -1,19 +1,13 @@
 """Values that a look-up gives, compared as what they are."""
 
+import logging
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.derivation.values import (
-    Date,
-    as_date,
-    as_quantity,
-    countries,
-    dates_in,
-    later,
-    numbers_in,
-    same_value,
-)
+from meta_agent_rag.agent.derivation.values import as_quantity, countries, numbers_in, same_value
+from meta_agent_rag.text.dates import Date, as_date, dates_in, later
 
 
 @pytest.mark.parametrize(
@@ -91,3 +85,10 @@ def test_no_text_breaks_a_reader(text: str) -> None:
     as_quantity(text)
     countries(text)
     same_value(text, "1 May 2001")
+
+
+def test_reading_a_quantity_leaves_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    assert as_quantity("3 metres") is not None
+    assert root.handlers == []

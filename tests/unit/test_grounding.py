@@ -147,3 +147,53 @@ def test_more_abstentions(answer: str) -> None:
 )
 def test_an_answer_is_no_abstention(answer: str) -> None:
     assert not is_abstention(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Not stated in the passages.",
+        "I could not find this in the documents.",
+        "I couldn't find an answer.",
+        "We found no information about the mill.",
+        "I found nothing.",
+        "There is no mention of the mill in the passages.",
+        "No information is given.",
+        "This cannot be determined from the provided documents.",
+        "The passages do not say who built the mill.",
+        "The provided context does not mention a price.",
+        "There is no information about her mother in the text.",
+        "None of the documents mentions it.",
+        "This cannot be determined from the passages.",
+        "It is not mentioned in the given documents.",
+        "Das wird in den Dokumenten nicht erwähnt.",
+        "Ich konnte das nicht finden.",
+        "Je n'ai pas trouvé cette information.",
+        "Los documentos no mencionan la fecha.",
+        "文書には記載されていません。",
+        "文中没有提到。",
+    ],
+)
+def test_sentences_that_say_that_there_is_no_answer(answer: str) -> None:
+    assert is_abstention(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "He was not found guilty.",
+        "The passages do not say who built it, but it was built in 1731.",
+        "No Country for Old Men",
+        "The documents were burnt in 1731.",
+        "Not Fade Away",
+        "No evidence was found against him.",
+        "Nothing but the sea.",
+        "The text does not fade.",
+        "No data centre was built in Oslo [1].",
+        "We found no survivors [2].",
+        "There was no answer from the crew [1].",
+        "It could not be found in 1990 by the crew.",
+    ],
+)
+def test_sentences_that_say_something(answer: str) -> None:
+    assert not is_abstention(answer)

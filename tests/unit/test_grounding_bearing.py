@@ -5,17 +5,26 @@ from collections.abc import Sequence
 import pytest
 
 from meta_agent_rag.grounding.claims import claims
-from meta_agent_rag.grounding.support import Support, holds_the_answer, on_the_question, speaks_of
+from meta_agent_rag.grounding.relevance import holds_the_answer, on_the_question, speaks_of
+from meta_agent_rag.grounding.support.statement import Statement, read
+from meta_agent_rag.grounding.support.verdict import Support
+from meta_agent_rag.text.sentences import sentences
 
-YARDS = "The Grey Petrel was built at Dunnaigh. The Star of Ithry was built at Vantry."
+
+def statements(text: str) -> list[Statement]:
+    return [read(sentence.strip()) for sentence in sentences(text)]
+
+
+YARDS_TEXT = "The Grey Petrel was built at Dunnaigh. The Star of Ithry was built at Vantry."
+YARDS = statements(YARDS_TEXT)
 
 
 @pytest.mark.parametrize(
     ("question", "source", "speaks"),
     [
-        ("Were the Grey Petrel and the Star of Ithry built by the same yard?", YARDS, True),
-        ("Was the Grey Petrel built before the Titanic?", YARDS, False),
-        ("Whose is Ithry's oldest star, of 1912?", YARDS, True),
+        ("Were the Grey Petrel and the Star of Ithry built by the same yard?", YARDS_TEXT, True),
+        ("Was the Grey Petrel built before the Titanic?", YARDS_TEXT, False),
+        ("Whose is Ithry's oldest star, of 1912?", YARDS_TEXT, True),
         ("is the earth flat?", "A flat roof.", False),
         ("is the earth flat?", "The earth is not flat.", True),
         ("who swims?", "She swims.", True),
@@ -23,11 +32,11 @@ YARDS = "The Grey Petrel was built at Dunnaigh. The Star of Ithry was built at V
     ],
 )
 def test_what_a_source_speaks_of(question: str, source: str, speaks: bool) -> None:
-    assert speaks_of(question, source) is speaks
+    assert speaks_of(question, statements(source)) is speaks
 
 
 def judged(*supported: bool) -> Sequence[Support]:
-    return [Support(score=0.9, passage_id="p", lexical=0.9, embedding=None, supported=each) for each in supported]
+    return [Support(score=0.9, passage_id="p", supported=each) for each in supported]
 
 
 def test_what_says_next_to_nothing_is_judged_by_its_question() -> None:

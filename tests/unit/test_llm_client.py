@@ -17,6 +17,7 @@ from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.pacing import KeyLock, alone
 from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.serving.connections import OneTransport
 from meta_agent_rag.settings import Settings
 
 ASK = (Message(role="user", content="Who wrote Faust?"),)
@@ -54,7 +55,12 @@ class Counting:
 def model_of(transport: Counting, *, limit: str | None = None, provider: str = "groq") -> LanguageModel:
     settings = Settings.load(llm_provider=provider, groq_api_key="k", deepseek_api_key="k")
     budget = Budget(limit_usd=None if limit is None else Decimal(limit))
-    return LanguageModel(settings=settings, choice=choose_provider(settings), transport=transport, budget=budget)
+    return LanguageModel(
+        settings=settings,
+        choice=choose_provider(settings),
+        connections=OneTransport(transport=transport),
+        budget=budget,
+    )
 
 
 async def test_calls_in_flight_are_bounded_by_tier() -> None:
@@ -111,7 +117,16 @@ async def test_a_failed_call_gives_its_turn_back_and_leaves_a_row(fault: Excepti
     assert [row.error for row in session.rows] == [type(fault).__name__]
     assert model.budget.reserved_usd == 0
     assert (model.budget.paid_usd > 0) == (not isinstance(fault, RefusedError))
-    assert not model.gate("flash").locked()
+    assert not model.gate(model.choice.tiers["flash"]).locked()
+
+
+async def test_a_server_of_ones_own_takes_as_many_calls_as_are_made() -> None:
+    transport = Counting(seconds=0.2)
+    settings = Settings.load((), llm_base_url="http://127.0.0.1:8000/v1", flash_model="m")
+    connections = OneTransport(transport=transport)
+    model = LanguageModel(settings=settings, choice=choose_provider(settings), connections=connections)
+    await asyncio.gather(*(model.session(str(number)).ainvoke("write", ASK) for number in range(256)))
+    assert transport.most == {"m": 256}
 
 
 async def test_a_call_that_is_cancelled_while_it_waits_was_never_made() -> None:
@@ -164,7 +179,7 @@ async def test_a_call_whose_row_is_lost_still_counts_when_the_run_goes_on(tmp_pa
 async def test_a_call_is_priced_when_it_goes_out_and_not_when_it_began_to_wait() -> None:
     hour = [datetime(2026, 11, 3, 0, 59, tzinfo=UTC)]
     model = replace(model_of(Counting(seconds=0.05), provider="deepseek"), clock=lambda: hour[0])
-    gate = model.gate("flash")
+    gate = model.gate(model.choice.tiers["flash"])
     while not gate.locked():
         await gate.acquire()
     session = model.session()
@@ -229,5 +244,7 @@ async def test_a_stage_that_there_is_not() -> None:
 )
 def test_evidence_fits_the_window(values: dict[str, object], tokens: int) -> None:
     settings = Settings.load((), **values)
-    model = LanguageModel(settings=settings, choice=choose_provider(settings), transport=Counting())
+    model = LanguageModel(
+        settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=Counting())
+    )
     assert model.evidence_tokens() == tokens

@@ -1,6 +1,8 @@
 """Links across hops: the second passage, which shares no word with the question."""
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 
 from meta_agent_rag.retrieval import links
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import Corpus, open_corpus
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -23,6 +25,8 @@ TEXTS = {
     "director": ("Ilse Brandvold", "Brandvold came into the world in Tromso and studied law."),
     "other": ("Director", "A director leads a film, an opera or a company and was once born."),
     "remake": ("The Quiet Pier", "A remake of Northern Harbour by somebody else."),
+    "painting": ("Grey Morning", "Grey Morning is by the painter Runa Falk."),
+    "couple": ("Skerry group", "It had two founders, Runa Falk and Olof, her husband."),
     "unrelated": ("Basalt", "Basalt is a volcanic rock found on many islands."),
     **{f"twin{number}": ("Halvard", f"Halvard is the name of village number {number}.") for number in range(7)},
     "village": ("Sorvik", "Sorvik lies near Halvard, where Northern Harbour was shown."),
@@ -82,10 +86,32 @@ async def test_a_name_with_many_bearers_leads_nowhere(corpus: Corpus) -> None:
     assert not any(id_.startswith("twin") for id_ in ids)
 
 
+async def test_a_rare_name_that_texts_share_links_them(corpus: Corpus) -> None:
+    """The painter's name is no title, and the question names only the painting."""
+    found = (await retriever(corpus, pool=1).retrieve(["Who was married to the painter of Grey Morning?"], k=2)).found
+    assert [one.passage.id for one in found] == ["painting", "couple"]
+    assert found[1].via == "painting"
+
+
+async def test_names_in_many_texts_or_in_none_are_left_out(corpus: Corpus) -> None:
+    named = corpus.catalogue.mentioning(["runa falk", "northern harbour", "nobody"], most=2)
+    assert named == {"runa falk": [("couple", "couple"), ("painting", "painting")]}
+    assert len(corpus.catalogue.mentioning(["northern harbour"], most=3)["northern harbour"]) == 3
+
+
+async def test_a_catalogue_of_an_earlier_version_gets_the_names_of_its_texts(corpus: Corpus, tmp_path: Path) -> None:
+    file = tmp_path / "corpora" / "films" / "catalogue.sqlite"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DROP TABLE mentions")
+        connection.commit()
+    with closing(Catalogue(file, 64)) as earlier:
+        assert set(earlier.mentioning(["runa falk"], most=5)) == {"runa falk"}
+
+
 async def test_what_links_bring_in_is_bounded(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "MOST_LINKED", 0)
     around = links.neighbourhood(QUESTION, [Found(passage=PASSAGES[0], score=1.0)], corpus)
-    assert around.links == ()
+    assert [(link.source, link.target) for link in around.links] == [("film", "director")], "a name that both have"
     assert around.anchors == {"film"}
 
 

@@ -195,6 +195,27 @@ def test_a_tier_that_there_is_not() -> None:
         Settings.load(["STAGE_TIERS=evaluate=gold"])
 
 
+@pytest.mark.parametrize("source", ["--set", "environment", ".env"])
+def test_a_former_name_is_read_and_said(
+    source: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    setting_faults.todays_name.cache_clear()
+    setting_faults._warn.cache_clear()
+    name = "METACOGNITIVE_CONVERGENCE_THRESHOLD"
+    if source == "environment":
+        monkeypatch.setenv(name, "0.7")
+    elif source == ".env":
+        dotenv(f"{name}=0.7\n")
+    for _ in range(2):
+        settings = Settings.load([f"{name}=0.7"] if source == "--set" else [])
+        assert settings.convergence_threshold == 0.7
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == f"The setting {name} is called CONVERGENCE_THRESHOLD here, and is read as that."
+    assert Settings.load(["CONVERGENCE_THRESHOLD=0.6"]).convergence_threshold == 0.6, "today's name comes first"
+    with pytest.raises(SettingsError, match="The setting CONVERGENCE_THRESHOLD cannot be '7'"):
+        Settings.load([f"{name}=7"])
+
+
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Settings.load().rrf_k = 1  # type: ignore[misc]  # the point of the test

@@ -192,3 +192,16 @@ def test_a_resumed_run_gives_the_same_bytes() -> None:
     shuffled = json.loads(json.dumps(rows))
     dice.shuffle(shuffled)
     assert json.dumps(run(shuffled, "metarag", "standard_rag", n=31)) == written
+
+
+def test_latencies_are_over_the_answers_that_the_cache_did_not_shorten() -> None:
+    own = [row(str(number), 0.0, 1.0, latency_s=float(number), timed=True) for number in range(1, 4)]
+    shortened = row("resumed", 0.0, 1.0, latency_s=0.01, timed=False, cached_calls=3)
+    latency = summary([*own, shortened], n=4)["latency_s"]
+    assert (latency["p50"], latency["timed"], latency["cached_calls"]) == (2.0, 3, 3)
+    none_left = summary([shortened], n=1)["latency_s"]
+    assert (none_left["p50"], none_left["timed"]) == (None, 0)
+    older = [{name: value for name, value in one.items() if name != "timed"} for one in (*own, shortened)]
+    latency = summary(older, n=4)["latency_s"]
+    assert (latency["p50"], latency["cached_calls"]) == (pytest.approx(1.5), 3)
+    assert "timed" not in latency, "older rows do not tell, and their summaries keep their bytes"

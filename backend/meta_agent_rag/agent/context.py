@@ -1,7 +1,7 @@
 """What a run is given: the task from its caller, and the context that LangGraph hands to every node."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..llm.client import ModelSession
 from ..retrieval.batching import AsyncEncoder
@@ -20,7 +20,8 @@ class Task:
 
     `evidence` is supplied by the caller; without it `retriever` finds it. An empty `evidence` means an answer
     from the model's memory. `grounded` answers from the evidence alone, or says NOT FOUND. `asked` holds the
-    user's own words where `question` was made from them, and `manner` tells the writer how to write. `id` and
+    user's own words where `question` was made from them, `conversation` what was said before where they refer to it,
+    and `manner` tells the writer how to write. `id` and
     `method` name the question and its asker in the ledger; `deadline` is a `time.monotonic` moment. `oracles`
     replace judgements by what a benchmark knows.
     """
@@ -30,6 +31,7 @@ class Task:
     retriever: Retriever | None = None
     grounded: bool = False
     asked: str = ""
+    conversation: str = ""
     manner: str = ""
     id: str = ""
     method: str = "metarag"
@@ -49,12 +51,13 @@ class Context:
     model: ModelSession
     monitor_encoder: AsyncEncoder
     deficits: DeficitRegistry
-    operators: Mapping[str, Operator] = field(default_factory=dict)
-    routes: Mapping[str, Voter] = field(default_factory=dict)
+    operators: Mapping[str, Operator]
+    routes: Mapping[str, Voter]
     retriever: Retriever | None = None
     evidence: tuple[Passage, ...] | None = None
     oracles: Oracles = NO_ORACLES
     grounded: bool = False
     asked: str = ""
+    conversation: str = ""
     manner: str = ""
     deadline: float | None = None

@@ -88,7 +88,7 @@ def _settled(state: State, context: Context) -> StopReason | None:
 
 def _packed(state: State, context: Context) -> Packed:
     # all that was found, also where the draft was written from memory
-    return pack(state.get("evidence", ()), context.model.owner.evidence_tokens())
+    return pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
 
 
 def _earlier_second_answer(state: State, packed: Packed) -> SecondAnswer | None:
@@ -104,9 +104,19 @@ def _stop_reason(state: State, context: Context, round_: Round) -> StopReason | 
     if round_.satisfied:
         return "satisfied"
     rounds_left = round_.index < context.settings.max_metacognitive_rounds
-    if round_.vote is not None and findings_of(state, context, round_).unsettled is not None:
-        return None if rounds_left else "max_rounds"  # an open fact can be settled, whatever the draft repeats
+    if round_.vote is not None and _has_more_to_try(state, context, round_):
+        return None if rounds_left else "max_rounds"
     return _repeats(state, context, round_) or (_stands_still(state, context, round_) if rounds_left else "max_rounds")
+
+
+def _has_more_to_try(state: State, context: Context, round_: Round) -> bool:
+    """Can an open fact be settled, or has the elected answer not been taken over yet, whatever the draft repeats?"""
+    if findings_of(state, context, round_).unsettled is not None:
+        return True
+    if context.settings.diagnosis != "facts" or not any(one.repair == "conclude" for one in context.deficits):
+        return False
+    plans = (one.plan for one in (*state.get("rounds", ()), round_))
+    return not any(plan is not None and plan.repair == "conclude" for plan in plans)
 
 
 def _repeats(state: State, context: Context, round_: Round) -> StopReason | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import telemetry
 from ..errors import InputError
+from ..extras import require
 from ..llm.client import LanguageModel
 from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
@@ -123,6 +124,8 @@ class Engine:
         Raises `InputError` for an empty question, and for one that has neither evidence nor a retriever;
         a `ModelError` or `BudgetError` where not even a first draft could be written.
         """
+        if task.grounded:
+            require("grounding", "An answer from documents alone")
         if task.grounded and task.evidence is not None:
             await asyncio.to_thread(_without_orders, task.evidence)  # is remembered, and takes a while for long texts
         state, context = self.begin(task)
@@ -161,6 +164,7 @@ class Engine:
             oracles=task.oracles,
             grounded=task.grounded,
             asked="" if task.asked.strip() == question else task.asked.strip(),
+            conversation=task.conversation,
             manner=task.manner,
             deadline=task.deadline,
         )

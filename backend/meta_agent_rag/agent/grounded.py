@@ -1,41 +1,33 @@
 """An answer from documents as it may be shown: checked against the passages that the writer saw, or refused.
 
-The rules are those of the package `grounding`; a model is asked only where CLAIM_CHECK=critic.
+The rules are those of the package `grounding`; the critic is asked for what they leave open (`claim_check`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import BudgetError, DataFileError, ModelError
+from ..errors import DataFileError
 from ..grounding.abstention import Reason, is_abstention, refusal
+from ..grounding.answer_kind import answers_in_kind
 from ..grounding.citation import Citation
 from ..grounding.citations import cite, removed_marks
 from ..grounding.claims import Claim, claims
 from ..grounding.confidence import Confidence, confidence
 from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
+from ..grounding.marking import marked
 from ..grounding.quotes import is_verbatim
 from ..grounding.styles import Style, chosen
-from ..grounding.support import (
-    Cosine,
-    Support,
-    holds_the_answer,
-    on_the_question,
-    supports,
-    with_quoted_passages_cited,
-    with_unsupported_marked,
-    without_unsupported,
-)
+from ..grounding.support.verdict import Support
 from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.providers import choose_provider
+from ..llm.serving.stages import serving, stage
 from ..retrieval import hybrid
-from ..retrieval.batching import AsyncEncoder
-from ..retrieval.passage import Found, Passage
+from ..retrieval.passage import Found
 from ..settings import Settings
+from .claim_check import ClaimCheck, Judged
 from .engine import Answer, Engine
-from .prompting.messages import messages
-from .prompting.packing import pack
-from .prompting.replies import ClaimsReply
 from .state import Round
 
 
@@ -75,6 +67,7 @@ class Checks:
     settings: Settings
     style: Style
     leakage_phrases: tuple[str, ...]
+    claim_check: str
 
     @classmethod
     def of(cls, settings: Settings, corpus: str) -> "Checks":
@@ -83,7 +76,13 @@ class Checks:
             settings=settings,
             style=chosen(settings.citation_style),
             leakage_phrases=phrases_with(_own_phrases(settings.leakage_dir, corpus)),
+            claim_check=settings.claim_check or _usual_check(settings),
         )
+
+
+def _usual_check(settings: Settings) -> str:
+    critic = serving(stage("check_claims", settings), settings, choose_provider(settings))
+    return "rules" if critic.is_embedded else "both"
 
 
 def _own_phrases(folder: Path | None, corpus: str) -> Path | None:
@@ -100,7 +99,7 @@ async def checked(
 ) -> GroundedAnswer:
     """The answer as it may be shown.
 
-    Where CLAIM_CHECK=critic a model is asked till the deadline (a `time.monotonic` moment); raises only what must
+    Unless CLAIM_CHECK=rules a model is asked till the deadline (a `time.monotonic` moment); raises only what must
     stop the run.
     """
     round_ = answer.rounds[answer.chosen]
@@ -114,25 +113,25 @@ async def checked(
     said, short = (without_links(part, texts) for part in (answer.text, answer.short_answer))
     if stepped := leaks(said, quotes, checks.leakage_phrases):
         return _refused(answer, "leakage", leaks=stepped)
-    text = with_quoted_passages_cited(said, passages, quotes)
-    stated = claims(text, texts)
-    source = _quoted_or_cited(texts, quotes, stated)
-    support = supports(stated, passages, await _cosine(engine.monitor_encoder, stated, passages))
-    support = on_the_question(answer.question, stated, support, source)
-    calls = answer.calls
-    if checks.settings.claim_check == "critic" and any(found.supported for found in support):
-        support, asked = await _refuted(engine, answer, stated, support, question_id=question_id, deadline=deadline)
-        calls = (*calls, *asked)
-    borne_out = any(found.supported for found in support)
-    only_links = bool(answer.short_answer.strip() and not short.strip())
-    if not borne_out or only_links or not holds_the_answer(answer.question, short, stated, support, source):
-        return _refused(answer, "unsupported", claims=_paired(stated, support), calls=calls)
-    cited = [number for claim in stated for number in claim.marks]
-    sure = confidence([hybrid.confidence(found) for found in passages], round_.draft.confidence, cited)
-    if sure.score < checks.settings.confidence_floor:
-        return _refused(answer, "not_covered", claims=_paired(stated, support), calls=calls, sure=sure)
-    keep = without_unsupported if checks.settings.unsupported_claims == "drop" else with_unsupported_marked
-    shown = cite(keep(text, stated, support), passages, quotes, checks.style)
+    check = ClaimCheck(
+        engine=engine,
+        question=answer.question,
+        claims=claims(said, texts),
+        passages=passages,
+        quotes=quotes,
+        question_id=question_id,
+        deadline=deadline,
+    )
+    judged = await check.judged(checks.claim_check)
+    calls = (*answer.calls, *judged.calls)
+    paired = tuple(zip(check.claims, judged.support, strict=True))
+    cited = [number for claim in check.claims for number in claim.marks]
+    sure = confidence([hybrid.confidence(found) for found in passages], _generation(round_), cited)
+    if reason := _fault(check, judged, answer, short, sure.score < checks.settings.confidence_floor):
+        shown_sure = sure if reason == "not_covered" else None
+        return _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure)
+    text = marked(said, check.claims, judged.support, drop=checks.settings.unsupported_claims == "drop")
+    shown = cite(text, passages, quotes, checks.style)
     return GroundedAnswer(
         question=answer.question,
         text=shown.text,
@@ -140,7 +139,7 @@ async def checked(
         refused=None,
         citations=shown.citations,
         quotes=quotes,
-        claims=_paired(stated, support),
+        claims=paired,
         removed=removed_marks(said, passages),
         leaks=(),
         confidence=sure,
@@ -161,29 +160,19 @@ def _nothing_said(answer: Answer, round_: Round, passages: Sequence[Found]) -> R
     return "not_found" if round_.draft.abstained or is_abstention(answer.text) or not passages else None
 
 
-def _quoted_or_cited(texts: Sequence[str], quotes: Sequence[str], stated: Sequence[Claim]) -> str:
-    cited = {number for claim in stated for number in claim.marks}
-    quoted = (
-        number in cited or any(is_verbatim(quote, [text]) for quote in quotes) for number, text in enumerate(texts, 1)
-    )
-    return "\n".join(text for text, taken in zip(texts, quoted, strict=True) if taken)
+def _fault(check: ClaimCheck, judged: Judged, answer: Answer, short: str, unsure: bool) -> Reason | None:
+    only_links = bool(answer.short_answer.strip() and not short.strip())
+    if only_links or not any(found.supported for found in judged.support) or not check.gives(short, judged):
+        return "unsupported"
+    said = " ".join(claim.text for claim in check.claims)
+    if judged.answers is False or not answers_in_kind(answer.question, short, said):
+        return "off_question"
+    return "not_covered" if unsure else None
 
 
-def _paired(stated: Sequence[Claim], support: Sequence[Support]) -> tuple[tuple[Claim, Support], ...]:
-    return tuple(zip(stated, support, strict=True))
-
-
-async def _cosine(encoder: AsyncEncoder, stated: Sequence[Claim], passages: Sequence[Found]) -> Cosine:
-    """The cosine of a claim and a passage that the answer cites, from vectors computed in one batch."""
-    numbers = {number for claim in stated for number in claim.marks}
-    cited = [found.passage.searchable() for number, found in enumerate(passages, start=1) if number in numbers]
-    wanted = list(dict.fromkeys([*(claim.text for claim in stated), *cited])) if cited else []
-    vectors = dict(zip(wanted, await encoder.passages(wanted), strict=True)) if wanted else {}
-
-    def cosine(claim: Claim, passage: Passage) -> float:
-        return float(vectors[claim.text] @ vectors[passage.searchable()])
-
-    return cosine
+def _generation(round_: Round) -> float | None:
+    """How likely the answer is right: as calibrated, else as its writer said."""
+    return round_.draft.confidence if round_.p_correct is None else round_.p_correct
 
 
 def _refused(
@@ -209,36 +198,3 @@ def _refused(
         answer=answer,
         calls=answer.calls if calls is None else calls,
     )
-
-
-async def _refuted(
-    engine: Engine,
-    answer: Answer,
-    stated: Sequence[Claim],
-    support: Sequence[Support],
-    *,
-    question_id: str = "",
-    deadline: float | None = None,
-) -> tuple[tuple[Support, ...], tuple[LedgerRow, ...]]:
-    """The support that remains once the critic has looked at the claims, in one call; and what it cost.
-
-    It refutes what the rules let pass, and never the other way round. Where the call fails, or is not done by
-    the deadline (a `time.monotonic` moment), the rules' verdict stands. Raises what must stop the run.
-    """
-    session = engine.model.session(question_id, method="check_claims", deadline=deadline)
-    listed = "\n".join(f"{number}. {claim.text}" for number, claim in enumerate(stated, start=1))
-    packed = pack(answer.evidence, engine.model.evidence_tokens())
-    prompt = messages(engine.settings, "check_claims", answer.question, packed, system="grounded", claims=listed)
-    try:
-        reply = await session.ainvoke("check_claims", prompt, ClaimsReply)
-    except BudgetError:
-        return tuple(support), tuple(session.rows)
-    except ModelError as error:
-        if error.stops_run:
-            raise
-        return tuple(support), tuple(session.rows)
-    checked = (
-        replace(found, supported=found.supported and number not in reply.unsupported)
-        for number, found in enumerate(support, start=1)
-    )
-    return tuple(checked), tuple(session.rows)

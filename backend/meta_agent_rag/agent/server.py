@@ -81,6 +81,8 @@ class _Run:
                     model=engine.model.session(method="langgraph"),
                     monitor_encoder=engine.monitor_encoder,
                     deficits=self.deficits,
+                    operators=engine.operators,
+                    routes=engine.routes,
                     retriever=await self.stack.enter_async_context(open_retriever(self.settings, options.corpus)),
                     grounded=options.grounded,
                 )

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict  # pydantic reads no other one before Py
 
 from ..retrieval.passage import Found
 from ..retrieval.screening.guardrails import Dropped
-from .derivation import Derivation
+from .derivation import Derivation, Planned
 from .routes import DRAFT, RouteAnswer, Vote
 
 AnswerMode = Literal["evidence", "memory", "evidence_and_memory"]
@@ -97,8 +97,12 @@ class Signals:
     the share of quotes found in the evidence; `coverage` the share of the question's content words that the
     verbatim quotes, with their passages' titles, hold; `quoted` whether the short answer stands in one of
     them (a yes or no does not); `of_kind` whether it is of the kind that the question asks for, where its words
-    tell. `confidence` and `logprob` are the draft's, `reference_logprob` is the second answer's. `None` means that
-    there was nothing to measure.
+    tell. `confidence` and `logprob` are the draft's, `reference_logprob` is the second answer's.
+
+    Where MONITOR_POLICY is `vote`: `share` (0..1) is how much of the vote supports the draft, `voters` how many
+    routes gave an answer that counts, `derived` whether the derivation gives the same answer, `in_evidence` whether
+    the short answer occurs in the evidence, `open_facts` how many facts have no reliable value, `taken_over` whether
+    the draft is the answer of another route. `None` means that there was nothing to measure.
     """
 
     similarity: float | None
@@ -113,6 +117,12 @@ class Signals:
     confidence: float | None = None
     logprob: float | None = None
     reference_logprob: float | None = None
+    share: float | None = None
+    voters: int | None = None
+    derived: bool | None = None
+    in_evidence: bool | None = None
+    open_facts: int | None = None
+    taken_over: bool | None = None
 
     @property
     def misses(self) -> bool:
@@ -211,6 +221,7 @@ class State(TypedDict, total=False):
     dropped: Annotated[tuple[Dropped, ...], add_all]
     queries: Annotated[tuple[str, ...], add_all]
     plan: Plan | None
+    planned: Planned
     draft: Draft
     packing: Packing
     rounds: Annotated[tuple[Round, ...], add_all]

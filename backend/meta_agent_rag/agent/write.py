@@ -1,22 +1,26 @@
 """Node `write` (cognition): quote first, then answer."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 
 from langgraph.runtime import Runtime
 
 from ..errors import BudgetError, ModelError
 from ..grounding.abstention import is_abstention
+from ..grounding.marks import marks, without
 from ..grounding.quotes import is_verbatim
 from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
+from .derivation.derive import planned
 from .facts.repair import derived_again, draft_of, elected
 from .facts.voting import cited_passages
+from .monitoring.monitor import VOTE
 from .monitoring.signals import right_kind, short_answer_logprob, with_logprobs
-from .prompting.messages import asked_for, in_manner, task
+from .prompting.messages import asked_for, in_conversation, in_manner, task
 from .prompting.packing import Packed, pack
-from .prompting.replies import AnswererReply, DraftReply, ShortAnswerReply
+from .prompting.replies import AnswererReply, DraftReply, GroundedReply, ShortAnswerReply
 from .state import AnswerMode, Draft, Packing, Plan, Round, State, StopReason, Update
 
 
@@ -30,23 +34,48 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
         return {}
     plan = state.get("plan")
     mode = answer_mode(context, plan)
-    packed = None if mode == "memory" else pack(state.get("evidence", ()), context.model.owner.evidence_tokens())
+    packed = (
+        None
+        if mode == "memory"
+        else pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
+    )
     packing = packed.packing if packed is not None else Packing()
     if context.grounded and (packed is None or not packed.texts):
         return {"draft": not_found(), "packing": packing}
     try:
         if plan is not None and plan.repair != "rewrite":
             return await _repaired(state, context, plan)
-        return {"draft": await _draft(state, context, plan, mode, packed), "packing": packing}
+        drafting = _draft(state, context, plan, mode, packed)
+        derives = plan is None and context.settings.monitor_policy == VOTE
+        written = await _planned_beside(state, context, drafting) if derives else {"draft": await drafting}
+        return {**written, "packing": packing}
     except BudgetError as error:
         return {"stop_reason": _stopped(state, error, error.stop_reason)}
     except ModelError as error:
         return {"stop_reason": _stopped(state, error, "write_failed")}
 
 
+async def _planned_beside(state: State, context: Context, drafting: Coroutine[None, None, Draft]) -> Update:
+    """The first draft, and the derivation's plan, which needs the question alone and is made in the meantime.
+
+    A plan that failed is left to `diagnose`, which can end the loop without losing the draft.
+    """
+    planning = asyncio.create_task(planned(context, state["question"], round_=0))
+    try:
+        draft = await drafting
+    except BaseException:
+        planning.cancel()
+        await asyncio.gather(planning, return_exceptions=True)  # its call is paid for before the run ends
+        raise
+    try:
+        return {"draft": draft, "planned": await planning}
+    except (BudgetError, ModelError):
+        return {"draft": draft}
+
+
 async def _repaired(state: State, context: Context, plan: Plan) -> Update:
     """A draft that follows from the facts or the vote, or one that is read again from what was cited."""
-    shown = pack(state.get("evidence", ()), context.model.owner.evidence_tokens())
+    shown = pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
     last = state["rounds"][-1]
     assert last.vote is not None
     if plan.repair == "reread":
@@ -88,25 +117,39 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
         "abstention": phrase("abstain" if context.grounded else "best_guess"),
     }
     stage = "write" if plan is None else "rewrite"
-    schema = AnswererReply if plan is None and context.grounded else DraftReply
+    schema: type[DraftReply] = DraftReply
+    if context.grounded:
+        schema = AnswererReply if plan is None else GroundedReply
     if plan is not None:
         values |= _to_repair(state, context, plan, mode)
     prompt = task(context, "answerer" if plan is None and context.grounded else stage, question, packed, **values)
     reply, said = await context.model.aparse(
-        stage, in_manner(prompt, context.manner), schema, round_=round_, sampling=with_logprobs(context, stage)
+        stage,
+        in_manner(in_conversation(context, prompt), context.manner),
+        schema,
+        round_=round_,
+        sampling=with_logprobs(context, stage),
     )
-    short = without_disambiguation(reply.short_answer, packed.titles if packed is not None else ())
+    short = without_disambiguation(
+        reply.short_answer or _only(reply.answer), packed.titles if packed is not None else ()
+    )
     if context.settings.short_answer == "stage":
         prompt = task(context, "short_answer", question, packed, draft=reply.answer)
         short = (await context.model.ainvoke("short_answer", prompt, ShortAnswerReply, round_=round_)).short_answer
     return Draft(
-        answer=reply.answer,
-        short_answer=short,
+        answer=reply.answer or short or phrase("not_found"),
+        short_answer=short or phrase("not_found"),
         quotes=tuple(reply.quotes),
         abstained=is_abstention(short),
         confidence=reply.confidence,
         logprob=short_answer_logprob(said, reply.short_answer),
     )
+
+
+def _only(answer: str) -> str:
+    """The answer itself without its marks, where its writer gave no short one; nothing where it says there is none."""
+    bare = without(answer, [(mark.start, mark.end) for mark in marks(answer)])
+    return "" if is_abstention(bare) else bare
 
 
 def _to_repair(state: State, context: Context, plan: Plan, mode: AnswerMode) -> dict[str, str]:

@@ -1,17 +1,16 @@
 """`marag bench NAME ...`: the benchmark's commands, from an installed package and in a clone alike."""
 
 import sys
-from importlib.util import find_spec
-from pathlib import Path
 
 import typer
 
+from .shared.benchmark import benchmark_package
 from .shared.command import reporting
 
-_INSTALLED = "meta_agent_rag.benchmarks"
-_IN_A_CLONE = "benchmarks"
 _COMMANDS = {
     "runner": "Run methods over a data set, and write a run folder.",
+    "merge": "Put the shards of a run together.",
+    "import": "Score predictions of other systems in our table.",
     "compare": "Compare two methods, runs or files of predictions, question by question.",
     "calibrate": "Fit the monitor's policy on runs, or measure a fitted one on others.",
     "socratic": "Measure the coach's hooks on the sample course.",
@@ -34,12 +33,5 @@ def _run(context: typer.Context) -> None:
     import runpy
 
     sys.argv = [context.command_path, *context.args]
-    runpy.run_module(f"{_package()}.{context.info_name}", run_name="__main__", alter_sys=True)
-
-
-def _package() -> str:
-    """The package of the benchmark: within ours where it was installed, beside it in a clone."""
-    if find_spec(_INSTALLED) is not None:
-        return _INSTALLED
-    sys.path.insert(0, str(Path(__file__).parents[3]))
-    return _IN_A_CLONE
+    package, _ = benchmark_package()
+    runpy.run_module(f"{package}.{context.info_name}", run_name="__main__", alter_sys=True)

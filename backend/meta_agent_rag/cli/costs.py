@@ -1,6 +1,10 @@
-"""`marag prices` and `marag balance`: what a million tokens cost, and what is left on the DeepSeek account."""
+"""`marag prices` and `marag balance`: what a million tokens cost, what is left on the DeepSeek account, and whether
+the ledger agrees with it.
+"""
 
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -9,21 +13,33 @@ from .shared.command import Assignments, Debug, Json, console, print_json, repor
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("prices")(prices)
+    group = typer.Typer(
+        help="Dated tariffs, prices of the configured models, and the bill.", invoke_without_command=True
+    )
+    group.callback()(prices)
+    group.command("reconcile")(reconcile)
+    app.add_typer(group, name="prices")
     app.command("balance")(balance)
 
 
 @reporting
-def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+def prices(context: typer.Context, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Show the dated tariffs, and the prices of the configured models."""
-    from ..llm.pricing import million_token_prices, tariff_book
+    if context.invoked_subcommand is not None:
+        return
+    from ..llm.pricing import million_token_prices, priced_model, tariff_book
     from ..llm.providers import choose_provider
     from ..settings import Settings
+    from ..wording import FREE
 
-    choice = choose_provider(Settings.load(set_ or ()))
+    settings = Settings.load(set_ or ())
+    choice = choose_provider(settings)
     now = datetime.now(UTC)
-    known = {model: million_token_prices(model, choice.provider.prices, now) for model in choice.models.values()}
-    models = {tier: {"model": model, "usd_per_million": known[model]} for tier, model in choice.models.items()}
+    known = {
+        tier: million_token_prices(*priced_model(settings, endpoint, at=now), now)
+        for tier, endpoint in choice.tiers.items()
+    }
+    models = {tier: {"model": model, "usd_per_million": known[tier]} for tier, model in choice.models.items()}
     book = tariff_book()
     if json_:
         print_json(
@@ -38,8 +54,9 @@ def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) 
     screen = console()
     screen.print(f"[bold]{choice.provider.label}[/] ({choice.reason}), prices in USD per million tokens now:")
     for tier, model in choice.models.items():
-        listed = ", ".join(f"{kind} {amount}" for kind, amount in (known[model] or {}).items())
-        screen.print(f"  {tier}: {model}: {listed or 'no known price'}")
+        listed = ", ".join(f"{kind} {amount}" for kind, amount in (known[tier] or {}).items())
+        unpriced = FREE if choice.tiers[tier].is_embedded else "no known price"
+        screen.print(f"  {tier}: {model}: {listed or unpriced}")
     screen.print("[bold]Dated tariffs[/] (off-peak)")
     for tariff in book.tariffs:
         span = f"{tariff.since or '...'} to {tariff.until or '...'}"
@@ -64,3 +81,58 @@ def balance(set_: Assignments = None, json_: Json = False, debug: Debug = False)
         console().print(f"{info.total_balance} {info.currency} left ({shares})")
     if not account.is_available:
         console().print("The account cannot serve calls; top it up.")
+
+
+@reporting
+def reconcile(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN...", help="Folders of benchmark runs made in between.")
+    ] = None,
+    start: Annotated[bool, typer.Option("--start", help="Keep today's balance to compare with.")] = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare the ledger with what the DeepSeek account has lost since `marag prices reconcile --start`.
+
+    Counted are the calls of this data folder and of the runs named. The balance is told in cents, and may lag.
+    """
+    from ..errors import InputError
+    from ..llm.balance import Reading, account_balance, keep_reading, kept_reading, reconciled
+    from ..llm.ledger import read_ledger
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    ledgers = [settings.marag_data_dir / "ledger.jsonl", *(run / "calls.jsonl" for run in runs or ())]
+    for ledger in ledgers[1:]:
+        if not ledger.is_file():
+            raise InputError(f"{str(ledger.parent)!r} is not a run folder: it has no {ledger.name}; check the path.")
+    before = None if start else kept_reading(settings.marag_data_dir)
+    now = Reading.of(run(account_balance(settings)), datetime.now(UTC))
+    if before is None:
+        keep_reading(now, settings.marag_data_dir)
+        _tell({"at": now.at, "balance_usd": now.usd}, f"{now.usd} USD, kept to compare with.", json_=json_)
+        return
+    found = reconciled(before, now, (row for ledger in ledgers for row in read_ledger(ledger)))
+    unknown = f" ({found.unknown} without a known bill)" if found.unknown else ""
+    words = (
+        f"Since {before.at:%Y-%m-%d %H:%M} UTC the account lost {found.lost_usd} USD, and the ledger has "
+        f"{found.paid_usd:.6f} USD for {found.calls} calls{unknown}: {found.difference_usd:+.6f} USD beyond it."
+    )
+    figures = {
+        "since": before.at,
+        "until": now.at,
+        "lost_usd": found.lost_usd,
+        "ledger_usd": found.paid_usd,
+        "difference_usd": found.difference_usd,
+        "calls": found.calls,
+        "unknown": found.unknown,
+    }
+    _tell(figures, words, json_=json_)
+
+
+def _tell(figures: dict[str, object], words: str, *, json_: bool) -> None:
+    if json_:
+        print_json(figures)
+    else:
+        console().print(words)

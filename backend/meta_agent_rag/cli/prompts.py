@@ -21,10 +21,11 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
     from ..prompts import check_prompts, prompt, prompt_names
     from ..settings import Settings
 
-    folder = Settings.load(set_ or ()).prompts_dir
-    check_prompts(folder)
-    found = [prompt(name, folder) for name in prompt_names()]
-    own = {each.name for each in found if each != prompt(each.name)}
+    settings = Settings.load(set_ or ())
+    folder, methods = settings.prompts_dir, settings.methods_dir
+    check_prompts(folder, methods=methods)
+    found = [prompt(name, folder, methods=methods) for name in prompt_names(methods)]
+    own = {each.name for each in found if each != prompt(each.name, methods=methods)}
     if json_:
         rows = [(each.name, each.digest, sorted(each.values), each.name in own) for each in found]
         print_json([dict(zip(("name", "digest", "values", "own"), row, strict=True)) for row in rows])
@@ -46,9 +47,9 @@ def show(
     from ..prompts import check_prompts, prompt
     from ..settings import Settings
 
-    folder = Settings.load(set_ or ()).prompts_dir
-    check_prompts(folder)
-    found = prompt(name, folder)
+    settings = Settings.load(set_ or ())
+    check_prompts(settings.prompts_dir, methods=settings.methods_dir)
+    found = prompt(name, settings.prompts_dir, methods=settings.methods_dir)
     text = found.text(**{value: f"${value}" for value in found.values})
     if json_:
         print_json({"name": found.name, "digest": found.digest, "values": sorted(found.values), "text": text})

@@ -1,34 +1,25 @@
 """What is said to a message that no document is needed for: phrases from YAML, and the history."""
 
-from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from string import Template
-
-import yaml
 
 from ..errors import UnknownNameError
 from .history import Exchange, History
 from .intent import Reading
-
-
-@cache
-def _phrases() -> Mapping[str, str]:
-    rows = yaml.safe_load(files(__package__).joinpath("phrases.yaml").read_text(encoding="utf-8"))
-    return {key: text.strip() for key, text in rows.items()}
+from .own_files import folder_in_use, rows_of
 
 
 def reply_phrase(key: str, **values: object) -> str:
     """The phrase of that key with its values. Raises `UnknownNameError`."""
-    if key not in _phrases():
-        raise UnknownNameError("phrase", key, list(_phrases()))
-    return Template(_phrases()[key]).substitute({name: str(value) for name, value in values.items()})
+    phrases = rows_of("replies", folder_in_use())
+    if key not in phrases:
+        raise UnknownNameError("phrase", key, list(phrases))
+    return Template(phrases[key].strip()).safe_substitute({name: str(value) for name, value in values.items()})
 
 
 def answer_without_documents(reading: Reading, history: History) -> str:
     """The answer to a pleasantry, an off-topic request or a question about the conversation itself."""
     if reading.intent != "conversation":
-        return reply_phrase(reading.kind)
+        return reading.reply or reply_phrase(reading.kind)
     return _about(reading.kind, history)
 
 

@@ -34,11 +34,12 @@ class Companion:
         """The same companion, who explains to a learner in simple terms."""
         return replace(self, manner=prompt("teacher", self.engine.settings.prompts_dir).text())
 
-    async def __call__(self, question: str, standalone: str) -> GroundedReply:
-        """The answer to a user's words, retrieved and judged by what they are understood as."""
+    async def __call__(self, question: str, standalone: str, *, before: str = "") -> GroundedReply:
+        """The answer to a user's words, retrieved and judged by what they are understood as; see `Answerer`."""
         task = Task(
             question=standalone,
             asked=question,
+            conversation=before,
             manner=self.manner,
             retriever=self.retriever,
             grounded=True,

@@ -122,6 +122,17 @@ def transcript(exchanges: Sequence[Exchange], tokens: int) -> str:
     return fenced("\n".join(shown))
 
 
+def conversation(history: History, tokens: int) -> str:
+    """What was said, for whoever answers a message that refers to it, in about that many tokens at most.
+
+    The summary, and the exchanges in the user's words.
+    """
+    summary = fenced(history.summary)
+    left = max(tokens - estimate_tokens(summary), 0)
+    own = tuple(replace(exchange, standalone=exchange.question) for exchange in history.exchanges)
+    return "\n".join(part for part in (summary, transcript(own, left)) if part)
+
+
 def fenced(text: str) -> str:
     """The text without the brackets of tags that prompts of this package put around it."""
     return _TAG.sub("", text)

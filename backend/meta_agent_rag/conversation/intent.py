@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..text.names import words
-from .words import Patterns, Words, conversation_words, phrase_at, without_courtesy
+from .words import Patterns, Pleasantry, Words, conversation_words, phrase_at, without_courtesy
 
 Intent: TypeAlias = Literal["question", "pleasantry", "off_topic", "conversation"]
 
@@ -24,10 +24,14 @@ _SENTENCE_BREAK = re.compile(r"[.!?;]+\s+")
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a message wants; `kind` names the phrase that answers it, and is empty for a question."""
+    """What a message wants; `kind` names the phrase that answers it, and is empty for a question.
+
+    `reply` is the phrase itself for small talk in another language than English.
+    """
 
     intent: Intent
     kind: str = ""
+    reply: str = ""
 
 
 QUESTION = Reading(intent="question")
@@ -45,8 +49,8 @@ def read_intent(message: str) -> Reading:
     if not said or len(said) > _LONGEST:
         return QUESTION
     known = conversation_words()
-    if kind := _pleasantry(said, message, known):
-        return Reading(intent="pleasantry", kind=kind)
+    if found := _pleasantry(said, message, known):
+        return Reading(intent="pleasantry", kind=found.kind, reply=found.reply)
     for text in dict.fromkeys((" ".join(said), " ".join(said[without_courtesy(said)]))):
         if kind := _kind(text, known.about_conversation):
             return Reading(intent="conversation", kind=kind)
@@ -55,24 +59,24 @@ def read_intent(message: str) -> Reading:
     return QUESTION
 
 
-def _pleasantry(said: Sequence[str], message: str, known: Words) -> str:
-    """The kind that answers a message of pleasantries and fillers alone, else an empty text."""
-    found: set[str] = set()
+def _pleasantry(said: Sequence[str], message: str, known: Words) -> Pleasantry | None:
+    """The pleasantry that answers a message of pleasantries and fillers alone; of several the first by kind."""
+    found: list[Pleasantry] = []
     place = 0
     while place < len(said):
-        sizes = {each.kind: phrase_at(said, place, each.phrases) for each in known.pleasantries}
-        kind = max(sizes, key=sizes.__getitem__)
+        sizes = [(phrase_at(said, place, each.phrases), each) for each in known.pleasantries]
+        size, longest = max(sizes, key=lambda pair: pair[0])
         filler = phrase_at(said, place, known.fillers)
-        if sizes[kind]:
-            found.add(kind)
+        if size:
+            found.append(longest)
         elif not filler:
-            return ""
-        place += sizes[kind] or filler
+            return None
+        place += size or filler
     begins_with_one = any(phrase_at(said, 0, each.phrases) for each in known.pleasantries)
-    asked = message.rstrip().endswith("?") or (said[0] in known.asking and not begins_with_one)
-    if asked and not all(each.may_ask for each in known.pleasantries if each.kind in found):
-        return ""
-    return next((each.kind for each in known.pleasantries if each.kind in found), "")
+    asked = message.rstrip().endswith(("?", "\uff1f")) or (said[0] in known.asking and not begins_with_one)
+    if asked and not all(each.may_ask for each in found):
+        return None
+    return next((each for each in known.pleasantries if each in found), None)
 
 
 def _kind(text: str, patterns: Patterns) -> str:

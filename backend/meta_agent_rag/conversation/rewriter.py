@@ -9,6 +9,7 @@ from ..llm.client import ModelSession
 from ..llm.exchange import Message
 from ..prompts import phrase, prompt
 from ..text.names import words
+from ..text.normalise import typed
 from ..text.words import stop_words
 from .history import History, fenced, transcript
 from .self_contained import pointing_words, stands_alone
@@ -29,9 +30,9 @@ _ENDING = 3
 class Rewritten:
     """The query that a question is understood as.
 
-    `how` says why it is what it is: `rewritten`, or, where it is the question itself, `nothing_before`
-    and `stands_alone` (no call was made), the rule that the rewrite broke (a name in `RULES`), or `failed`
-    with the `reason`.
+    `how` says why it is what it is: `rewritten`; `restated` where the last question is asked again, for its answer in
+    another form; or, where it is the question itself, `nothing_before` and `stands_alone` (no call was made), the rule
+    that the rewrite broke (a name in `RULES`), or `failed` with the `reason`.
     """
 
     query: str
@@ -41,7 +42,12 @@ class Rewritten:
     @property
     def fell_back(self) -> bool:
         """Was a rewrite wanted, and none that could be used came?"""
-        return self.how not in {"rewritten", "nothing_before", "stands_alone"}
+        return self.how not in {"rewritten", "restated", "nothing_before", "stands_alone"}
+
+    @property
+    def refers_back(self) -> bool:
+        """May the question be understood with the conversation alone?"""
+        return self.how not in {"nothing_before", "stands_alone"}
 
 
 async def rewritten(question: str, history: History, model: ModelSession) -> Rewritten:
@@ -53,6 +59,8 @@ async def rewritten(question: str, history: History, model: ModelSession) -> Rew
     """
     if history.is_empty:
         return Rewritten(query=question, how="nothing_before")
+    if history.exchanges and asks_to_restate(question):
+        return Rewritten(query=history.exchanges[-1].standalone, how="restated")
     if stands_alone(question):
         return Rewritten(query=question, how="stands_alone")
     try:
@@ -63,6 +71,17 @@ async def rewritten(question: str, history: History, model: ModelSession) -> Rew
         return Rewritten(query=question, how="failed", reason=str(error))
     broken = broken_rule(reply, question, history)
     return Rewritten(query=question, how=broken) if broken else Rewritten(query=as_query(reply), how="rewritten")
+
+
+def asks_to_restate(message: str) -> bool:
+    """Does a message ask for the last answer in another form, and for nothing else?
+
+    >>> [asks_to_restate(one) for one in ("In German, please.", "Say that in simpler words", "And in 1912?")]
+    [True, True, False]
+    """
+    said = words(message)
+    forms = (" ".join(said), " ".join(said[without_courtesy(said)]), typed(message))  # kana keeps its marks when typed
+    return any(conversation_words().restating.fullmatch(form) for form in forms)
 
 
 def as_query(reply: str) -> str:

@@ -17,18 +17,20 @@ from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.editing import Progress
 from ..retrieval.corpus.sample import SAMPLE
-from ..retrieval.hybrid import HybridRetriever
-from ..retrieval.opening import open_encoder, open_retriever
+from ..retrieval.opening import open_retriever
 from ..settings import Settings
 from .answers import reply_phrase
 from .companion import Companion, GroundedReply
 from .history import History
+from .own_files import check_files, files_of
 from .sessions import Sessions, Stored, open_sessions
 from .socratic.coach import Coach, CoachReply
 from .socratic.hook import Scope
 from .socratic.levels import levels
+from .socratic.meanings import Meanings
 from .socratic.mode import PLAIN, Mode, Socratic
-from .socratic.topics import Topic, TopicScope, corpus_topics, read_topics, topic_named
+from .socratic.scope import TopicScope
+from .socratic.topics import Subject, Topic, subject_of, topic_named
 from .turn import Conversation, Turn
 
 DEFAULT = "default"
@@ -102,8 +104,9 @@ class Study:
         )
         self.conversation.socratic = held
         await self._keep()
-        text = notice(held)
-        return text if topic is None or topic_notice(held) in text else f"{text} {topic_notice(held)}"
+        with files_of(self.conversation.model.settings.coach_dir):
+            text = notice(held)
+            return text if topic is None or topic_notice(held) in text else f"{text} {topic_notice(held)}"
 
     async def settle(self) -> tuple[str, ...]:
         """Fold older exchanges where it is time to, once the answer is shown: the notes."""
@@ -161,7 +164,8 @@ async def open_study(
     `corpus` is that of the session where it has one, else `sample`. Raises a `MetaRagError` whose message
     says what to do: prompts of one's own with a fault, an unknown corpus, a session about another corpus.
     """
-    check_prompts(settings.prompts_dir)
+    check_prompts(settings.prompts_dir, methods=settings.methods_dir)
+    check_files(settings.coach_dir)
     name = session_name(session, corpus)
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_sessions(settings.marag_data_dir))
@@ -172,11 +176,18 @@ async def open_study(
         engine = await stack.enter_async_context(open_engine(settings, transport=transport))
         companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
         history = stored.history if stored is not None else None
-        topics = await asyncio.to_thread(_topics, settings, retriever)
+        subject = await asyncio.to_thread(subject_of, settings.scope_topics, retriever.corpus.catalogue)
         held = stored.socratic if stored is not None else PLAIN
-        if held.topic not in {topic.name for topic in topics}:
+        if held.topic not in {topic.name for topic in subject.topics}:
             held = replace(held, topic="")  # the documents have changed since
-        coach = Coach(model=engine.model, retriever=retriever, open_scope=partial(open_scope, settings, topics))
+        scope = partial(open_scope, settings, subject, retriever.encoder)
+        coach = Coach(
+            model=engine.model,
+            retriever=retriever,
+            open_scope=scope,
+            topics=subject.topics,
+            meanings=Meanings(encoder=engine.monitor_encoder),
+        )
         yield Study(
             name=name,
             corpus=about,
@@ -190,24 +201,13 @@ async def open_study(
             ),
             sessions=sessions,
             sources=stored.sources if stored is not None else (),
-            topics=topics,
+            topics=subject.topics,
         )
 
 
-async def open_scope(
-    settings: Settings, topics: tuple[Topic, ...], *, encoder: AsyncEncoder | None = None
-) -> Scope | None:
-    """What the coach's scope guard compares with; `None` if there are no topics. Loads the encoder unless given."""
-    if not topics:
-        return None
-    if encoder is None:
-        encoder = await asyncio.to_thread(open_encoder, settings, settings.scope_encoder)
-    return TopicScope(topics=topics, encoder=encoder, threshold=settings.scope_threshold)
-
-
-def _topics(settings: Settings, retriever: HybridRetriever) -> tuple[Topic, ...]:
-    own = settings.scope_topics
-    return corpus_topics(retriever.corpus.catalogue) if own is None else read_topics(own)
+async def open_scope(settings: Settings, subject: Subject, encoder: AsyncEncoder) -> Scope | None:
+    """What the coach's scope guard compares with; `None` if there are no topics. `encoder` is that of the corpus."""
+    return TopicScope(subject=subject, encoder=encoder, threshold=settings.scope_threshold) if subject.topics else None
 
 
 def _corpus(name: str, wanted: str | None, stored: Stored | None) -> str:

@@ -9,10 +9,11 @@ from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow
 from ..settings import Settings
 from .answers import answer_without_documents, reply_phrase
-from .history import History
+from .history import History, conversation
 from .intent import Reading, read_intent
 from .memories import Limits, Memory, memory_named
 from .memory import Settled, bounded, settled, summarize
+from .own_files import files_of
 from .rewriter import Rewritten, rewritten
 from .socratic.mode import PLAIN, Socratic
 
@@ -36,9 +37,10 @@ class TurnReply:
 class Answerer(Protocol):
     """Answers a question for the documents."""
 
-    async def __call__(self, question: str, standalone: str) -> TurnReply:
+    async def __call__(self, question: str, standalone: str, *, before: str = "") -> TurnReply:
         """The answer to `question`, the user's own words; `standalone` is what it is understood as.
 
+        `before` is the conversation that the question refers to, empty where it stands alone.
         An error that it raises ends the turn, and nothing of the turn is remembered.
         """
 
@@ -138,17 +140,22 @@ class Conversation:
         """
         text = _checked(message)
         async with self._busy:
-            reading, socratic = read_intent(text), self.socratic  # it may be set again while the turn lasts
-            if self.coach is not None and socratic.mode == "coach" and not _asks_about_the_talk(reading):
-                return await self._coached(self.coach, text, reading, socratic, deadline)
-            if reading.intent != "question":
-                answer = TurnReply(text=answer_without_documents(reading, self.history))
-                return Turn(message=text, reading=reading, reply=answer)
-            session = self._session(deadline)
-            query = await rewritten(text, self.history, session)
-            answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
-            answer = await answerer(text, query.query)
-            within = self._remember(text, answer, query.query, socratic)
+            with files_of(self.model.settings.coach_dir):
+                return await self._answered(text, deadline)
+
+    async def _answered(self, text: str, deadline: float | None) -> Turn:
+        reading, socratic = read_intent(text), self.socratic  # it may be set again while the turn lasts
+        if self.coach is not None and socratic.mode == "coach" and not _asks_about_the_talk(reading):
+            return await self._coached(self.coach, text, reading, socratic, deadline)
+        if reading.intent != "question":
+            answer = TurnReply(text=answer_without_documents(reading, self.history))
+            return Turn(message=text, reading=reading, reply=answer)
+        session = self._session(deadline)
+        query = await rewritten(text, self.history, session)
+        answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
+        before = conversation(self.history, self.limits.tokens) if query.refers_back else ""
+        answer = await answerer(text, query.query, before=before)
+        within = self._remember(text, answer, query.query, socratic)
         notes = (reply_phrase("not_rewritten", reason=query.reason),) if query.how == "failed" else ()
         return Turn(
             message=text,
@@ -166,12 +173,13 @@ class Conversation:
         """
         async with self._busy:
             session = self._session(None)
-            done = await settled(
-                self.history,
-                memory=self.memory,
-                limits=self.limits,
-                summarize=lambda summary, exchanges: summarize(session, summary, exchanges),
-            )
+            with files_of(self.model.settings.coach_dir):
+                done = await settled(
+                    self.history,
+                    memory=self.memory,
+                    limits=self.limits,
+                    summarize=lambda summary, exchanges: summarize(session, summary, exchanges),
+                )
             self.history = done.history
         return done.notes, tuple(session.rows)
 

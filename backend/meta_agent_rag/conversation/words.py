@@ -1,7 +1,7 @@
 """The words of `words.yaml`, ready for comparing."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,11 +20,15 @@ Patterns: TypeAlias = tuple[tuple[str, re.Pattern[str]], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Pleasantry:
-    """Phrases of one kind; `may_ask` where they may come as a question."""
+    """Phrases of one kind and language; `may_ask` where they may come as a question.
+
+    `reply` is what is said to them, empty where `phrases.yaml` has it.
+    """
 
     kind: str
     phrases: frozenset[Phrase]
     may_ask: bool = False
+    reply: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +52,7 @@ class Words:
     openings: frozenset[Phrase]
     switches: frozenset[Phrase]
     labels: frozenset[str]
+    restating: re.Pattern[str]
 
     @property
     def polite(self) -> frozenset[Phrase]:
@@ -58,12 +63,12 @@ class Words:
 @cache
 def conversation_words() -> Words:
     """The words, read once."""
-    rows = yaml.safe_load(files(__package__).joinpath("words.yaml").read_text(encoding="utf-8"))
+    rows, abroad = _rows("words.yaml"), _rows("small_talk.yaml")
     return Words(
-        pleasantries=tuple(_pleasantry(kind, row) for kind, row in rows["pleasantries"].items()),
-        fillers=_phrases(rows["fillers"]),
-        courtesies=_phrases(rows["courtesies"]),
-        endings=_phrases(rows["endings"]),
+        pleasantries=tuple(_pleasantries(rows["pleasantries"], abroad)),
+        fillers=_phrases(rows["fillers"]) | _phrases(abroad["fillers"]),
+        courtesies=_phrases(rows["courtesies"]) | _phrases(abroad["courtesies"]),
+        endings=_phrases(rows["endings"]) | _phrases(abroad["courtesies"]),
         asking=frozenset(rows["asking"]),
         question_words=frozenset(rows["question_words"]),
         about_conversation=_patterns(rows["about_conversation"]),
@@ -77,7 +82,22 @@ def conversation_words() -> Words:
         openings=_phrases(rows["openings"]),
         switches=_phrases(rows["switches"]),
         labels=frozenset(rows["labels"]),
+        restating=re.compile("|".join(f"(?:{text})" for text in rows["restating"])),
     )
+
+
+def _pleasantries(rows: Mapping[str, Any], abroad: Mapping[str, Any]) -> Iterator[Pleasantry]:
+    """Those of English by kind, each followed by those of other languages."""
+    languages = [kinds for code, kinds in abroad.items() if code not in {"fillers", "courtesies"}]
+    for kind, row in rows.items():
+        may_ask = row.get("may_ask", False)
+        yield Pleasantry(kind=kind, phrases=_phrases(row["phrases"]), may_ask=may_ask)
+        for other in (kinds[kind] for kinds in languages if kind in kinds):
+            yield Pleasantry(kind=kind, phrases=_phrases(other["phrases"]), may_ask=may_ask, reply=other["reply"])
+
+
+def _rows(name: str) -> Any:
+    return yaml.safe_load(files(__package__).joinpath(name).read_text(encoding="utf-8"))
 
 
 def phrase_at(said: Sequence[str], place: int, phrases: frozenset[Phrase]) -> int:
@@ -109,10 +129,6 @@ def _longest(phrases: frozenset[Phrase]) -> int:
 
 def _phrases(texts: Sequence[str]) -> frozenset[Phrase]:
     return frozenset(tuple(words(text)) for text in texts)
-
-
-def _pleasantry(kind: str, row: Mapping[str, Any]) -> Pleasantry:
-    return Pleasantry(kind=kind, phrases=_phrases(row["phrases"]), may_ask=row.get("may_ask", False))
 
 
 def _patterns(rows: Mapping[str, Mapping[str, Any]]) -> Patterns:

@@ -1,11 +1,13 @@
-"""Questions of every data set; a file of this folder that exports `DATASET` is one."""
+"""Questions of every data set; a file of this folder, or of DATASETS_DIR, that exports `DATASET` is one."""
 
 from .dataset import Dataset
+from .hub import HubAccess
 from .loading import LoadedQuestions, discover, load_file, load_questions
 from .question import Paragraph, Question
 
 __all__ = [
     "Dataset",
+    "HubAccess",
     "LoadedQuestions",
     "Paragraph",
     "Question",

@@ -19,7 +19,8 @@ class Dataset:
     `parse` takes a row of the official file or of the hub. It raises `pydantic.ValidationError` for a row of the
     wrong shape and returns `None` for a row that is not a question of this data set. `example` is a smallest valid
     row of the official file: the contract tests work on it, and its fields tell this data set's files from others.
-    `packaged` names the file of `shipped` that is read if no other is given.
+    `packaged` names the file of `shipped` that is read if no other is given. `data_file` tells readers of the
+    documents which files `--data-file` takes.
 
         DATASET = Dataset(name="mine", hub=None, parse=parse, example={...})
     """
@@ -31,3 +32,4 @@ class Dataset:
     read_rows: Callable[[Path], RawRows] = read_json_rows
     packaged: str | None = None
     takes_aliases: bool = False
+    data_file: str = "a JSON list or JSON Lines of its rows"

@@ -29,6 +29,7 @@ DATASET = Dataset(
     hub=Hub("hotpotqa/hotpot_qa", "distractor"),
     read_rows=read_json_rows,
     parse=parse,
+    data_file="`hotpot_dev_distractor_v1.json`",
     example={
         "_id": "hotpot-1",
         "question": "In which town was the composer of the opera Aurel born?",

@@ -1,52 +1,42 @@
-"""The data sets of this folder, found by scanning it, and the way from a name to its questions."""
+"""The data sets, found by scanning folders, and the way from a name to its questions."""
 
-import importlib
-import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 from pydantic import ValidationError as RowError
 
-from ..errors import DataFileError, DuplicateNameError, InputError, UnknownNameError
+from ..discovery import by_name, contributed
+from ..errors import DataFileError, InputError, UnknownNameError
 from ..shipped import shipped
 from ..wording import first_fault
 from .aliases import read_aliases
 from .dataset import Dataset
-from .hub import read_hub_rows
+from .hub import HubAccess, read_hub_rows
 from .question import Question
 from .rows import RawRows, read_json_rows
+
+ENTRY_POINT_GROUP = "meta_agent_rag.datasets"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedQuestions:
-    """All questions of a source, in its order, and what identifies the bytes they were read from."""
+    """All questions of a source, in its order, and what identifies the bytes they were read from.
+
+    `revision` is the commit on the hub, where it is known.
+    """
 
     questions: tuple[Question, ...]
     source: str
     sha256: str
     aliases_sha256: str | None = None
+    revision: str | None = None
 
 
-def discover(package: str = __package__) -> Mapping[str, Dataset]:
-    """Import every module of the package and collect those that export `DATASET`, sorted by module name."""
-    folder = importlib.import_module(package).__path__
-    modules = (
-        importlib.import_module(f"{package}.{name}") for name in sorted(m.name for m in pkgutil.iter_modules(folder))
-    )
-    return collect(module.DATASET for module in modules if isinstance(getattr(module, "DATASET", None), Dataset))
-
-
-def collect(datasets: Iterable[Dataset]) -> Mapping[str, Dataset]:
-    """Give the immutable registry by name; raises `DuplicateNameError`."""
-    registry: dict[str, Dataset] = {}
-    for dataset in datasets:
-        if dataset.name in registry:
-            raise DuplicateNameError(f"Two data sets are named {dataset.name!r}; rename one.")
-        registry[dataset.name] = dataset
-    return MappingProxyType(registry)
+def discover(folder: Path | None = None, *, package: str = __package__) -> Mapping[str, Dataset]:
+    """The data sets of the package, of installed packages, and of `folder` (DATASETS_DIR), by name."""
+    return by_name(contributed(package, "DATASET", Dataset, group=ENTRY_POINT_GROUP, folder=folder), "data sets")
 
 
 def load_questions(
@@ -56,8 +46,11 @@ def load_questions(
     aliases_file: Path | None = None,
     registry: Mapping[str, Dataset] | None = None,
     most: int | None = None,
+    access: HubAccess | None = None,
 ) -> LoadedQuestions:
     """Read a data set from the file given, else from the package, else from the hub (at most `most` rows of it).
+
+    `access` has the token and the revision for the hub.
 
     Raises `UnknownNameError`, `InputError` for aliases where the data set takes none, and
     `DataFileError` with the file, the row from 1 and the field.
@@ -68,7 +61,7 @@ def load_questions(
     dataset = known[name]
     if aliases_file is not None and not dataset.takes_aliases:
         raise InputError(f"The data set {name!r} takes no file of aliases; leave --aliases out.")
-    raw = _raw(dataset, data_file, most)
+    raw = _raw(dataset, data_file, most, access)
     aliases, aliases_sha256 = read_aliases(aliases_file) if aliases_file is not None else ({}, None)
     questions = _parsed(raw, lambda row: dataset.parse(row, aliases), of=f" of {name!r}")
     if aliases_file is not None and not any(question.aliases for question in questions):
@@ -76,7 +69,13 @@ def load_questions(
             f"{aliases_file.name} has an alias for no answer of {raw.source}; "
             "the rows must carry the field 'answer_id', as the official file's do."
         )
-    return LoadedQuestions(questions=questions, source=raw.source, sha256=raw.sha256, aliases_sha256=aliases_sha256)
+    return LoadedQuestions(
+        questions=questions,
+        source=raw.source,
+        sha256=raw.sha256,
+        aliases_sha256=aliases_sha256,
+        revision=raw.revision,
+    )
 
 
 def load_file(path: Path, *, registry: Mapping[str, Dataset] | None = None) -> LoadedQuestions:
@@ -95,14 +94,14 @@ def _likeness(row: object, dataset: Dataset) -> tuple[int, float]:
     return shared, shared / max(len(dataset.example), 1)
 
 
-def _raw(dataset: Dataset, data_file: Path | None, most: int | None) -> RawRows:
+def _raw(dataset: Dataset, data_file: Path | None, most: int | None, access: HubAccess | None) -> RawRows:
     if data_file is None and dataset.packaged is not None:
         data_file = shipped(dataset.packaged)
     if data_file is not None:
         return dataset.read_rows(data_file)
     if dataset.hub is None:
         raise InputError(f"The data set {dataset.name!r} is read from a file; name it with --data-file.")
-    return read_hub_rows(dataset.hub, most=most)
+    return read_hub_rows(dataset.hub, most=most, access=access)
 
 
 def _parsed(raw: RawRows, parse: Callable[[object], Question | None], *, of: str = "") -> tuple[Question, ...]:

@@ -5,6 +5,7 @@ paragraphs are labelled, not sentences. Rows of MuSiQue-Full that cannot be answ
 """
 
 import re
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
@@ -14,6 +15,7 @@ from .question import Paragraph, Question
 from .rows import read_json_rows
 from .schema import String, Text
 
+_REFERENCE = re.compile(r"#([0-9]+)")
 _HOPS = re.compile(r"([0-9]+)hop[0-9]*(?=_)")
 
 
@@ -25,6 +27,13 @@ class _Paragraph(BaseModel):
     is_supporting: StrictBool
 
 
+class _Hop(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    question: String
+    answer: String
+
+
 class _Row(BaseModel):
     model_config = ConfigDict(frozen=True)
 
@@ -33,6 +42,7 @@ class _Row(BaseModel):
     answer: Text
     answer_aliases: tuple[String, ...] = ()
     answerable: StrictBool = True
+    question_decomposition: tuple[_Hop, ...] = ()
     paragraphs: tuple[_Paragraph, ...] = Field(min_length=1)
 
 
@@ -55,7 +65,19 @@ def parse(raw: object, _aliases: Aliases) -> Question | None:
             )
             for paragraph in row.paragraphs
         ),
+        facts=tuple(_fact(hop, row.question_decomposition) for hop in row.question_decomposition),
     )
+
+
+def _fact(hop: _Hop, hops: Sequence[_Hop]) -> tuple[str, str, str]:
+    """A hop as a question of its own, in which `#1` is the first answer; `A >> b` asks for the b of A."""
+    asked = _REFERENCE.sub(lambda found: _answer(hops, int(found[1])), hop.question)
+    subject, marked, relation = asked.partition(" >> ")
+    return ("", f"What is the {relation} of {subject}?" if marked else asked, hop.answer)
+
+
+def _answer(hops: Sequence[_Hop], number: int) -> str:
+    return hops[number - 1].answer if 0 < number <= len(hops) else ""
 
 
 DATASET = Dataset(
@@ -63,6 +85,7 @@ DATASET = Dataset(
     hub=Hub("dgslibisey/MuSiQue"),
     read_rows=read_json_rows,
     parse=parse,
+    data_file="`musique_ans_v1.0_dev.jsonl`",
     example={
         "id": "2hop__1_2",
         "question": "Which river flows through the birthplace of Mara Voss?",

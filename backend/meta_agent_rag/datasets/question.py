@@ -28,8 +28,10 @@ class Question:
     """A question, its gold answers and its context, in the order of the file.
 
     `supporting_facts` are (title, sentence index) exactly as the file has them, also those that name
-    no sentence of the context (HotpotQA has such): the official score counts them. `hops` is `None`
-    where the file does not tell.
+    no sentence of the context (HotpotQA has such): the official score counts them. `facts` are the single facts
+    that the file breaks the question into, as (subject, relation, value), in their order, or, where it has no subjects,
+    as ("", question, value); empty where the file does not tell.
+    `hops` is `None` where the file does not tell.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Question:
     hops: int | None = None
     paragraphs: tuple[Paragraph, ...]
     supporting_facts: tuple[tuple[str, int], ...] = ()
+    facts: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def golds(self) -> tuple[str, ...]:

@@ -19,12 +19,14 @@ class RawRows:
     """Rows as they came, each with its number from 1 (of the line, in JSON Lines).
 
     `source` names the file, without its folder, or the place on the hub. `sha256` is over the
-    uncompressed bytes of a file, so that a gzipped copy is the same data.
+    uncompressed bytes of a file, so that a gzipped copy is the same data. `revision` is the commit on the hub, where
+    it is known.
     """
 
     rows: tuple[tuple[int, object], ...]
     source: str
     sha256: str
+    revision: str | None = None
 
 
 def read_json_rows(path: Path) -> RawRows:

@@ -34,6 +34,7 @@ DATASET = Dataset(
     packaged="questions.json",
     read_rows=read_json_rows,
     parse=parse,
+    data_file="a file in HotpotQA's schema",
     example={
         "_id": "sample-1",
         "question": "Is the Mill Bridge older than the Tower Gate?",

@@ -14,6 +14,7 @@ from .schema import HotpotRow, String, paragraphs
 
 class _Row(HotpotRow):
     answer_id: String | None = None
+    evidences: tuple[tuple[String, String, String], ...] = ()
 
 
 def parse(raw: object, aliases: Aliases) -> Question:
@@ -28,6 +29,7 @@ def parse(raw: object, aliases: Aliases) -> Question:
         hops=row.hops(),
         paragraphs=paragraphs(row, spaced=True),
         supporting_facts=row.supporting_facts,
+        facts=row.evidences,
     )
 
 
@@ -36,6 +38,7 @@ DATASET = Dataset(
     hub=Hub("framolfese/2WikiMultihopQA"),
     read_rows=read_json_rows,
     parse=parse,
+    data_file="`dev.json`; aliases with `--aliases id_aliases.json`",
     takes_aliases=True,
     example={
         "_id": "2wiki-1",

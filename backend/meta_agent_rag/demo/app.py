@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MetaRagError
 from ..llm.opening import described
-from .views import chat, coach, loop, runs
+from .views import chat, coach, loop, runs, tour
 from .workbench import Workbench
 
 if TYPE_CHECKING:
@@ -13,18 +13,20 @@ if TYPE_CHECKING:
 
 _KEPT = (600, 3600)
 """Seconds: how often uploads are looked at, and how old one may become."""
-_TABS = ("Loop", "Runs", "Chat", "Coach")
+_TABS = ("Tour", "Loop", "Runs", "Chat", "Coach")
 
 
 def create_demo(workbench: Workbench) -> "gr.Blocks":
-    """The app over a workbench; `?tab=NAME` opens a tab, and `?run=NAME` that of the runs."""
+    """The app over a workbench; `?tab=NAME` opens a tab, `?run=NAME` that of the runs, `?question=ID` the loop."""
     import gradio as gr
 
     demo: gr.Blocks
     with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True, delete_cache=_KEPT) as demo:
         gr.HTML(heading(workbench), elem_id="marag-heading")
         with gr.Tabs(elem_id="marag-tabs") as tabs:
-            of_loop, of_runs, of_chat, of_coach = (gr.Tab(label, id=label.lower()) for label in _TABS)
+            of_tour, of_loop, of_runs, of_chat, of_coach = (gr.Tab(label, id=label.lower()) for label in _TABS)
+            with of_tour:
+                tour.build(workbench)
             with of_loop:
                 loop.build(workbench)
             with of_runs:
@@ -35,8 +37,10 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
                 coach.build(workbench, own)
 
         def chosen(request: gr.Request) -> gr.Tabs:
-            wanted = request.query_params.get("tab") or ("runs" if request.query_params.get("run") else "loop")
-            return gr.Tabs(selected=wanted if wanted in map(str.lower, _TABS) else "loop")
+            asked = request.query_params
+            leads_to = "runs" if asked.get("run") else "loop" if asked.get("question") else "tour"
+            wanted = asked.get("tab") or leads_to
+            return gr.Tabs(selected=wanted if wanted in map(str.lower, _TABS) else "tour")
 
         demo.load(chosen, outputs=tabs, show_progress="hidden", api_visibility="private")
     return demo
@@ -54,6 +58,6 @@ def heading(workbench: Workbench) -> str:
 def model_line(workbench: Workbench) -> str:
     """Which model answers, or what keeps one from answering."""
     try:
-        return f"Model: {described(workbench.choice, workbench.settings)}."
+        return f"Model: {described(workbench.settings)}."
     except MetaRagError as fault:
         return f"No model: {fault}"

@@ -1,9 +1,12 @@
 """The questions that a visitor of the demo can choose from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..datasets import LoadedQuestions, Question, load_file, load_questions
+from pydantic import SecretStr
+
+from ..datasets import Dataset, HubAccess, LoadedQuestions, Question, load_file, load_questions
 from ..retrieval.corpus.sample import SAMPLE
 
 MOST_FETCHED = 1000
@@ -27,14 +30,15 @@ def sample_questions() -> QuestionSet:
     return _named(SAMPLE, load_questions(SAMPLE))
 
 
-def read_questions(path: Path) -> QuestionSet:
+def read_questions(path: Path, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
     """The questions of an official file of any known data set. Raises `DataFileError`."""
-    return _named(path.stem, load_file(path))
+    return _named(path.stem, load_file(path, registry=known))
 
 
-def hub_questions(name: str) -> QuestionSet:
+def hub_questions(name: str, token: SecretStr | None = None, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
     """The first questions of a data set on the Hugging Face hub. Raises `DataFileError` if they cannot be had."""
-    return _named(name, load_questions(name, most=MOST_FETCHED))
+    access = HubAccess(token=token)
+    return _named(name, load_questions(name, registry=known, most=MOST_FETCHED, access=access))
 
 
 def _named(name: str, loaded: LoadedQuestions) -> QuestionSet:

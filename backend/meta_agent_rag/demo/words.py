@@ -6,7 +6,7 @@ from ..agent.state import NO_DEFICIT
 
 STOP_REASONS: Mapping[str, str] = {
     "budget": "The cost limit or deadline left no room for the next call.",
-    "satisfied": "The monitor is satisfied: a second route came to the same answer.",
+    "satisfied": "The monitor is satisfied with the answer.",
     "critic_satisfied": "The monitor raised a false alarm: the critic found nothing wrong with the draft.",
     "converged": "The last repair changed nothing, so another one would not help.",
     "oscillating": "The answer went back to an earlier one, so the loop would go in circles.",

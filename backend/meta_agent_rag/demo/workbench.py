@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
+from ..conversation.own_files import check_files
 from ..datasets import Question, discover
 from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget
@@ -20,12 +21,15 @@ from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow
 from ..llm.opening import described, open_language_model
 from ..llm.pricing import unpriced_models
-from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
+from ..llm.providers import Choice, choose_provider, providers
+from ..llm.serving.stages import CHAT, runs_here
+from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.corpus import list_corpora
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
+from ..setting_roles import ModelRoles
 from ..settings import Settings
 from .questions import QuestionSet, hub_questions, read_questions, sample_questions
 
@@ -54,7 +58,7 @@ class Workbench:
     corpus: str = SAMPLE
     question_sets: tuple[QuestionSet, ...] = field(default=(), repr=False)
     datasets: tuple[str, ...] = ()
-    fetch: Callable[[str], QuestionSet] = hub_questions
+    fetch: Callable[[str], QuestionSet] | None = None
     runs_dir: Path = Path("RESULTS")
     transport: Transport | None = field(default=None, repr=False)
     monitor_encoder: AsyncEncoder | None = None
@@ -78,8 +82,7 @@ class Workbench:
 
     def _is_configured(self, provider: str) -> bool:
         try:
-            choice = choose_provider(self._settings_for(provider) if provider else self.settings)
-            described(choice, self.settings)  # which looks for the embedded model
+            described(self._settings_for(provider) if provider else self.settings)  # looks for the embedded model too
         except (SettingsError, UnknownNameError):
             return False
         return True
@@ -144,12 +147,6 @@ class Workbench:
         opened: AsyncEncoder = await self.once("encoder", partial(self._encoder, None))
         return opened
 
-    async def scope_encoder(self) -> AsyncEncoder:
-        """The encoder of what a coach's subject is."""
-        name = self.settings.scope_encoder
-        opened: AsyncEncoder = await self.once("scope encoder", partial(self._encoder, name))
-        return opened
-
     async def folder(self) -> Path:
         """A folder for what visitors bring along; it goes with the workbench."""
         opened: Path = await self.once("folder", self._folder)
@@ -157,10 +154,10 @@ class Workbench:
 
     def is_capped(self, provider: str | None = None) -> bool:
         """Does a visitor's cap hold: has the model of this provider a price, and a known one?"""
-        choice = choose_provider(self._settings_for(provider or self.choice.provider.name))
-        if choice.provider.name == EMBEDDED:
+        settings = self._settings_for(provider or self.choice.provider.name)
+        if runs_here(settings, CHAT):
             return False
-        return not unpriced_models(self.settings, choice, at=utc_now())
+        return not unpriced_models(settings, at=utc_now())
 
     def seconds_a_call(self, provider: str) -> float | None:
         """What the latest calls to this provider took on average, `None` before the first."""
@@ -192,6 +189,7 @@ class Workbench:
             "flash_model": None,
             "pro_model": None,
             "price_as": None,
+            "model_roles": ModelRoles(),
         }
         return self.settings.model_copy(update=other)
 
@@ -211,7 +209,9 @@ class Workbench:
 
     @asynccontextmanager
     async def _fetched(self, name: str) -> AsyncIterator[QuestionSet]:
-        yield await asyncio.to_thread(self.fetch, name)
+        known = discover(self.settings.datasets_dir)
+        from_hub = partial(hub_questions, token=self.settings.hf_token, known=known)
+        yield await asyncio.to_thread(self.fetch or from_hub, name)
 
     @asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
@@ -242,13 +242,17 @@ async def open_workbench(
 ) -> AsyncIterator[Workbench]:
     """A workbench, closed at the end; `parts` are further fields of it.
 
-    Raises `DataFileError` for a file that holds no questions, `UnknownNameError` for a data set the hub does not have.
+    Raises `DataFileError` for a file that holds no questions, `UnknownNameError` for a data set the hub does not have,
+    `PromptError` for prompts or words of one's own with a fault.
     """
-    on_hub = [name for name, dataset in discover().items() if dataset.hub is not None]
+    check_prompts(settings.prompts_dir, methods=settings.methods_dir)
+    check_files(settings.coach_dir)
+    known = discover(settings.datasets_dir)
+    on_hub = [name for name, dataset in known.items() if dataset.hub is not None]
     for name in datasets:
         if name not in on_hub:
             raise UnknownNameError("data set", name, on_hub)
-    sets = (sample_questions(), *(read_questions(path) for path in data_files))
+    sets = (sample_questions(), *(read_questions(path, known) for path in data_files))
     workbench = Workbench(settings=settings, corpus=corpus, question_sets=sets, datasets=tuple(datasets), **parts)
     try:
         yield workbench

@@ -1,9 +1,10 @@
 """Tells an abstention from an answer, and says why an answer is withheld."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import yaml
 
@@ -12,21 +13,40 @@ from ..text.normalise import normalised
 
 @cache
 def _abstentions() -> frozenset[str]:
-    phrases = yaml.safe_load(files(__package__).joinpath("abstention.yaml").read_text(encoding="utf-8"))
-    return frozenset(normalised(str(phrase)) for phrase in phrases)
+    return frozenset(normalised(str(phrase)) for phrase in _rows("abstention.yaml"))
 
 
-def is_abstention(short_answer: str) -> bool:
+def is_abstention(answer: str) -> bool:
     """Does the answer as a whole say that it was not found? An empty one does.
 
-    >>> is_abstention("NOT FOUND."), is_abstention("not found guilty")
-    (True, False)
+    >>> is_abstention("NOT FOUND."), is_abstention("Not stated in the passages."), is_abstention("not found guilty")
+    (True, True, False)
     """
-    whole = normalised(short_answer)
-    return not whole or whole in _abstentions()
+    whole = normalised(answer)
+    return not whole or whole in _abstentions() or _says_so(whole)
 
 
-Reason: TypeAlias = Literal["no_evidence", "not_found", "invented_quotes", "leakage", "unsupported", "not_covered"]
+def _says_so(whole: str) -> bool:
+    rows = _rows("abstention_patterns.yaml")
+    words = whole.split()
+    if len(words) > rows["longest"] or not set(words).isdisjoint(rows["but"]):
+        return False
+    return any(pattern.fullmatch(whole) for pattern in _patterns())
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(text) for text in _rows("abstention_patterns.yaml")["patterns"])
+
+
+@cache
+def _rows(name: str) -> Any:
+    return yaml.safe_load(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+
+
+Reason: TypeAlias = Literal[
+    "no_evidence", "not_found", "invented_quotes", "leakage", "unsupported", "off_question", "not_covered"
+]
 """Why an answer is not shown, in the order in which it is looked for."""
 
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -34,10 +54,5 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 
 def refusal(reason: Reason) -> str:
     """The text of `refusals.yaml` for that reason."""
-    return _refusals()[reason]
-
-
-@cache
-def _refusals() -> Mapping[str, str]:
-    texts: Mapping[str, str] = yaml.safe_load(files(__package__).joinpath("refusals.yaml").read_text(encoding="utf-8"))
-    return texts
+    texts: Mapping[str, str] = _rows("refusals.yaml")
+    return texts[reason]

@@ -41,7 +41,9 @@ _DATE = re.compile(
 )
 _NUMBER = re.compile(r"\bhow\s+(?:many|old|tall)\b", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:who|whom|whose|what|which|where|when|how|why)\b", re.IGNORECASE)
-_WHO_OR_WHERE = re.compile(r"(?:who|whom|whose|where)\b", re.IGNORECASE)
+_WHO_OR_WHERE = re.compile(
+    r"(?:who|whom|whose|where)\b|what\s+(?:is|was)\s+the\s+(?:place|country|nationality|name)\b", re.IGNORECASE
+)
 
 
 def kind_asked(question: str) -> Kind | None:
@@ -82,6 +84,19 @@ def of_kind(question: str, short_answer: str) -> bool | None:
     if kind is not None:
         return _holds_figure(said, "calendar" if kind == "date" else "numerals")
     return not _bare_figure(said) if _WHO_OR_WHERE.match(question.strip()) else None
+
+
+def answers_in_kind(question: str, short_answer: str, answer: str) -> bool:
+    """Is the short answer, or else the whole answer, of the kind that the question asks for, as far as words tell?
+
+    A question for a yes or no may be answered by a sentence that has neither.
+
+    >>> answers_in_kind("In which year did it open?", "springs", "It uses springs.")
+    False
+    """
+    if kind_asked(question) == "verdict":
+        return True
+    return of_kind(question, short_answer) is not False or of_kind(question, answer) is True
 
 
 def _holds_figure(said: list[str], spelt: str) -> bool:

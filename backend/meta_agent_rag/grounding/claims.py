@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..text.language import language_of
 from ..text.sentences import sentences
 from .marks import Mark, marks, without
 from .matching import names, numbers
@@ -64,7 +65,7 @@ def _starts(answer: str, found: Sequence[Mark]) -> list[int]:
     starts = [0]
     position = 0
     following = list(reversed(found))
-    for sentence in sentences(answer):
+    for sentence in sentences(answer, language_of(answer)):
         start = position + len(sentence) - len(sentence.lstrip())
         new_line = "\n" in answer[len(answer[:position].rstrip()) : start]
         while following and following[-1].end <= start:

@@ -1,4 +1,4 @@
-"""How much of a sentence occurs in a text: content words, numbers and names, and where."""
+"""The content words, numbers and names of a sentence, and where most of its words stand in a text."""
 
 import re
 from collections.abc import Set
@@ -60,21 +60,6 @@ def names(sentence: str) -> frozenset[str]:
     capitalised = [word.removesuffix("'s") for word in found[1:] if word[0].isupper()]
     words = {part for word in capitalised for part in normalised(word).split() if len(part) > 1}
     return frozenset(words) - _function_words() - set(_in_digits())
-
-
-def lacking(sentence: str, source: str) -> tuple[str, ...]:
-    """The numbers and names of a sentence that do not occur in `source`, sorted; a name's plural is forgiven."""
-    words = frozenset(normalised(source).split())
-    known = numbers(source) | ({"1"} if "one" in words else set())
-    unknown = (name for name in names(sentence) if words.isdisjoint({name, name.removesuffix("s"), f"{name}s"}))
-    return tuple(sorted((numbers(sentence) - known).union(unknown)))
-
-
-def first_word(sentence: str) -> str | None:
-    """The stem of a sentence's first word, where that is capitalised and no function word: it may be a name."""
-    first = _WRITTEN_WORD.search(as_quoted(sentence))
-    word = normalised(first.group().removesuffix("'s")) if first and first.group()[0].isupper() else ""
-    return _stem(word) if len(word) > 1 and " " not in word and word not in _function_words() else None
 
 
 def best_window(wanted: Set[str], text: str) -> Window:

@@ -1,16 +1,23 @@
-"""DeepSeek's balance API: GET /user/balance."""
+"""DeepSeek's balance API (GET /user/balance), and the ledger against what the account has lost."""
 
 import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import InputError, RefusedError
 from ..settings import Settings
 from .chat import translated
+from .ledger import LedgerRow
 from .providers import choose_provider
 
 _SECONDS = 20.0
+_PROVIDER = "deepseek"
+_READING = "balance.json"
 
 
 class BalanceInfo(BaseModel):
@@ -38,7 +45,7 @@ async def account_balance(settings: Settings) -> Balance:
     import openai
 
     choice = choose_provider(settings)
-    if choice.provider.name != "deepseek" or choice.api_key is None:
+    if choice.provider.name != _PROVIDER or choice.api_key is None:
         raise InputError("Only DeepSeek reports its balance; set DEEPSEEK_API_KEY (and LLM_PROVIDER=deepseek).")
     client = openai.AsyncOpenAI(base_url=choice.base_url, api_key=choice.api_key.get_secret_value(), max_retries=1)
     try:
@@ -54,3 +61,71 @@ async def account_balance(settings: Settings) -> Balance:
         raise RefusedError(
             f"The reply of {choice.base_url} is not a balance; check that it is DeepSeek's address."
         ) from None
+
+
+class Reading(BaseModel):
+    """What the account held at a time, in USD."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    at: datetime
+    usd: Decimal
+
+    @classmethod
+    def of(cls, balance: Balance, at: datetime) -> "Reading":
+        """The part in USD, in which the ledger is kept; raises `InputError` if there is none."""
+        found = [info.total_balance for info in balance.balance_infos if info.currency == "USD"]
+        if not found:
+            held = ", ".join(info.currency for info in balance.balance_infos) or "nothing"
+            raise InputError(f"The ledger is in USD, but the account holds {held}; the two cannot be compared.")
+        return cls(at=at, usd=found[0])
+
+
+def keep_reading(reading: Reading, folder: Path) -> None:
+    """Remember a reading for a later `kept_reading`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _READING).write_text(reading.model_dump_json(), encoding="utf-8")
+
+
+def kept_reading(folder: Path) -> Reading:
+    """The reading that was kept last; raises `InputError` if there is none."""
+    try:
+        return Reading.model_validate_json((folder / _READING).read_bytes())
+    except (OSError, ValidationError):
+        raise InputError("No balance was kept to compare with; run `marag prices reconcile --start` first.") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reconciliation:
+    """What an account lost between two readings, and what the ledger says was paid in between, in USD.
+
+    `unknown` are calls whose bill is not known; they count nothing.
+    """
+
+    before: Reading
+    after: Reading
+    calls: int
+    paid_usd: Decimal
+    unknown: int
+
+    @property
+    def lost_usd(self) -> Decimal:
+        """What the account lost; negative after a top-up."""
+        return self.before.usd - self.after.usd
+
+    @property
+    def difference_usd(self) -> Decimal:
+        """What it lost beyond the ledger."""
+        return self.lost_usd - self.paid_usd
+
+
+def reconciled(before: Reading, after: Reading, rows: Iterable[LedgerRow]) -> Reconciliation:
+    """Set the calls that DeepSeek served between two readings against the difference of these."""
+    made = [row for row in rows if row.provider == _PROVIDER and not row.cached and before.at <= row.at <= after.at]
+    return Reconciliation(
+        before=before,
+        after=after,
+        calls=len(made),
+        paid_usd=sum((row.paid_usd for row in made if row.paid_usd is not None), Decimal(0)),
+        unknown=sum(row.paid_usd is None for row in made),
+    )

@@ -11,6 +11,10 @@ from typing import Any
 from ..errors import SettingsError, StorageError
 from .exchange import Reply, Request, Usage
 
+_TABLES = (
+    "replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)",
+    "servers (key TEXT PRIMARY KEY, identity TEXT NOT NULL)",
+)
 _OPTIONAL = ("draw", "logprobs", "stop")
 
 
@@ -44,13 +48,15 @@ class ResponseCache:
             self._connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
+            for table in _TABLES:
+                self._connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
         except (OSError, sqlite3.DatabaseError) as error:
             raise _unusable(path, error) from None
 
-    def get(self, key: str) -> Kept | None:
-        """The reply that was kept for a request, or `None`."""
-        row = self._execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+    def get(self, *keys: str) -> Kept | None:
+        """The reply that was kept for a request, under the first of its keys that has one, or `None`."""
+        rows = (self._execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone() for key in keys)
+        row = next(filter(None, rows), None)
         if row is None:
             return None
         try:
@@ -65,9 +71,19 @@ class ResponseCache:
         kept = json.dumps({**asdict(reply), "at": at.isoformat()}, ensure_ascii=False)
         self._execute("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", (key, kept))
 
-    def drop(self, key: str) -> None:
-        """Forget the reply to a request; one that is not kept is no error."""
-        self._execute("DELETE FROM replies WHERE key = ?", (key,))
+    def identify(self, address: str, identity: str) -> None:
+        """Remember what a server at an address was identified as; the newest counts."""
+        self._execute("INSERT OR REPLACE INTO servers (key, identity) VALUES (?, ?)", (address, identity))
+
+    def identified(self, address: str) -> str | None:
+        """What the server at an address was identified as at last, or `None`."""
+        row = self._execute("SELECT identity FROM servers WHERE key = ?", (address,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def drop(self, *keys: str) -> None:
+        """Forget the replies to requests; one that is not kept is no error."""
+        for key in keys:
+            self._execute("DELETE FROM replies WHERE key = ?", (key,))
 
     def close(self) -> None:
         """Close the table."""

@@ -23,7 +23,8 @@ from ..errors import (
 )
 from .exchange import Reply, Request, Usage
 from .pacing import pause
-from .providers import Choice
+from .providers import Endpoint
+from .serving.identity import reported
 
 if TYPE_CHECKING:
     import openai
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _MOST_TOKENS = 100_000_000
 """More than any window holds: a count beyond it is none."""
+_LISTING_SECONDS = 10.0
 _PASSING = frozenset({408, 409, 429})
 _SERVER_FAULT = 500
 _NO_CONNECTION = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "LocalProtocolError")
 """Errors of the HTTP client, by name since the SDK carries a copy of it, before a byte of the call is sent."""
+_LOST_LATER = frozenset({"ServerDisconnectedError", "ClientOSError", "ClientConnectionResetError"})
+"""Errors of a connection that was there, which the SDK's client passes on as `ConnectTimeout`."""
 _NEEDED = frozenset({"model", "messages"})
 _UNSUPPORTED = re.compile(
     r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)|extra input"
@@ -49,18 +53,22 @@ class ChatTransport:
     Retry-After is honoured. A parameter that the endpoint refuses by its name is left out from then on.
     """
 
-    def __init__(self, choice: Choice, *, max_retries: int, endpoint: str | None = None) -> None:
-        self._choice = choice
+    def __init__(self, endpoint: Endpoint, *, max_retries: int, name: str | None = None) -> None:
+        self._served = endpoint
         self._max_retries = max_retries
-        self._endpoint = endpoint or choice.base_url or ""
+        self._name = name or endpoint.base_url or ""
         self._opening = asyncio.Lock()
         self._client: openai.AsyncOpenAI | None = None
         self._left_out: set[str] = set()
 
     @property
     def endpoint(self) -> str:
-        """The base URL: replies of one endpoint are not replies of another."""
-        return self._endpoint
+        """The base URL, unless it was given another name."""
+        return self._name
+
+    @property
+    def _where(self) -> str:
+        return f"{self._served.provider.label} at {self._served.base_url}"
 
     async def complete(self, request: Request) -> Reply:
         """Send one call. Raises a `ModelError` with the remedy."""
@@ -68,7 +76,7 @@ class ChatTransport:
         import openai
 
         client = self._client or await self._opened()
-        where = f"{self._choice.provider.label} at {self._choice.base_url}"
+        where = self._where
         body = self._body(request)
         made = 0
         while True:
@@ -76,7 +84,7 @@ class ChatTransport:
             try:
                 completion = await client.post("/chat/completions", cast_to=object, body=sent)
             except openai.APIError as error:
-                refused = _refused_parameter(error, sent.keys() - _NEEDED - {self._choice.provider.limit})
+                refused = _refused_parameter(error, sent.keys() - _NEEDED - {self._served.provider.limit})
                 if refused is None:
                     if made >= self._max_retries or not _is_unbilled(error):
                         raise translated(error, where=where, model=request.model) from None
@@ -91,6 +99,22 @@ class ChatTransport:
                 raise TransientError(f"{where} sent a reply that cannot be read; try again.") from None
             else:
                 return _reply(completion, where)
+
+    async def reported(self, model: str) -> Mapping[str, Any] | None:
+        """What the server says of a model, see `serving.identity`; `None` if it does not respond now."""
+        import aiohttp
+        import openai
+
+        client = self._client or await self._opened()
+        try:
+            async with asyncio.timeout(_LISTING_SECONDS):
+                return await reported(client, model)
+        except openai.APIStatusError as error:
+            return None if error.status_code in _PASSING or error.status_code >= _SERVER_FAULT else {}
+        except (openai.APIConnectionError, TimeoutError):
+            return None
+        except (openai.APIError, ValueError, RecursionError, aiohttp.ClientError):
+            return {}  # it speaks, but lists no models
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -108,10 +132,11 @@ class ChatTransport:
         import openai
 
         return openai.AsyncOpenAI(
-            base_url=self._choice.base_url,
-            api_key=self._choice.api_key.get_secret_value() if self._choice.api_key else "none",
+            base_url=self._served.base_url,
+            api_key=self._served.api_key.get_secret_value() if self._served.api_key else "none",
             max_retries=0,  # its own would repeat what may have been billed without a word to the budget
             timeout=None,  # the caller sets one total deadline a call; keep-alives defeat a read time-out
+            default_headers={name: value.get_secret_value() for name, value in self._served.headers.items()},
             http_client=openai.DefaultAioHttpClient(),  # with many calls at once httpx's own pool takes twice the time
         )
 
@@ -119,12 +144,11 @@ class ChatTransport:
         body: dict[str, Any] = {
             "model": request.model,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            self._choice.provider.limit: request.max_tokens,
-            **request.extra_body,
+            self._served.provider.limit: request.max_tokens,
         }
         if request.temperature is not None:
             body["temperature"] = request.temperature
-        if request.draw and self._choice.provider.seeds:
+        if request.draw and self._served.provider.seeds:
             body["seed"] = request.draw
         if request.logprobs:
             body["logprobs"] = True
@@ -132,10 +156,10 @@ class ChatTransport:
             body["stop"] = list(request.stop)
         if request.json_schema is not None:
             body["response_format"] = self._response_format(request.json_schema)
-        return body
+        return {**body, **request.extra_body}
 
     def _response_format(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self._choice.provider.json_mode == "json_object":
+        if self._served.provider.json_mode == "json_object":
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
@@ -228,7 +252,10 @@ def _is_unbilled(error: "openai.APIError") -> bool:
 
 
 def _never_sent(error: BaseException) -> bool:
-    return type(error.__cause__).__name__ in _NO_CONNECTION
+    cause = error.__cause__
+    if type(cause).__name__ not in _NO_CONNECTION:
+        return False
+    return type(getattr(cause, "__cause__", None)).__name__ not in _LOST_LATER
 
 
 _KEY_WORDS = "{where} rejected the key ({status}); check the key (`marag doctor` names its variable)."

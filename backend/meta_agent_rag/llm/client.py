@@ -11,26 +11,26 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache
-from typing import Any, Protocol, TypeVar, overload
+from functools import cache, cached_property
+from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel
 
 from ..errors import DeadlineError, LostConnectionError, MetaRagError, StructuredOutputError, TransientError
-from ..setting_types import Tier
 from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache, request_key
-from .exchange import Message, Reply, Request, Sampling, Transport
+from .call import Call, Tape, is_cut, warn_of_cut
+from .exchange import Message, Reply, Request, Sampling
 from .ledger import Ledger, LedgerRow, usage_fields
 from .pacing import PASSED, KeyLock, Tries, alone, holding, in_time
-from .pricing import most_it_costs, price, priced_model
-from .providers import EMBEDDED, Choice, Stage, check_stage_tiers, stage
+from .providers import Choice, Endpoint
+from .serving.connections import Connections
+from .serving.stages import Stage, check_stages, endpoints_in_use, serving, stage
 from .spans import completed
 from .structured import MalformedReplyError, asked_again, parse_reply, without_thinking
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
-_CUT = "length"
 _PLAIN = Sampling()
 _DRAWS_A_RUN = 1000
 _TASK_AND_REPLY_TOKENS = 1800
@@ -41,37 +41,28 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Tape(Protocol):
-    """Keeps every call, or plays an earlier run's back instead of the model."""
-
-    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
-        """The recorded row of a call, and its reply or what was raised; `None` where nothing is played."""
-
-    def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
-        """One call that was made, or served by the cache."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class LanguageModel:
-    """A provider with its cache, budget and ledger; `session` opens the door for one question.
+    """The endpoints of all stages, with cache, budget and ledger; `session` opens the door for one question.
 
     `draw` numbers repetitions of a whole run, so that the cache does not answer one with another's replies.
     """
 
     settings: Settings
     choice: Choice
-    transport: Transport
+    connections: Connections
     ledger: Ledger = field(default_factory=Ledger)
     budget: Budget = field(default_factory=Budget)
     cache: ResponseCache | None = None
     clock: Callable[[], datetime] = utc_now
     tape: Tape | None = None
     draw: int = 0
-    _gates: dict[Tier, asyncio.Semaphore] = field(default_factory=dict)
+    _gates: dict[str, asyncio.Semaphore] = field(default_factory=dict)
     _under_way: dict[str, KeyLock] = field(default_factory=dict)
+    _told: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        check_stage_tiers(self.settings)
+        check_stages(self.settings)
 
     def session(self, question_id: str = "", *, method: str = "", deadline: float | None = None) -> "ModelSession":
         """The door for one question. `deadline` is a `time.monotonic` moment that no call may pass."""
@@ -79,38 +70,43 @@ class LanguageModel:
 
     async def aclose(self) -> None:
         """Release connections, processes and files."""
-        await self.transport.aclose()
+        await self.connections.aclose()
         self.ledger.close()
         if self.cache is not None:
             self.cache.close()
         self.budget.close()
 
-    def evidence_tokens(self) -> int:
-        """Tokens that evidence may take in a prompt: the setting, or what the model's window leaves."""
-        provider = self.choice.provider
-        window = self.settings.embedded_context_tokens if provider.name == EMBEDDED else provider.context
-        return max(min(self.settings.evidence_tokens, window - _TASK_AND_REPLY_TOKENS), 256)
+    @cached_property
+    def _room(self) -> int:
+        rooms = [
+            endpoint.window(self.settings) - endpoint.thinking_room(self.settings) - _TASK_AND_REPLY_TOKENS
+            for endpoint in endpoints_in_use(self.settings).values()
+        ]
+        return max(min(self.settings.evidence_tokens, *rooms), 256)
 
-    def thinks(self, tier: Tier) -> bool:
-        """Does a tier reason before it replies?"""
-        return self.settings.flash_thinking if tier == "flash" else self.settings.pro_thinking
+    @cached_property
+    def _served(self) -> dict[str, tuple[Stage, Endpoint]]:
+        return {}
+
+    def serving(self, stage_name: str) -> tuple[Stage, Endpoint]:
+        """A stage and the endpoint that serves it; raises `UnknownNameError`."""
+        if stage_name not in self._served:
+            found = stage(stage_name, self.settings)
+            self._served[stage_name] = found, serving(found, self.settings, self.choice)
+        return self._served[stage_name]
+
+    def evidence_tokens(self) -> int:
+        """Tokens that evidence may take in a prompt: the setting, or what the smallest window leaves."""
+        return self._room
 
     def gives_logprobs(self, stage_name: str) -> bool:
         """Does what serves a stage report its tokens' log-probabilities?"""
-        return self.choice.provider.logprobs and not self.thinks(stage(stage_name, self.settings).tier)
+        _, endpoint = self.serving(stage_name)
+        return endpoint.provider.logprobs and not endpoint.thinking
 
-    def gate(self, tier: Tier) -> asyncio.Semaphore:
-        """Bounds the calls in flight of a tier to what the provider allows."""
-        return self._gates.setdefault(tier, asyncio.Semaphore(self.choice.provider.concurrency[tier]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Call:
-    """One call in progress: what its ledger row needs to know."""
-
-    request: Request
-    key: str
-    row: LedgerRow
+    def gate(self, endpoint: Endpoint) -> asyncio.Semaphore:
+        """Bounds the calls in flight of an endpoint to what it allows."""
+        return self._gates.setdefault(endpoint.name, asyncio.Semaphore(endpoint.concurrency))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,51 +168,63 @@ class ModelSession:
         sampling: Sampling = _PLAIN,
     ) -> tuple[Parsed, Reply]:
         """As `ainvoke`, with the reply that the value was read from, for its tokens' log-probabilities."""
-        served_by = stage(stage_name, self.owner.settings)
         wanted = _json_schema(schema)
-        first = self._prepare(served_by, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
+        first = await self._prepare(stage_name, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(first)
         try:
-            return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT), reply
+            return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
         except MalformedReplyError as fault:
-            again = (*messages, *asked_again(reply, fault, self.owner.settings.prompts_dir))
-        second = self._prepare(served_by, again, wanted, round_=round_, attempt=1, sampling=sampling)
+            if first.reasoned_through(reply):
+                again, room = tuple(messages), first.unannounced_tokens
+            else:
+                again, room = (*messages, *asked_again(reply, fault, self.owner.settings.prompts_dir)), 0
+        second = await self._prepare(stage_name, again, wanted, round_=round_, attempt=1, sampling=sampling, more=room)
         reply = await self._call(second)
         try:
-            return parse_reply(reply.text, schema, cut=reply.finish_reason == _CUT), reply
+            return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
         except MalformedReplyError as fault:
             if self.owner.cache is not None:  # kept, they would fail the question for ever
-                self.owner.cache.drop(first.key)
-                self.owner.cache.drop(second.key)
+                self.owner.cache.drop(*first.keys, *second.keys)
+            why = second.cut_words(reply) if is_cut(reply) else f"{fault}; use a model that follows JSON mode"
             raise StructuredOutputError(
-                f"The model {self.owner.choice.models[served_by.tier]!r} did not send the requested JSON in stage "
-                f"{stage_name!r}, even when asked again ({fault}); use a model that follows JSON mode."
+                f"The model {second.request.model!r} did not send the requested JSON in stage {stage_name!r}, even "
+                f"when asked again: {why}."
             ) from None
 
     async def areply(
         self, stage_name: str, messages: Sequence[Message], *, round_: int = 0, sampling: Sampling = _PLAIN
     ) -> Reply:
-        """Ask for free text; the reply as it came, with the tokens' log-probabilities where they were asked for."""
-        served_by = stage(stage_name, self.owner.settings)
-        call = self._prepare(served_by, tuple(messages), None, round_=round_, attempt=0, sampling=sampling)
-        return await self._call(call)
+        """Ask for free text; the reply as it came, with the tokens' log-probabilities where they were asked for.
 
-    async def _call(self, call: _Call) -> Reply:
+        Raises a `StructuredOutputError` where hidden reasoning left no room for a word, even when asked again.
+        """
+        asked = tuple(messages)
+        call = await self._prepare(stage_name, asked, None, round_=round_, attempt=0, sampling=sampling)
+        reply = await self._call(call)
+        if call.reasoned_through(reply):
+            more = call.unannounced_tokens
+            call = await self._prepare(stage_name, asked, None, round_=round_, attempt=1, sampling=sampling, more=more)
+            reply = await self._call(call)
+        if is_cut(reply) and not without_thinking(reply.text):
+            raise StructuredOutputError(f"The model {call.request.model!r} sent no text: {call.cut_words(reply)}.")
+        return reply
+
+    async def _call(self, call: Call) -> Reply:
         owner = self.owner
         if owner.tape is not None and (played := self._played(owner.tape, call)) is not None:
             return played
         # where replies are cached, equal calls go one at a time
-        turn = nullcontext() if owner.cache is None else alone(owner._under_way, call.key, self.deadline)
+        turn = nullcontext() if owner.cache is None else alone(owner._under_way, call.row.request, self.deadline)
         async with turn:
-            kept = owner.cache.get(call.key) if owner.cache is not None else None
+            kept = owner.cache.get(*call.keys) if owner.cache is not None else None
             if kept is not None:
                 row = replace(call.row, at=kept.at or call.row.at)
                 self._record(replace(call, row=row), kept.reply, cached=True)
                 return kept.reply
-            async with holding(owner.gate(call.row.tier), self.deadline):
+            async with holding(owner.gate(call.endpoint), self.deadline):
                 return await self._served(call)
 
-    async def _served(self, call: _Call) -> Reply:
+    async def _served(self, call: Call) -> Reply:
         """Serve a call, and make it again where it was lost, late or not to be understood; each try has its row."""
         tries = self._tries()
         while True:
@@ -228,7 +236,7 @@ class ModelSession:
                 seconds = tries.pause(fault)
             await in_time(asyncio.sleep(seconds), self.deadline)
 
-    def _played(self, tape: Tape, call: _Call) -> Reply | None:
+    def _played(self, tape: Tape, call: Call) -> Reply | None:
         """What the tape holds of a call, try by try as `_served` made them; `None` where nothing is played."""
         tries = self._tries()
         while True:
@@ -244,51 +252,56 @@ class ModelSession:
     def _tries(self) -> Tries:
         return Tries(most=self.owner.settings.llm_max_retries)
 
-    def _prepare(
+    async def _prepare(
         self,
-        served_by: Stage,
+        stage_name: str,
         messages: tuple[Message, ...],
         wanted: Mapping[str, Any] | None,
         *,
         round_: int,
         attempt: int,
         sampling: Sampling,
-    ) -> _Call:
-        settings, choice, tier = self.owner.settings, self.owner.choice, served_by.tier
-        thinking = self.owner.thinks(tier)
+        more: int = 0,
+    ) -> Call:
+        settings = self.owner.settings
+        served, endpoint = self.owner.serving(stage_name)
+        connection = await self.owner.connections.to(endpoint)
+        provider = endpoint.provider
         temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
         request = Request(
-            stage=served_by.name,
-            model=choice.models[tier],
+            stage=served.name,
+            model=endpoint.model,
             messages=messages,
-            max_tokens=served_by.max_tokens,
-            temperature=None if thinking else temperature,
+            max_tokens=served.max_tokens + endpoint.thinking_room(settings) + more,
+            temperature=None if endpoint.thinking else temperature,
             json_schema=wanted,
-            extra_body=choice.provider.thinking_on if thinking else choice.provider.thinking_off,
+            extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
             draw=self.owner.draw * _DRAWS_A_RUN + sampling.draw,
             logprobs=sampling.logprobs,
             stop=sampling.stop,
         )
-        key = request_key(self.owner.transport.endpoint, request)
         row = LedgerRow(
             at=self.owner.clock(),
-            stage=served_by.name,
-            tier=tier,
-            provider=choice.provider.name,
+            stage=served.name,
+            role=served.role,
+            tier=served.tier,
+            endpoint=endpoint.name,
+            provider=provider.name,
             model=request.model,
-            request=key,
+            request=request_key(connection.identity, request),
             question_id=self.question_id,
             method=self.method,
             round=round_,
             attempt=attempt,
         )
-        return _Call(request=request, key=key, row=row)
+        return Call(request=request, row=row, endpoint=endpoint, connection=connection, settings=settings)
 
-    async def _serve(self, call: _Call) -> Reply:
+    async def _serve(self, call: Call) -> Reply:
         owner, call = self.owner, self._now(call)
-        reserved = await owner.budget.acquire(self._highest(call), model=call.request.model, deadline=self.deadline)
+        most = call.highest() if owner.budget.holds else None
+        reserved = await owner.budget.acquire(most, model=call.request.model, deadline=self.deadline)
         try:
-            seconds = self._seconds_left()
+            seconds = self._seconds_left(call.endpoint)
         except DeadlineError:
             owner.budget.settle(reserved, Decimal(0))
             raise
@@ -300,12 +313,17 @@ class ModelSession:
         unbilled = False
         try:
             outcome = await completed(
-                owner.transport, call.row, call.request, seconds=seconds, content=owner.settings.telemetry_content
+                call.connection.transport,
+                call.row,
+                call.request,
+                seconds=seconds,
+                content=owner.settings.telemetry_content,
             )
             error = None
+            warn_of_cut(call, outcome, owner._told)
             if owner.cache is not None:
                 # before the ledger's row: a kill between the two must not have the call paid again
-                owner.cache.put(call.key, outcome, call.row.at)
+                owner.cache.put(call.row.request, outcome, call.row.at)
         except TimeoutError:
             error, fault = "timeout", self._late(seconds)
             raise fault from None
@@ -318,7 +336,7 @@ class ModelSession:
             raise
         finally:
             # where the bill is not known, all that it could have cost counts as paid, in a resumed run too
-            held = None if unbilled or not owner.budget.holds else self._highest(call, outcome)
+            held = None if unbilled or not owner.budget.holds else call.highest(outcome)
             row = replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error, paid_usd=held)
             recorded = False
             try:
@@ -328,16 +346,16 @@ class ModelSession:
                 owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd, recorded=recorded)
         return outcome
 
-    def _now(self, call: _Call) -> _Call:
+    def _now(self, call: Call) -> Call:
         """A call is priced as it goes out, not as it was prepared."""
         return replace(call, row=replace(call.row, at=self.owner.clock()))
 
     def _record(
-        self, call: _Call, reply: Reply | None, *, cached: bool = False, fault: BaseException | None = None
+        self, call: Call, reply: Reply | None, *, cached: bool = False, fault: BaseException | None = None
     ) -> LedgerRow:
         row = call.row
         if reply is not None:
-            cost = self._cost(reply, call)
+            cost = call.price(reply)
             row = replace(
                 row,
                 cached=cached,
@@ -356,26 +374,8 @@ class ModelSession:
         if self.owner.tape is not None:
             self.owner.tape.keep(row, request, outcome)
 
-    def _cost(self, reply: Reply, call: _Call) -> Any:
-        if reply.usage is None:
-            return None
-        model, prices = self._priced(call.row.tier)
-        return price(reply.usage, model=model, prices=prices, at=call.row.at)
-
-    def _highest(self, call: _Call, reply: Reply | None = None) -> Decimal | None:
-        """The most that a call may come to; a reply that is seen bounds it where no reasoning can be hidden."""
-        if not self.owner.budget.holds:
-            return None
-        model, prices = self._priced(call.row.tier)
-        visible = self.owner.choice.provider.thinking_off and not self.owner.thinks(call.row.tier)
-        seen = reply.text if reply is not None and visible else None
-        return most_it_costs(call.request, seen, model=model, prices=prices, at=call.row.at)
-
-    def _priced(self, tier: Tier) -> tuple[str, str | None]:
-        return priced_model(self.owner.settings, self.owner.choice, tier, at=self.owner.clock())
-
-    def _seconds_left(self) -> float:
-        limit = self.owner.settings.llm_timeout_seconds or float(self.owner.choice.provider.seconds)
+    def _seconds_left(self, endpoint: Endpoint) -> float:
+        limit = endpoint.seconds or self.owner.settings.llm_timeout_seconds or float(endpoint.provider.seconds)
         if self.deadline is None:
             return limit
         if (left := self.deadline - time.monotonic()) <= 0:

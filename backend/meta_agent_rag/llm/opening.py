@@ -1,20 +1,24 @@
 """Puts a language model together from settings."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
+from typing import get_args
 
+from ..setting_types import Tier
 from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache
-from .chat import ChatTransport
 from .client import LanguageModel
-from .embedded import EmbeddedTransport, embedded_model_file
+from .embedded import embedded_model_file
 from .exchange import Transport
 from .ledger import Ledger
-from .providers import EMBEDDED, Choice, choose_provider
+from .local.choice import decided, own_model_file
+from .providers import Endpoint, choose_provider
+from .serving.connections import Connections, OneTransport, OpenConnections
+from .serving.stages import CHAT, Use, endpoints_in_use
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,16 +38,24 @@ async def open_language_model(
     `reservations` is a file that holds what calls in progress could cost.
     `transport` replaces the provider's, for tests and offline work.
     """
+    settings = decided(settings)
     choice = choose_provider(settings)
+    cache = ResponseCache(settings.marag_data_dir / "responses.sqlite") if settings.response_cache else None
+    connections: Connections
     if transport is None:
-        _LOG.info("Model: %s.", described(choice, settings))
+        _LOG.info("Model: %s.", described(settings))
+        for endpoint in endpoints_in_use(settings).values():
+            endpoint.require_key()
+        connections = OpenConnections(settings=settings, cache=cache)
+    else:
+        connections = OneTransport(transport=transport)
     model = LanguageModel(
         settings=settings,
         choice=choice,
-        transport=transport or _transport(choice, settings),
+        connections=connections,
         ledger=Ledger(path=ledger_path or settings.marag_data_dir / "ledger.jsonl"),
         budget=Budget.under(settings.cost_limit_usd, paid_usd=paid_usd, journal=reservations),
-        cache=ResponseCache(settings.marag_data_dir / "responses.sqlite") if settings.response_cache else None,
+        cache=cache,
     )
     try:
         yield model
@@ -51,17 +63,28 @@ async def open_language_model(
         await model.aclose()
 
 
-def described(choice: Choice, settings: Settings) -> str:
-    """The provider, its models and why it was taken, in one line."""
-    if choice.provider.name == EMBEDDED:
-        embedded_model_file(settings)
-        size = "" if settings.embedded_model_path else ", a real but very small model"
-        return f"{choice.models['flash']} on this machine{size}; {choice.reason}"
-    models = " and ".join(dict.fromkeys(choice.models.values()))
-    return f"{models} at {choice.provider.label}; {choice.reason}"
+def described(settings: Settings, uses: Collection[Use] = CHAT) -> str:
+    """What answers, where, why it was taken, and what serves single roles, in one line.
+
+    Raises `SettingsError` if the embedded model is to serve and is not installed.
+    """
+    used = endpoints_in_use(settings, uses)
+    models: dict[str, list[str]] = {}
+    for endpoint in used.values():
+        if endpoint.name in get_args(Tier) and endpoint.model not in models.setdefault(_place(endpoint, settings), []):
+            models[_place(endpoint, settings)].append(endpoint.model)
+    served = ", ".join(f"{' and '.join(names)} {place}" for place, names in models.items())
+    others = [
+        f"{role}: {endpoint.model} {_place(endpoint, settings)}"
+        for role, endpoint in used.items()
+        if endpoint.name not in get_args(Tier)
+    ]
+    return "; ".join([*filter(None, [served]), choose_provider(settings).reason, *others])
 
 
-def _transport(choice: Choice, settings: Settings) -> Transport:
-    if choice.provider.name == EMBEDDED:
-        return EmbeddedTransport(choice, settings)
-    return ChatTransport(choice, max_retries=settings.llm_max_retries)
+def _place(endpoint: Endpoint, settings: Settings) -> str:
+    if not endpoint.is_embedded:
+        return f"at {endpoint.provider.label}"
+    embedded_model_file(settings)
+    small = own_model_file(settings) is None
+    return "on this machine, a real but very small model" if small else "on this machine"

@@ -10,15 +10,14 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..setting_types import Tier
 from ..settings import Settings
 from .exchange import Request, Usage
-from .providers import EMBEDDED, Choice, providers
+from .providers import Endpoint, providers
+from .serving.stages import endpoints_in_use
 
 ANY_PROVIDER = "*"  # instead of a provider's name in genai-prices: whoever makes the model
 _MILLION = Decimal(1_000_000)
@@ -181,23 +180,25 @@ def million_token_prices(model: str, prices: str | None, at: datetime) -> dict[s
 _FRAME_TOKENS = 64
 
 
-def priced_model(settings: Settings, choice: Choice, tier: Tier, *, at: datetime) -> tuple[str, str | None]:
+def priced_model(settings: Settings, endpoint: Endpoint, *, at: datetime) -> tuple[str, str | None]:
     """The model whose prices count, and its provider's name in genai-prices; PRICE_AS replaces both."""
     wanted = settings.price_as
     if not wanted:
-        return choice.models[tier], choice.provider.prices
+        return endpoint.model, endpoint.provider.prices
     other = providers().get(wanted)
-    if other is not None and (model := other.default_model(tier)):
+    if other is not None and (model := other.default_model("pro" if endpoint.name == "pro" else "flash")):
         return model, other.prices
-    lists = (choice.provider.prices, *(known.prices for known in providers().values()), ANY_PROVIDER)
+    lists = (endpoint.provider.prices, *(known.prices for known in providers().values()), ANY_PROVIDER)
     return wanted, next((prices for prices in lists if prices and million_token_prices(wanted, prices, at)), None)
 
 
-def unpriced_models(settings: Settings, choice: Choice, *, at: datetime) -> tuple[str, ...]:
-    """The models of a run without a known price; the embedded one costs nothing and needs none."""
-    if choice.provider.name == EMBEDDED:
-        return ()
-    priced = [priced_model(settings, choice, tier, at=at) for tier in get_args(Tier)]
+def unpriced_models(settings: Settings, *, at: datetime) -> tuple[str, ...]:
+    """The models that serve without a known price; the embedded one costs nothing and needs none."""
+    priced = [
+        priced_model(settings, endpoint, at=at)
+        for endpoint in endpoints_in_use(settings).values()
+        if not endpoint.is_embedded
+    ]
     return tuple(name for name, prices in dict.fromkeys(priced) if million_token_prices(name, prices, at) is None)
 
 

@@ -1,19 +1,19 @@
-"""Which provider, model and tier serve a stage: read from `providers.yaml` and `stages.yaml`, chosen by settings."""
+"""Providers are rows of `providers.yaml`; an endpoint is a model of one of them at an address, chosen by settings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from ..errors import SettingsError, UnknownNameError
+from ..setting_roles import EndpointRow, JsonMode, ReplyLimit
 from ..setting_types import Tier
 from ..settings import Settings
-from ..shipped import extensions
+from .local.choice import own_model_file
 
 COMPATIBLE = "compatible"
 EMBEDDED = "embedded"
@@ -30,8 +30,8 @@ class Provider(BaseModel):
     key: str | None = None
     flash: str | None = None
     pro: str | None = None
-    json_mode: Literal["json_object", "json_schema"]
-    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    json_mode: JsonMode
+    limit: ReplyLimit = "max_tokens"
     thinking_off: Mapping[str, Any] = {}
     thinking_on: Mapping[str, Any] = {}
     concurrency: Mapping[Tier, int]
@@ -48,14 +48,81 @@ class Provider(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The provider of a run, where it is reached, its models, and why it was taken."""
+class Endpoint:
+    """A model at an address, and how it is asked.
 
+    `name` is what roles call it: a tier, PROVIDER:MODEL, or a name of MODEL_ROLES' file. `provider` is the row of
+    `providers.yaml` with the endpoint's own values in place. Endpoints of one `connection` share a client.
+    `missing_key` is the variable that should hold its key and does not: a replay needs none. `seconds` is a time limit
+    of its own, `body` and `headers` join every request.
+    """
+
+    name: str
+    connection: str
     provider: Provider
     base_url: str | None
     api_key: SecretStr | None
-    models: Mapping[Tier, str]
+    model: str
+    concurrency: int
+    missing_key: str | None = None
+    thinking: bool = False
+    seconds: int | None = None
+    body: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, SecretStr] = field(default_factory=dict)
+
+    @property
+    def is_embedded(self) -> bool:
+        """Does it run in a child process of this one?"""
+        return self.provider.name == EMBEDDED
+
+    @property
+    def has_own_address(self) -> bool:
+        """Is it at another address than its provider's, so that only the server can tell what serves there?"""
+        return not self.is_embedded and self.base_url != providers()[self.provider.name].base_url
+
+    def require_key(self) -> None:
+        """Raises `SettingsError` if the key that it needs is not set."""
+        if self.missing_key is not None:
+            raise SettingsError(
+                f"The endpoint {self.name!r} of MODEL_ROLES needs the key {self.missing_key}, which is not set; set it "
+                "in the environment or .env."
+            )
+
+    def window(self, settings: Settings) -> int:
+        """Tokens that prompt and reply share."""
+        return settings.embedded_context_tokens if self.is_embedded else self.provider.context
+
+    def thinking_room(self, settings: Settings) -> int:
+        """Tokens that hidden reasoning may take before the reply; 0 where it does not think."""
+        return min(settings.thinking_tokens, self.window(settings) // 2) if self.thinking else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The endpoints of both tiers, and why they were taken; the flash tier's is the provider of a run."""
+
+    tiers: Mapping[Tier, Endpoint]
     reason: str
+
+    @property
+    def provider(self) -> Provider:
+        """The provider of a run."""
+        return self.tiers["flash"].provider
+
+    @property
+    def base_url(self) -> str | None:
+        """Where it is reached."""
+        return self.tiers["flash"].base_url
+
+    @property
+    def api_key(self) -> SecretStr | None:
+        """Its key."""
+        return self.tiers["flash"].api_key
+
+    @property
+    def models(self) -> Mapping[Tier, str]:
+        """The models of both tiers."""
+        return {tier: endpoint.model for tier, endpoint in self.tiers.items()}
 
 
 @cache
@@ -71,10 +138,39 @@ def providers() -> Mapping[str, Provider]:
 
 
 def choose_provider(settings: Settings) -> Choice:
-    """Pick the provider that `LLM_PROVIDER` names, or the first one with a key.
+    """Pick the provider that `LLM_PROVIDER` names, or the first one with a key; MODEL_ROLES may map tiers elsewhere.
 
     Raises `UnknownNameError` or `SettingsError` with the setting that is missing.
     """
+    roles = settings.model_roles.roles
+    if "flash" in roles or "pro" in roles:
+        mapped = {tier: roles[tier] for tier in get_args(Tier) if tier in roles}
+        own = {tier: _named(name, settings) for tier, name in mapped.items()}
+        if "pro" not in own:
+            own["pro"] = own["flash"]
+        if "flash" not in own:
+            own["flash"] = _chosen(settings).tiers["flash"]
+        reason = ", ".join(f"{tier}={name}" for tier, name in mapped.items())
+        tiers: Mapping[Tier, Endpoint] = {tier: replace(own[tier], name=tier) for tier in get_args(Tier)}
+        return Choice(tiers=tiers, reason=f"MODEL_ROLES has {reason}")
+    return _chosen(settings)
+
+
+def endpoint_named(name: str, settings: Settings, choice: Choice) -> Endpoint:
+    """The endpoint of a name in MODEL_ROLES: a tier, PROVIDER:MODEL, or one of its file.
+
+    Raises `SettingsError` with the names that there are, or with the field that is missing.
+    """
+    if name in get_args(Tier):
+        return next(endpoint for tier, endpoint in choice.tiers.items() if tier == name)
+    provider, _, model = name.partition(":")
+    own = name not in settings.model_roles.endpoints and provider == choice.provider.name
+    if own and model and provider != EMBEDDED:
+        return replace(choice.tiers["flash"], name=name, model=model, thinking=False)  # where that provider is served
+    return _named(name, settings)
+
+
+def _chosen(settings: Settings) -> Choice:
     name, reason = _pick(settings)
     provider = providers()[name]
     key: SecretStr | None = getattr(settings, provider.key) if provider.key else None
@@ -89,12 +185,68 @@ def choose_provider(settings: Settings) -> Choice:
         raise SettingsError(
             f"LLM_PROVIDER is {name!r} but LLM_BASE_URL is not set; set it, for instance to http://127.0.0.1:8000/v1."
         )
-    return Choice(provider=provider, base_url=base_url, api_key=key, models=_models(settings, provider), reason=reason)
+    thinking = {"flash": settings.flash_thinking, "pro": settings.pro_thinking}
+    tiers: Mapping[Tier, Endpoint] = {
+        tier: Endpoint(
+            name=tier,
+            connection=name,
+            provider=provider,
+            base_url=base_url,
+            api_key=key,
+            model=model,
+            concurrency=provider.concurrency[tier],
+            thinking=thinking[tier],
+        )
+        for tier, model in _models(settings, provider).items()
+    }
+    return Choice(tiers=tiers, reason=reason)
 
 
-def runs_here(settings: Settings) -> bool:
-    """Does the embedded model answer, which costs nothing?"""
-    return _pick(settings)[0] == EMBEDDED
+def _named(name: str, settings: Settings) -> Endpoint:
+    """An endpoint of the file, or PROVIDER:MODEL with the provider as it is in `providers.yaml`."""
+    known = settings.model_roles.endpoints
+    provider, colon, model = name.partition(":")
+    if name in known:
+        return _of_row(name, known[name], settings)
+    if colon and model and provider in providers():
+        return replace(_of_row(name, EndpointRow(provider=provider, model=model), settings), connection=provider)
+    choices = ", ".join([*known, *get_args(Tier)])
+    raise SettingsError(
+        f"MODEL_ROLES names the unknown endpoint {name!r}; choose from: {choices}, or write PROVIDER:MODEL."
+    )
+
+
+_OVERRIDDEN = ("json_mode", "limit", "thinking_off", "thinking_on", "context", "seeds", "logprobs", "prices")
+
+
+def _of_row(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
+    if row.provider not in providers():
+        raise UnknownNameError("provider", row.provider, list(providers()))
+    standard = providers()[row.provider]
+    own = {field: value for field in _OVERRIDDEN if (value := getattr(row, field)) is not None}
+    base_url, model = row.base_url or standard.base_url, row.model or standard.flash
+    if standard.name == EMBEDDED:
+        model = _models(settings, standard)["flash"]
+    elif base_url is None or model is None:
+        lacking = "base_url" if base_url is None else "model"
+        raise SettingsError(f"The endpoint {name!r} of MODEL_ROLES has no {lacking}; add it to its row.")
+    # the provider's key goes to the provider's address alone
+    variable = row.key or ((standard.key or "").upper() if base_url == standard.base_url else "")
+    key = settings.secret(variable) if variable else None
+    return Endpoint(
+        name=name,
+        connection=f"{standard.name} {name}",
+        provider=standard.model_copy(update=own),
+        base_url=base_url,
+        api_key=key,
+        missing_key=variable if variable and key is None else None,
+        model=model or "",
+        concurrency=row.concurrency or standard.concurrency["flash"],
+        thinking=row.thinking,
+        seconds=row.seconds,
+        body=row.body,
+        headers=row.headers,
+    )
 
 
 def _pick(settings: Settings) -> tuple[str, str]:
@@ -112,42 +264,11 @@ def _pick(settings: Settings) -> tuple[str, str]:
 
 
 def _models(settings: Settings, provider: Provider) -> Mapping[Tier, str]:
-    if provider.name == EMBEDDED and settings.embedded_model_path is not None:
-        return dict.fromkeys(("flash", "pro"), settings.embedded_model_path.stem)
+    if provider.name == EMBEDDED and (file := own_model_file(settings)) is not None:
+        return dict.fromkeys(("flash", "pro"), file.stem)
     own = provider.name == EMBEDDED  # one file serves both tiers, whatever models are named
     flash = (None if own else settings.flash_model) or provider.flash
     pro = (None if own else settings.pro_model) or provider.pro or flash
     if flash is None or pro is None:
         raise SettingsError("FLASH_MODEL is not set; name the model that LLM_BASE_URL serves (PRO_MODEL follows it).")
     return {"flash": flash, "pro": pro}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """A kind of call: who serves it and how long its reply may be, in tokens."""
-
-    name: str
-    tier: Tier
-    max_tokens: int
-
-
-@cache
-def _built_in() -> Mapping[str, Stage]:
-    tables = (folder / "stages.yaml" for folder in (Path(str(files(__package__))), *extensions()))
-    rows = (row for table in tables for row in yaml.safe_load(table.read_text(encoding="utf-8")).items())
-    return {name: Stage(name=name, **row) for name, row in rows}
-
-
-def stage(name: str, settings: Settings) -> Stage:
-    """The stage as settings have it; raises `UnknownNameError`."""
-    known = _built_in()
-    if name not in known:
-        raise UnknownNameError("stage", name, list(known))
-    return Stage(name=name, tier=settings.stage_tiers.get(name, known[name].tier), max_tokens=known[name].max_tokens)
-
-
-def check_stage_tiers(settings: Settings) -> None:
-    """Refuse a STAGE_TIERS that names no stage."""
-    for name in settings.stage_tiers:
-        if name not in _built_in():
-            raise SettingsError(f"STAGE_TIERS names the unknown stage {name!r}; choose from: {', '.join(_built_in())}.")

@@ -1,5 +1,25 @@
 """The prompts, in YAML beside this file and beside the benchmark's methods, and the builder that assembles them."""
 
-from .builder import SECTIONS, Prompt, check_prompts, phrase, prompt, prompt_files, prompt_names
+from .builder import (
+    SECTIONS,
+    Prompt,
+    check_prompts,
+    own_yaml,
+    phrase,
+    prompt,
+    prompt_files,
+    prompt_names,
+    require_folder,
+)
 
-__all__ = ["SECTIONS", "Prompt", "check_prompts", "phrase", "prompt", "prompt_files", "prompt_names"]
+__all__ = [
+    "SECTIONS",
+    "Prompt",
+    "check_prompts",
+    "own_yaml",
+    "phrase",
+    "prompt",
+    "prompt_files",
+    "prompt_names",
+    "require_folder",
+]

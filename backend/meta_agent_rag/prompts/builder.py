@@ -1,7 +1,7 @@
 """Assembles a prompt from the sections of a YAML file, always in the same order.
 
 Only `instruction` is required. A section is a text, or a list that becomes bullets; `$name` stands
-for a value given to `Prompt.text`. `reasoning_strategy` may name an entry of `strategies.yaml`.
+for a value given to `Prompt.text`. `reasoning_strategy` is a text, or one word: an entry of `strategies.yaml`.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
+from typing import Any
 
 import yaml
 
@@ -94,9 +95,24 @@ def prompt_files() -> Mapping[str, Path]:
     return MappingProxyType(dict(sorted(found.items())))
 
 
-def prompt_names() -> list[str]:
-    """Names of the built-in prompts."""
-    return list(prompt_files())
+def prompt_names(methods: Path | None = None) -> list[str]:
+    """Names of the built-in prompts, and of those beside the `methods` of METHODS_DIR."""
+    beside = [] if methods is None else [file.stem for file in methods.glob("*.yaml")]
+    return sorted({*prompt_files(), *beside})
+
+
+def require_folder(setting: str, folder: Path, of_what: str) -> None:
+    """Raise `PromptError` unless a folder of one's own is there."""
+    if not folder.is_dir():
+        raise PromptError(f"{setting} {str(folder)!r} is not a folder; name one with {of_what}.")
+
+
+def own_yaml(file: Path) -> Any:
+    """What a YAML file of one's own holds. Raises `PromptError` where it cannot be read."""
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PromptError(f"The file {str(file)!r} cannot be read ({error}); write YAML in UTF-8.") from None
 
 
 def phrase(key: str) -> str:
@@ -107,39 +123,45 @@ def phrase(key: str) -> str:
 
 
 @cache
-def prompt(name: str, folder: Path | None = None) -> Prompt:
-    """The prompt with that name: from `folder` where it has one, else the built-in.
+def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None) -> Prompt:
+    """The prompt with that name: from `folder` where it has one, else the built-in, else one beside own `methods`.
 
     Raises `UnknownNameError`, or `PromptError` that names the offending key.
     """
-    if folder is not None and not folder.is_dir():
-        raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one with prompt files.")
-    own = folder / f"{name}.yaml" if folder is not None else None
-    if own is not None and own.is_file():
-        try:
-            return _read(name, own.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise PromptError(f"The prompt file {str(own)!r} cannot be read ({error}); write it in UTF-8.") from None
-    if name not in prompt_files():
-        raise UnknownNameError("prompt", name, prompt_names())
-    return _read(name, prompt_files()[name].read_text(encoding="utf-8"))
+    if folder is not None:
+        require_folder("PROMPTS_DIR", folder, "prompt files")
+    built_in = name in prompt_files()
+    for place in (folder, None if built_in else methods):
+        own = place / f"{name}.yaml" if place is not None else None
+        if own is not None and own.is_file():
+            try:
+                return _read(name, own.read_text(encoding="utf-8"), folder)
+            except (OSError, UnicodeDecodeError) as error:
+                raise PromptError(
+                    f"The prompt file {str(own)!r} cannot be read ({error}); write it in UTF-8."
+                ) from None
+    if not built_in:
+        raise UnknownNameError("prompt", name, prompt_names(methods))
+    return _read(name, prompt_files()[name].read_text(encoding="utf-8"), folder)
 
 
-def check_prompts(folder: Path | None) -> None:
+def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
     """Read every prompt of one's own folder, before the first call needs one.
 
-    Raises `PromptError` that names the file and the offending key: a file that replaces no built-in prompt, a
-    unknown section, a `$name` that the built-in prompt does not have.
+    Raises `PromptError` that names the file and the offending key: a file that replaces no prompt, built in or beside
+    own `methods`, an unknown section, a `$name` that the replaced prompt does not have.
     """
     if folder is None:
         return
-    if not folder.is_dir():
-        raise PromptError(f"PROMPTS_DIR {str(folder)!r} is not a folder; name one with prompt files.")
+    require_folder("PROMPTS_DIR", folder, "prompt files")
+    _strategies(folder)
     for file in sorted(folder.glob("*.yaml")):
-        if file.stem not in prompt_names():
-            known = ", ".join(prompt_names())
+        if file.stem == _STRATEGIES:
+            continue  # read with the prompts that name them
+        if file.stem not in prompt_names(methods):
+            known = ", ".join([*prompt_names(methods), _STRATEGIES])
             raise PromptError(f"The file {str(file)!r} replaces no prompt; rename it to one of: {known}.")
-        own, built_in = prompt(file.stem, folder), prompt(file.stem)
+        own, built_in = prompt(file.stem, folder, methods=methods), prompt(file.stem, methods=methods)
         if strange := sorted(own.values - built_in.values):
             known = ", ".join(f"${name}" for name in sorted(built_in.values)) or "none"
             raise PromptError(
@@ -147,7 +169,7 @@ def check_prompts(folder: Path | None) -> None:
             )
 
 
-def _read(name: str, source: str) -> Prompt:
+def _read(name: str, source: str, folder: Path | None) -> Prompt:
     try:
         content = yaml.safe_load(source)
     except yaml.YAMLError as error:
@@ -160,13 +182,38 @@ def _read(name: str, source: str) -> Prompt:
                 f"The prompt {name!r} has an unknown section {section!r}; choose from: {', '.join(SECTIONS)}."
             )
     return Prompt(
-        name=name, sections={section: _section_text(name, section, value) for section, value in content.items()}
+        name=name,
+        sections={
+            section: _strategy(name, value, folder)
+            if section == "reasoning_strategy"
+            else _section_text(name, section, value)
+            for section, value in content.items()
+        },
     )
 
 
+def _strategy(name: str, value: object, folder: Path | None) -> str:
+    if not isinstance(value, str) or len(value.split()) > 1:
+        return _section_text(name, "reasoning_strategy", value)
+    known = _strategies(folder)
+    if value not in known:
+        raise PromptError(f"The prompt {name!r} names an unknown strategy {value!r}; choose from: {', '.join(known)}.")
+    return known[value]
+
+
+@cache
+def _strategies(folder: Path | None) -> Mapping[str, str]:
+    """The built-in strategies, and those of one's own folder beside them or in their place."""
+    own = folder / f"{_STRATEGIES}.yaml" if folder is not None else None
+    if own is None or not own.is_file():
+        return _table(_STRATEGIES)
+    rows = own_yaml(own)
+    if not isinstance(rows, dict) or not all(isinstance(part, str) for row in rows.items() for part in row):
+        raise PromptError(f"The file {str(own)!r} must map each strategy to its text.")
+    return {**_table(_STRATEGIES), **{key: text.strip() for key, text in rows.items()}}
+
+
 def _section_text(name: str, section: str, value: object) -> str:
-    if section == "reasoning_strategy" and str(value) in _table(_STRATEGIES):
-        return _table(_STRATEGIES)[str(value)]
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, list) and all(isinstance(item, str) for item in value):

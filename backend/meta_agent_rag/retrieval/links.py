@@ -1,30 +1,35 @@
 """Links across hops, without a model call: a passage often names the one that completes it.
 
 A question of several hops names some things by title (its *anchors*) and means others that only the
-evidence names. So, beside the passages that the two searches found, the candidates are the anchors and
-whatever the anchors and the best passages found mention by title. Every candidate then gets one sum,
-all of whose parts lie in 0..1 and count alike (no weight was fitted):
+evidence names. So, beside the passages that the two searches found, the candidates are the anchors,
+whatever the anchors and the best passages found mention by title, and what shares a rare name with the
+very best, one that the question does not have. Every candidate then gets one sum, all of whose parts lie
+in 0..1 and count alike (no weight was fitted):
 
     cosine + BM25 / best BM25 + anchor + link + back link
 
 `anchor` is 1 where the question names the passage. `link` is, for the best passage that mentions this
-one, (1 if that is an anchor) + the share of the question's words that the pair of them covers, over
-the number of documents that bear the name. `back link` is that share for the best passage that this
-one mentions. A name with many bearers says nothing and is passed over.
+one or shares a name with it, (1 if that is an anchor) + the share of the question's words that the pair
+of them covers, over the number of documents that bear the name, or that have it in their texts. `back
+link` is that share for the best passage that this one mentions. A name with many bearers says nothing
+and is passed over.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..text.names import content_words, plain, spaced, unqualified
-from .corpus.catalogue import Named
+from ..text.names import content_words, plain, proper_names, spaced, unqualified
 from .corpus.corpus import Corpus
+from .corpus.mentions import Named
 from .passage import Found, Passage
 from .vectors import FloatVector
 
 SEEDS = 10
 """The best passages found whose mentions are followed, beside the anchors."""
+
+SHARING = 5
+"""The best passages found whose names are looked for in other texts."""
 
 MOST_BEARERS = 5
 """Documents of one name; a name with more is passed over."""
@@ -34,7 +39,7 @@ MOST_LINKED = 200
 
 
 class Link(NamedTuple):
-    """One passage mentions another: `bearers` documents have the name that it uses."""
+    """One passage mentions another, or both share a name: `bearers` documents have the name."""
 
     source: str
     target: str
@@ -81,7 +86,26 @@ def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbo
                 if elsewhere and (len(targets) < MOST_LINKED or one.passage_id in targets):
                     targets.add(one.passage_id)
                     links[Link(id_, one.passage_id, bearers)] = None
+    links |= dict.fromkeys(_shared(query, [one.passage for one in found[:SHARING]], corpus))
     return Neighbourhood(anchors=frozenset(anchors), links=tuple(links), passages={id_: known[id_] for id_ in seeds})
+
+
+def _shared(query: str, seeds: Sequence[Passage], corpus: Corpus) -> list[Link]:
+    """Links from the seeds to passages that share a rare name with them, one that the question does not have."""
+    asked = plain(query)
+    names = {
+        seed.id: [name for name in proper_names(f"{seed.title}. {seed.text}") if f" {name} " not in asked]
+        for seed in seeds
+    }
+    every = list(dict.fromkeys(name for own in names.values() for name in own))
+    sharing = corpus.catalogue.mentioning(every, most=MOST_BEARERS + 1)
+    links: list[Link] = []
+    for seed in seeds:
+        for name in names[seed.id]:
+            others = [one for one in sharing.get(name, ()) if one.doc_id != seed.doc_id]
+            bearers = len({seed.doc_id, *(one.doc_id for one in others)})
+            links += [Link(seed.id, one.passage_id, bearers) for one in others]
+    return links
 
 
 def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> list[Found]:

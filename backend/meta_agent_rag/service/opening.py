@@ -11,18 +11,24 @@ from importlib import import_module
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..agent.context import Task
+from ..agent.derivation.values import as_quantity, same_value
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
 from ..conversation.memories import Limits
+from ..conversation.own_files import check_files
 from ..errors import RequestError
 from ..grounding.claims import claims
+from ..grounding.support.rules import supports
 from ..llm.exchange import Reply, Request, Transport
 from ..llm.ledger import LedgerRow
 from ..llm.opening import open_language_model
 from ..llm.pricing import unpriced_models
+from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
+from ..retrieval.passage import Found, Passage
+from ..retrieval.screening.guardrails import injections
 from ..settings import Settings
 from .access.keys import Keys, open_keys
 from .access.limits import ConcurrencyLimit, RateLimits, open_limits
@@ -131,6 +137,8 @@ async def open_service(
 
     Raises a `MetaRagError` that says what keeps it from serving.
     """
+    check_prompts(settings.prompts_dir, methods=settings.methods_dir)
+    check_files(settings.coach_dir)
     names = tuple(dict.fromkeys(corpora if retrievers is None else retrievers))
     checks = {name: Checks.of(settings, name) for name in (*names, CONTEXT)}
     calls = CallLog()
@@ -170,7 +178,7 @@ async def open_service(
             wrong_keys=WrongKeys(a_minute=settings.service_wrong_keys_a_minute),
             intake=intake,
             metrics=metrics,
-            unpriced=unpriced_models(model.settings, model.choice, at=model.clock()),
+            unpriced=unpriced_models(model.settings, at=model.clock()),
         )
 
 
@@ -179,7 +187,17 @@ async def _warmed(engine: Engine) -> None:
     await asyncio.to_thread(import_module, "openai")
     await engine.monitor_encoder.queries(["Is everything there?"])
     await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
-    claims("Everything is there. Nothing is missing.", [])
+    await asyncio.to_thread(injections, "Is everything there?")
+    await asyncio.to_thread(_compared)
+
+
+def _compared() -> None:
+    """Have the libraries loaded by which values and claims are compared, some of which take a second."""
+    text = "The tower is 3 metres high since 1 May 1990."
+    passage = Found(passage=Passage(id="warm", doc_id="warm", title="Tower", text=text), score=1.0)
+    supports(claims(f"{text} [1]", [text]), [passage], question="How high is the tower?")
+    same_value("French", "Spain")
+    as_quantity(text)
 
 
 async def _recall(audit: AuditLog, limits: RateLimits) -> None:

@@ -4,7 +4,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
@@ -37,6 +37,17 @@ class ModelCall:
     outcome: "Reply | BaseException"
 
 
+@dataclass(frozen=True, kw_only=True)
+class SmallTalk:
+    """What is said to a message that no document is needed for; `intent` is what it wants."""
+
+    text: str
+    intent: str
+
+
+Result: TypeAlias = "GroundedAnswer | CoachReply | SmallTalk"
+
+
 @dataclass(kw_only=True)
 class RequestRecord:
     """One request; filled in as it is served, by the one task that serves it.
@@ -61,7 +72,7 @@ class RequestRecord:
     seconds: dict[str, float] = field(default_factory=dict)
     degraded: dict[str, str] = field(default_factory=dict)
     calls: list[ModelCall] = field(default_factory=list)
-    result: "GroundedAnswer | CoachReply | None" = None
+    result: "Result | None" = None
     error: str | None = None
     message: str | None = None
     filed: bool = False

@@ -74,7 +74,7 @@ _ONE_SOURCE: list[JsonValue] = [
     {
         "anyOf": [
             {"required": ["mode"], "properties": {"mode": {"const": "coach"}}},
-            {"properties": {"options": {"properties": {"level": {"type": "null"}}}}},
+            {"properties": {"options": {"properties": {"level": {"type": "null"}, "topic": {"type": "null"}}}}},
         ]
     },
 ]
@@ -106,6 +106,9 @@ class AskOptions(_Wire):
     )
     level: Annotated[int, Field(ge=1, le=3), NUMBER] | None = Field(
         None, description="How little the coach reveals: 1 (a hint and a question) to 3; only with mode coach."
+    )
+    topic: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="The topic the coach keeps to, and whose documents alone it searches; only with mode coach."
     )
 
 
@@ -158,8 +161,9 @@ class AskRequest(_Wire):
                 raise ValueError("the coach searches a corpus; leave source_mode context-restricted out")
         elif self.context is not None:
             raise ValueError("a context requires source_mode context-restricted; set it, or leave the context out")
-        if self.options.level is not None and self.mode != "coach":
-            raise ValueError("a level requires mode coach; set it, or leave the level out")
+        for name in ("level", "topic"):
+            if getattr(self.options, name) is not None and self.mode != "coach":
+                raise ValueError(f"a {name} requires mode coach; set it, or leave the {name} out")
         return self
 
     def context_texts(self) -> list[str]:
@@ -218,6 +222,9 @@ class AskResponse(BaseModel):
                     "source_mode": FULL_CORPUS,
                     "corpus": "sample",
                     "mode": "grounded",
+                    "success": None,
+                    "hint": None,
+                    "topic": None,
                     "degraded": [],
                 }
             ]
@@ -238,6 +245,9 @@ class AskResponse(BaseModel):
     source_mode: SourceMode
     corpus: str | None
     mode: AskMode = "grounded"
+    success: bool | None = Field(None, description="Whether the coach says that the learner's answer was right.")
+    hint: bool | None = Field(None, description="Whether the coach gave a hint because the learner was stuck.")
+    topic: str | None = Field(None, description="The topic of the coach's question: the chosen or the nearest one.")
     degraded: list[str] = Field(description="What failed along the way: `dense` or `lexical`, if an index is down.")
 
 

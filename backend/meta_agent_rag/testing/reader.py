@@ -73,7 +73,26 @@ def reading_model(questions: Iterable[Known], *, barely: bool = False) -> Script
     def refer(request: Request) -> Mapping[str, Any]:
         return {"steps": [], "short_answer": known[question_of(request)].answer}
 
-    return ScriptedModel({"write": write, "rewrite": write, "evaluate": evaluate, "reference": refer})
+    def plan(request: Request) -> Mapping[str, Any]:
+        asked = request.messages[-1].content.partition("Question: ")[2].strip()
+        return {"chains": [{"of": "", "facts": [asked]}], "operator": "last"}
+
+    def route(request: Request) -> Mapping[str, Any]:
+        answer = known[question_of(request)].answer
+        return {"steps": [], "rationale": "It says so.", "answer": f"It is {answer}.", "short_answer": answer}
+
+    return ScriptedModel(
+        {
+            "write": write,
+            "rewrite": write,
+            "evaluate": evaluate,
+            "reference": refer,
+            "plan": plan,
+            "route": route,
+            "look_up": "unknown",
+            "recall": "unknown",
+        }
+    )
 
 
 def _draft(known: Known, passages: Mapping[int, str], barely: bool) -> Mapping[str, Any]:

@@ -27,14 +27,15 @@ from .scripted import universal_reply
 class ServerReply:
     """What the server sends: a reply text with its usage, or a status and a body in its place.
 
-    `wire` is what goes wrong below HTTP: the connection is `reset`, the body `drip`s blanks for ever, or is `cut`.
+    `wire` is what goes wrong below HTTP: the connection is `closed` before a byte, or `reset` after the headers, the
+    body `drip`s blanks for ever, or is `cut`.
     """
 
     text: str = ""
     status: int = 200
     seconds: float = 0.0
     finish_reason: str = "stop"
-    wire: Literal["reset", "drip", "cut"] | None = None
+    wire: Literal["closed", "reset", "drip", "cut"] | None = None
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = field(
@@ -96,7 +97,7 @@ _ACCOUNT = {
 
 @dataclass
 class LoopbackServer:
-    """The server's side of a test: its address, the bodies of the calls it received, and the account that it tells.
+    """The server's side of a test: its address, the bodies of the calls it received, the account and models it tells.
 
     `left` are calls whose client went before the answer: the last message, and when (`time.monotonic`).
     """
@@ -106,6 +107,7 @@ class LoopbackServer:
     bodies: list[dict[str, Any]] = field(default_factory=list)
     billed: list[ServerReply] = field(default_factory=list)
     account: ServerReply = field(default_factory=lambda: ServerReply(body=_ACCOUNT))
+    listing: ServerReply = field(default_factory=lambda: ServerReply(body={"object": "list", "data": []}))
     left: list[tuple[str, float]] = field(default_factory=list)
 
     async def chat(self, request: Request) -> Response:
@@ -147,15 +149,21 @@ class LoopbackServer:
         """Answer DeepSeek's `GET /user/balance`."""
         return _as_scripted(self.account)
 
+    async def models(self, request: Request) -> Response:
+        """Answer `GET /v1/models`."""
+        return _as_scripted(self.listing)
+
     def app(self) -> Starlette:
         """The application."""
         routes = [Route(f"{prefix}/chat/completions", self.chat, methods=["POST"]) for prefix in ("/v1", "")]
-        routes.append(Route("/seen", self.seen))
+        routes += [Route("/seen", self.seen), Route("/v1/models", self.models)]
         return Starlette(routes=[*routes, *(Route(f"{prefix}/user/balance", self.balance) for prefix in ("/v1", ""))])
 
 
 def _broken(body: bytes, wire: str, request: Request) -> Response:
     """A reply that never comes whole."""
+    if wire == "closed":
+        _reset(request)
 
     async def parts() -> AsyncIterator[bytes]:
         if wire == "drip":
@@ -201,8 +209,12 @@ def loopback_server(behaviour: Behaviour) -> Iterator[LoopbackServer]:
         thread.join(10)
 
 
+_QUIET: dict[str, Any] = {"access_log": False, "lifespan": "off", "timeout_keep_alive": 600}
+"""Idle connections stay: a client that takes one up just as it is closed would lose its call."""
+
+
 def _config(state: LoopbackServer) -> Config:
-    return Config(state.app(), host="127.0.0.1", port=0, log_level="critical", access_log=False, lifespan="off")
+    return Config(state.app(), host="127.0.0.1", port=0, log_level="critical", **_QUIET)
 
 
 def _address(server: Server) -> str:

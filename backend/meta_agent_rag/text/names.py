@@ -12,6 +12,15 @@ from .words import stop_words
 LONGEST_NAME = 8
 """Words; a longer title is found by its words, not by its name."""
 
+LONGEST_PHRASE = 6
+"""Words; a longer run of capitals is a heading rather than a name."""
+SHORTEST_WORD = 4
+"""Letters of a name of one word: shorter ones are mostly initials and ranks."""
+
+_CAPITAL = r"[^\W\d_a-z\u00df-\u00ff][\w.&-]*"
+_PHRASE = re.compile(rf"{_CAPITAL}(?:\s+(?:(?:of|the|de|la|le|von|van|der|del|al|ibn)\s+)*{_CAPITAL})*")
+_SENTENCE_END = re.compile(r"(?<=[^\W\d_A-Z]{2}[.!?])\s+")
+
 _NO_WORD = {code: " " for code in range(128) if not chr(code).isalnum()}
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 _MARK = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
@@ -72,6 +81,26 @@ def name_keys(title: str) -> tuple[NameKey, ...]:
 def unqualified(title: str) -> str:
     """The title without a qualifier in brackets at its end."""
     return _QUALIFIER.sub("", title)
+
+
+def proper_names(text: str) -> tuple[str, ...]:
+    """The keys of the names in a text, each once: runs of capitalised words, whether or not they are titles.
+
+    A single word counts only within a sentence, since every sentence begins with a capital.
+
+    >>> proper_names("In 1943 the painter Laura Knight met Ruby. She lived in Staithes.")
+    ('laura knight', 'ruby', 'staithes')
+    """
+    found: dict[str, None] = {}
+    for sentence in _SENTENCE_END.split(text):
+        for match in _PHRASE.finditer(sentence):
+            key = words(match[0])
+            while key and key[0] in stop_words():
+                del key[0]
+            inner = match.start() > 0 and len("".join(key)) >= SHORTEST_WORD
+            if 1 < len(key) <= LONGEST_PHRASE or (len(key) == 1 and inner):
+                found[" ".join(key)] = None
+    return tuple(found)
 
 
 class Names:

@@ -9,20 +9,24 @@ from .segmenter import segmenter
 _AT_ONCE = 5_000
 """Characters handed to pysbd, which takes time that grows faster than the text."""
 _SENTENCE_END = re.compile(r"[.!?]\s+")
+_FULL_WIDTH_END = re.compile(r"[\u3002\uff01\uff1f]+[\u300d\u300f\uff09\u201d]*\s*")
+"""An end in Chinese or Japanese, which no space need follow, with the brackets and quotation marks that it closes."""
 
 
-def sentences(text: str) -> list[str]:
+def sentences(text: str, language: str = "en") -> list[str]:
     """Sentences of a text with the white space that follows them, so that joining gives the text back.
 
     A sentence does not go beyond its line. One of more than 5,000 characters may be divided.
     """
-    return [sentence for stretch in _stretches(text) for sentence in _divided(stretch)]
+    return [sentence for stretch in _stretches(text) for sentence in _divided(stretch, language)]
 
 
 @lru_cache(maxsize=256)
-def _divided(stretch: str) -> tuple[str, ...]:
+def _divided(stretch: str, language: str) -> tuple[str, ...]:
     """Remembered, since the checks of one answer divide it several times, at more than a millisecond each."""
-    spans = segmenter(char_span=True).segment(stretch)
+    if (end := _FULL_WIDTH_END.search(stretch)) is not None and end.end() < len(stretch):
+        return stretch[: end.end()], *_divided(stretch[end.end() :], language)
+    spans = segmenter(char_span=True, language=language).segment(stretch)
     starts = [span.start for span in spans] or [0]
     starts[0] = 0
     return tuple(stretch[start:end] for start, end in zip(starts, [*starts[1:], len(stretch)], strict=True))

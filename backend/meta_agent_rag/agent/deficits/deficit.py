@@ -11,7 +11,8 @@ from ..state import NO_DEFICIT, AnswerMode, Repair, Signals
 
 Heuristic: TypeAlias = Callable[[Signals], bool]
 Rule: TypeAlias = Callable[[Findings], Finding | None]
-_TAKEN = (NO_DEFICIT, "retrieve", "write", "diagnose", "remediate", "stop")
+RESERVED = (NO_DEFICIT, "retrieve", "write", "diagnose", "remediate", "stop")
+"""Names that no deficit may have: what a diagnosis says of a sound draft, and the graph's own nodes."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 
 
@@ -47,10 +48,10 @@ class Deficit:
     repair: Repair = "rewrite"
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name) or self.name in _TAKEN:
+        if not _NAME.fullmatch(self.name) or self.name in RESERVED:
             raise InputError(
                 f"The deficit name {self.name!r} is not lower_case_with_underscores, or is reserved: "
-                f"{', '.join(_TAKEN)}."
+                f"{', '.join(RESERVED)}."
             )
         for field in ("when", "directive"):
             if not getattr(self, field).strip():

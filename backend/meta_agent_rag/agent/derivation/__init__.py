@@ -4,6 +4,6 @@ The values alone are exported here, so that the state can hold them; `derive.py`
 """
 
 from .derivation import Derivation, Fact
-from .plan import Chain, Plan
+from .plan import Chain, Plan, Planned
 
-__all__ = ["Chain", "Derivation", "Fact", "Plan"]
+__all__ = ["Chain", "Derivation", "Fact", "Plan", "Planned"]

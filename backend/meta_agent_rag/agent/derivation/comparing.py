@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from ...text.dates import Date, as_date, later
 from .operator import Operand, Outcome
 from .plan import Chain, Plan
-from .values import Date, Quantity, as_date, as_quantity, later
+from .values import Quantity, as_quantity
 
 V = TypeVar("V")
 _RANKED = re.compile(r"\b(?:rank(?:s|ed|ing)?|seed(?:ed)?|position|chart(?:s|ed)?|peak(?:s|ed)?|finish(?:ed)?)\b", re.I)

@@ -10,8 +10,8 @@ class Fact:
     """One looked-up fact.
 
     `chain` and `index` are its place in the plan, from 0; `asked` its question with every reference resolved;
-    `entity` what it is about. `value` is what the look-up gave, `passage_id` and `sentence` where it stands, `logprob`
-    the mean log-probability of its tokens (<= 0). `open` says why the value cannot be relied on; `None` if it stands.
+    `entity` what it is about. `value` is what the look-up gave, `passage_id` and `sentence` where it occurs, `logprob`
+    the mean log-probability of its tokens (<= 0). `open` says why the value cannot be relied on; `None` if it can.
     """
 
     chain: int
@@ -48,5 +48,5 @@ class Derivation:
 
     @property
     def stands(self) -> bool:
-        """Is there an answer, and does every fact that it rests on have a reliable value?"""
-        return bool(self.answer) and not self.open_facts
+        """Is there an answer, and does every fact that it rests on have a reliable value, none of them from memory?"""
+        return bool(self.answer) and not self.open_facts and not any(fact.from_memory for fact in self.facts)

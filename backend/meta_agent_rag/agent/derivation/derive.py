@@ -8,16 +8,22 @@ from ..prompting.packing import Packed
 from .derivation import Derivation, Fact
 from .look_up import look_up
 from .operator import Operand, Operators
-from .plan import Chain, Plan, references, resolved
+from .plan import Chain, Plan, Planned, references, resolved
 from .planning import plan_for
 
 
-async def derive(context: Context, question: str, packed: Packed, operators: Operators, *, round_: int) -> Derivation:
-    """The derivation of a question over the evidence in `packed`. Raises only what must stop the run."""
-    planned = await plan_for(context.model, context.settings, question, operators, round_=round_)
-    if planned.plan is None:
-        return Derivation(plan=None, dropped=planned.fault)
-    return await looked_up(context, question, planned.plan, packed, operators, round_=round_)
+async def planned(context: Context, question: str, *, round_: int) -> Planned:
+    """The plan of a question, which needs no evidence. Raises only what must stop the run."""
+    if context.oracles.plan is not None:
+        return Planned(plan=context.oracles.plan)
+    return await plan_for(context.model, context.settings, question, context.operators, round_=round_)
+
+
+async def derive(context: Context, question: str, made: Planned, packed: Packed, *, round_: int) -> Derivation:
+    """The derivation of a planned question over the evidence in `packed`. Raises only what must stop the run."""
+    if made.plan is None:
+        return Derivation(plan=None, dropped=made.fault)
+    return await looked_up(context, question, made.plan, packed, context.operators, round_=round_)
 
 
 async def looked_up(
@@ -58,7 +64,7 @@ async def _chain(
 
 
 def concluded(question: str, plan: Plan, facts: Sequence[Fact], operators: Operators) -> Derivation:
-    """What follows from the facts; a chain without its last value gives nothing."""
+    """What follows from the facts; a chain without its last value gives no operand."""
     operator = operators[plan.operator]
     operands = [_operand(chain, place, facts) for place, chain in enumerate(plan.chains)]
     whole = [operand for operand in operands if operand is not None]

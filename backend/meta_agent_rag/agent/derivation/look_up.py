@@ -10,13 +10,13 @@ from ...grounding.answer_kind import kind_asked
 from ...grounding.short_answer import without_disambiguation
 from ...llm.exchange import Reply
 from ...prompts import phrase
+from ...text.dates import date_texts
 from ..context import Context
 from ..monitoring.signals import mean_logprob, with_logprobs
 from ..prompting.messages import task
 from ..prompting.packing import Packed
 from .derivation import Fact
 from .support import Text, entity_of, supported
-from .values import date_texts
 from .verdicts import is_closed
 
 _PLACE = re.compile(r"^\s*where\b|\b(?:what|which)\s+(?:city|town|country|state|place|county|province|village)\b", re.I)
@@ -30,6 +30,9 @@ async def look_up(
     """The fact with its value, or open with the reason. Raises only what must stop the run."""
     entity = entity or entity_of(asked, of)
     blank = Fact(chain=chain, index=index, asked=asked, entity=entity, value="")
+    known = context.oracles.fact(asked, entity) if context.oracles.fact is not None else None
+    if known is not None:
+        return replace(grounded(blank, known, packed, logprob=None), value=known, open=None)
     prompt = task(replace(context, asked=""), "look_up", asked, packed, kind=phrase(f"wanted_{kind_wanted(asked)}"))
     try:
         reply = await context.model.areply("look_up", prompt, round_=round_, sampling=with_logprobs(context, "look_up"))
@@ -56,7 +59,7 @@ def grounded(fact: Fact, value: str, packed: Packed, *, logprob: float | None) -
 
 
 def value_of(reply: Reply, asked: str, titles: Iterable[str]) -> str:
-    """The bare value of a reply: its first line; of a date that is told in a sentence, the date."""
+    """The bare value of a reply: its first line; of a sentence that gives a date, the date."""
     line = reply.text.strip().partition("\n")[0].strip().strip('"').rstrip(".").strip()
     if kind_asked(asked) == "date" and len(dates := date_texts(line)) == 1:
         return dates[0]

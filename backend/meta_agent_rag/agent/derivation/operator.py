@@ -15,6 +15,7 @@ ENTRY_POINT_GROUP = "meta_agent_rag.operators"
 _PACKAGE = f"{__package__}.operators"
 _CONSTANT = "OPERATOR"
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
+_CHOICE = re.compile(r"\b(?:or|and|between|both)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,8 @@ def candidates(question: str, plan: Plan) -> str | None:
     """The check of operators that choose one of the things that the question names."""
     if fault := two_chains(question, plan):
         return fault
+    if not _CHOICE.search(question):
+        return "the question offers no choice between things that it names"
     asked = f" {normalised(question)} "
     names = [normalised(chain.of) for chain in plan.chains]
     if len(set(names)) < len(names):

@@ -27,6 +27,14 @@ class Plan:
     chains: tuple[Chain, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A plan that passed the checks, or, in `fault`, why there is none."""
+
+    plan: Plan | None
+    fault: str | None = None
+
+
 def references(fact: str, index: int) -> tuple[int, ...]:
     """The places, from 0, of the facts that the fact at `index` of its chain refers to.
 

@@ -1,5 +1,6 @@
 """Checks of a plan in code, before any of its look-ups is paid for."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,25 +9,42 @@ from ...text.normalise import normalised, tokens
 from .operator import Operators
 from .plan import Chain, Plan, references
 from .support import names_in
-from .wording import direction, mended, strays
+from .wording import direction, mended, other_choice, strays
 
+_COMPARISONS = ("earliest", "latest", "most", "least")
 _RESTATED = 0.8
 """Jaccard similarity of the words of fact and question from which a fact asks the question itself."""
 
 
 def directed(plan: Plan, question: str) -> Plan:
-    """The plan with the direction of its comparison, and births and deaths, as the question's words say them."""
+    """The plan with the direction of its comparison, and births and deaths, as the question's words say them.
+
+    A comparison that asks for one of two candidates alone asks for the other one as well.
+    """
+    plan = _completed(plan, question)
     said = direction(question)
     operator = said if said and plan.operator in {"earliest", "latest"} else plan.operator
     chains = tuple(replace(chain, facts=tuple(mended(question, fact) for fact in chain.facts)) for chain in plan.chains)
     return Plan(operator=operator, chains=chains)
 
 
+def _completed(plan: Plan, question: str) -> Plan:
+    if len(plan.chains) != 1 or plan.operator not in _COMPARISONS:
+        return plan
+    (chain,) = plan.chains
+    other = other_choice(question, chain.of)
+    facts = tuple(re.sub(re.escape(chain.of), lambda _: other or "", fact, flags=re.I) for fact in chain.facts)
+    if other is None or facts == chain.facts:
+        return plan
+    return replace(plan, chains=(chain, Chain(of=other, facts=facts)))
+
+
 def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
     """What is wrong with a plan, in words for the planner; `None` if it may be looked up.
 
     Every fact but the last must be used by a later one, references must point backwards, no fact may restate the
-    question or come twice, facts and question must ask for the same kind of thing, and the operator must fit.
+    question or come twice, one that refers to no other must name what the question names, facts and question must ask
+    for the same kind of thing, and the operator must fit.
     """
     operator = operators.get(plan.operator)
     if operator is None:
@@ -47,6 +65,8 @@ def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
 def _fact_fault(fact: str, question: str) -> str | None:
     if strange := _strange_name(fact, question):
         return f"the fact {fact!r} names {strange!r}, which the question does not"
+    if "#" not in fact and not _names_something(fact, question):
+        return f"the fact {fact!r} names nothing that the question names"
     return f"the fact {fact!r} restates the question" if _restates(fact, question) else None
 
 
@@ -74,6 +94,19 @@ def _strange_name(fact: str, question: str) -> str | None:
     asked = spaced(question)
     names = names_in(fact)
     return next((name for name in names if not any(f" {word} " in asked for word in content_words(name))), None)
+
+
+def _names_something(fact: str, question: str) -> bool:
+    """Does a fact hold a word of a name in the question? Without one it could be about anything."""
+    said = spaced(fact)
+    named = names_in(question)
+    return not named or any(f" {word} " in said for name in named for word in content_words(name))
+
+
+def is_whole(plan: Plan, question: str) -> bool:
+    """Is the plan's only fact the question itself? Then the planner sees nothing to break up."""
+    every = [fact for chain in plan.chains for fact in chain.facts]
+    return len(every) == 1 and _restates(every[0], question)
 
 
 def _restates(fact: str, question: str) -> bool:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Literal
 
@@ -15,8 +14,9 @@ from ...prompts import prompt
 from ...settings import Settings
 from ..prompting.replies import ReplyModel
 from .operator import Operators
-from .plan import Chain, Plan, tidied
-from .plan_checks import directed, fault_of
+from .plan import Chain, Plan, Planned, tidied
+from .plan_checks import directed, fault_of, is_whole
+from .unfolding import unfolded
 
 
 class ChainReply(ReplyModel):
@@ -44,21 +44,18 @@ def plan_schema(names: tuple[str, ...]) -> type[PlanReply]:
     return create_model("PlanReply", __base__=PlanReply, operator=(operator, ...))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Planned:
-    """A plan that passed the checks, or, in `fault`, why there is none."""
-
-    plan: Plan | None
-    fault: str | None = None
-
-
 async def plan_for(
     model: ModelSession, settings: Settings, question: str, operators: Operators, *, round_: int
 ) -> Planned:
-    """The plan of a question, which sees nothing else. Raises only what must stop the run."""
+    """The plan of a question: by its grammar where that tells, else by a call that sees nothing else.
+
+    Raises only what must stop the run.
+    """
+    if (made := unfolded(question)) is not None and made.operator in operators:
+        return Planned(plan=made)
     asked = _messages(settings, question, operators)
     planned, reply = await _asked(model, question, operators, asked, round_=round_)
-    if planned.plan is not None or not reply:
+    if not reply:
         return planned
     fault = prompt("plan_again", settings.prompts_dir).text(fault=planned.fault)
     again = (*asked, Message(role="assistant", content=reply), Message(role="user", content=fault))
@@ -68,6 +65,7 @@ async def plan_for(
 async def _asked(
     model: ModelSession, question: str, operators: Operators, asked: Sequence[Message], *, round_: int
 ) -> tuple[Planned, str]:
+    """What came of one call, and the reply to show when asking again; empty where that would not help."""
     try:
         reply = await model.ainvoke("plan", asked, plan_schema(tuple(operators)), round_=round_)
     except ModelError as error:
@@ -77,7 +75,8 @@ async def _asked(
     chains = tuple(Chain(of=chain.of, facts=tuple(chain.facts)) for chain in reply.chains)
     plan = directed(tidied(Plan(operator=reply.operator, chains=chains)), question)
     fault = fault_of(plan, question, operators)
-    return Planned(plan=None if fault else plan, fault=fault), _written(plan)
+    settled = fault is None or is_whole(plan, question)  # asked again, it would only invent facts
+    return Planned(plan=None if fault else plan, fault=fault), "" if settled else _written(plan)
 
 
 def _messages(settings: Settings, question: str, operators: Operators) -> tuple[Message, ...]:

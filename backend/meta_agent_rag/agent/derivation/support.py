@@ -1,4 +1,4 @@
-"""Does a looked-up value stand in the evidence? Where, and if not, why not."""
+"""Whether a looked-up value occurs in the evidence: where, or why it is not accepted."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from ...grounding.abstention import is_abstention
 from ...grounding.answer_kind import of_kind
+from ...text.dates import Date, as_date, dates_in
 from ...text.names import content_words, spaced, unqualified
 from ...text.normalise import normalised
 from ...text.sentences import sentences
-from .values import Date, as_date, as_quantity, country_names, dates_in, numbers_in
+from .values import as_quantity, country_names, numbers_in
 from .verdicts import is_closed, verdict
 
 _NAME = r"[^\W\d_a-z\u00df-\u00ff][\w'\u2019&.-]*|\d[\w'\u2019&.-]*"
@@ -18,7 +19,6 @@ _QUESTION_WORDS = re.compile(
     r"^(?:(?:who|whom|whose|what|which|where|when|how|why|in|on|at|is|are|was|were|do|does|did|has|have|the|many|much)\s+)+",
     re.IGNORECASE,
 )
-_WHERE = re.compile(r"\s*where\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """Where a value stands; or, in `fault`, why it cannot be relied on."""
+    """Where a value occurs; or, in `fault`, why it cannot be relied on."""
 
     passage_id: str | None = None
     sentence: str = ""
@@ -65,25 +65,25 @@ def _without_genitive(name: str) -> str:
 
 
 def supported(fact: str, entity: str, value: str, texts: Sequence[Text]) -> Support:
-    """Where the value stands in a passage that also speaks of the entity, if it answers what the fact asks.
+    """Where the value occurs in a passage that also mentions the entity, if it answers what the fact asks.
 
     A passage whose title names the entity is preferred; where there is one, a value from another passage must stand
-    in a sentence that names the entity. A yes or no stands nowhere: a passage that speaks of the entity is enough.
+    in a sentence that names the entity. A yes or no occurs nowhere: a passage that mentions the entity is enough.
     """
     if fault := _no_answer(fact, value):
         return Support(fault=fault)
-    about = [text for text in texts if speaks_of(text.text, entity)]
+    about = [text for text in texts if mentions(text.text, entity)]
     if is_closed(fact):
-        return Support(passage_id=about[0].id) if about else Support(fault=f"no passage speaks of {entity!r}")
+        return Support(passage_id=about[0].id) if about else Support(fault=f"no passage mentions {entity!r}")
     places = list(_places(value, texts))
     titled = bool(entity) and any(names(text.title, entity) for text in texts)
     by_title = [place for place in places if entity and names(place[0].title, entity)]
-    near = [place for place in places if speaks_of(place[1], entity) or (not titled and place[0] in about)]
+    near = [place for place in places if mentions(place[1], entity) or (not titled and place[0] in about)]
     if best := [*by_title, *near]:
         return Support(passage_id=best[0][0].id, sentence=best[0][1])
     if not places:
-        return Support(fault=f"{value!r} stands in no passage")
-    return Support(fault=f"no passage that gives {value!r} speaks of {entity!r}")
+        return Support(fault=f"{value!r} occurs in no passage")
+    return Support(fault=f"no passage that gives {value!r} mentions {entity!r}")
 
 
 def _no_answer(fact: str, value: str) -> str | None:
@@ -96,7 +96,7 @@ def _no_answer(fact: str, value: str) -> str | None:
     return None
 
 
-def speaks_of(text: str, entity: str) -> bool:
+def mentions(text: str, entity: str) -> bool:
     """Does a text hold the content words of an entity? A qualifier in brackets may be missing; no entity always is."""
     held = spaced(text)
     return not entity or all(f" {word} " in held for word in content_words(unqualified(entity)))
@@ -109,7 +109,7 @@ def names(title: str, entity: str) -> bool:
 
 
 def _places(value: str, texts: Sequence[Text]) -> Iterator[tuple[Text, str]]:
-    """The passages that hold a value, each with the sentence where it stands: as words, as a date, or as a number."""
+    """The passages that hold a value, each with the sentence: as words, as a date, or as a number."""
     short, date, number = normalised(value), as_date(value), as_quantity(value)
     nations = country_names(value)
     for text in texts:

@@ -1,34 +1,20 @@
 """Looked-up values as what they are: dates, quantities, countries and names, so that code can compare them.
 
-Dates are read by dateutil, quantities by quantulum3, countries and their demonyms by countryinfo.
+Dates are read by `text.dates`, quantities by quantulum3, countries and their demonyms by countryinfo.
 """
 
 import re
 import warnings
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from ...grounding.short_answer import same_answer
+from ...text.dates import as_date, later
 from ...text.normalise import normalised
 
-_YEAR = re.compile(r"(?<![\d.,])(1\d{3}|20\d{2}|[3-9]\d{2})(?![\d,]|\.\d)")
-_BEFORE_CHRIST = re.compile(r"\b(?:b\.?\s?c\.?(?:\s?e\.?)?)(?=\W|$)", re.IGNORECASE)
-_DECADE = re.compile(r"\b\d{3,4}s\b|\bcentur(?:y|ies)\b", re.IGNORECASE)
-_TIME_OR_ORDINAL = re.compile(r"\b(?:c(?:a|irca)?\.?|about|around|born|died|in|on|by)\s+(?=\d)", re.IGNORECASE)
 _DEMONYM_SEPARATORS = re.compile(r"\s*(?:-|\u2013|/|,|\band\b)\s*")
-_FIRST = datetime(1, 1, 1)
-_OTHER = datetime(2, 2, 2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Date:
-    """A date as precise as its source: `month` and `day` are 0 if it gives none. Years before Christ are negative."""
-
-    year: int
-    month: int = 0
-    day: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,79 +26,9 @@ class Quantity:
     dimension: str = ""
 
 
-def as_date(text: str) -> Date | None:
-    """The date that a text gives, or `None`. A decade or century is no date.
-
-    >>> as_date("born 8 December 1966"), as_date("in 1969"), as_date("the 1990s")
-    (Date(year=1966, month=12, day=8), Date(year=1969, month=0, day=0), None)
-    """
-    year = _YEAR.search(text)
-    if year is None or _DECADE.search(text):
-        return None
-    sign = -1 if _BEFORE_CHRIST.search(text) else 1
-    month, day = _month_and_day(text, int(year[0]))
-    return Date(year=sign * int(year[0]), month=month, day=day if month else 0)
-
-
-def _month_and_day(text: str, year: int) -> tuple[int, int]:
-    """Both 0 where the text does not give them: dateutil fills what is missing from its default, so ask with two."""
-    from dateutil import parser
-
-    plain = _TIME_OR_ORDINAL.sub("", _BEFORE_CHRIST.sub("", text))
-    try:
-        one = parser.parse(plain, fuzzy=True, default=_FIRST)
-        other = parser.parse(plain, fuzzy=True, default=_OTHER)
-    except (ValueError, OverflowError):
-        return 0, 0
-    if one.year != year:
-        return 0, 0
-    return one.month if one.month == other.month else 0, one.day if one.day == other.day else 0
-
-
-_MONTHS = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\.?"
-)
-_YEARS = r"(?:1\d{3}|20\d{2}|[3-9]\d{2})"
-_DATES = re.compile(
-    rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTHS},?\s+{_YEARS}\b|\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+{_YEARS}\b"
-    rf"|\b{_MONTHS}\s+{_YEARS}\b|(?<![\d.,])\b{_YEARS}\b(?![,.]\d)",
-    re.IGNORECASE,
-)
-
-
-def date_texts(text: str) -> tuple[str, ...]:
-    """The stretches of a text that give a date, in their order.
-
-    >>> date_texts("Born on 8 December 1966, he died in 1990.")
-    ('8 December 1966', '1990')
-    """
-    return tuple(_DATES.findall(text))
-
-
-def dates_in(text: str) -> frozenset[Date]:
-    """Every date of a text, and for each the less precise ones that it implies: its month, its year."""
-    dates: set[Date] = set()
-    for stretch in date_texts(text):
-        if (date := as_date(stretch)) is not None:
-            dates |= {date, Date(year=date.year, month=date.month), Date(year=date.year)}
-    return frozenset(dates)
-
-
 def numbers_in(text: str) -> frozenset[float]:
     """Every number of a text, written in digits or words."""
     return frozenset(float(found.value) for found in _parser().parse(text))
-
-
-def later(one: Date, other: Date) -> bool | None:
-    """Is `one` later than `other`? `None` where the shared precision does not tell."""
-    pairs = ((one.year, other.year), (one.month, other.month), (one.day, other.day))
-    for left, right in pairs:
-        if left == 0 or right == 0:
-            return None
-        if left != right:
-            return left > right
-    return None
 
 
 def as_quantity(text: str) -> Quantity | None:
@@ -136,6 +52,7 @@ def _parser() -> Any:
         warnings.simplefilter("ignore")  # it recommends its classifier for ambiguous units
         from quantulum3 import classifier, parser
     classifier.USE_CLF = False  # it would load a pickled model wherever scikit-learn is installed
+    parser.logging = SimpleNamespace(basicConfig=lambda **_: None)  # each call would give the root logger a handler
     return parser
 
 
@@ -178,7 +95,7 @@ def _country_codes() -> dict[str, str]:
 def same_value(one: str, other: str) -> bool | None:
     """Are two values the same thing? Compared as countries, dates, quantities, and last as names.
 
-    `None` where a date is less precise than the other, so that nobody can tell.
+    `None` where a date is less precise than the other, so that they cannot be compared.
     """
     left, right = countries(one), countries(other)
     if left and right:

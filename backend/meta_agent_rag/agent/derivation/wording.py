@@ -16,6 +16,8 @@ _LIFE: Mapping[str, re.Pattern[str]] = {
     "birth": re.compile(r"\b(?:born|birth\w*|older|elder|oldest|eldest|younger|youngest)\b", re.IGNORECASE),
     "death": re.compile(r"\b(?:die[sd]?|dead|death|dying|killed|buried|burial)\b", re.IGNORECASE),
 }
+_LIVES = re.compile(r"\b(?:age|aged|lived?|lifespan|old|when|year|date|where|from|native|home\w*)\b", re.IGNORECASE)
+"""Words of questions that may be about a birth or a death without naming it."""
 _KIN: Mapping[str, re.Pattern[str]] = {
     "female": re.compile(r"\b(?:grand)?mother\b|\bmaternal\b", re.IGNORECASE),
     "male": re.compile(r"\b(?:grand)?father\b|\bpaternal\b", re.IGNORECASE),
@@ -32,6 +34,23 @@ def direction(question: str) -> str | None:
     return said[0] if len(said) == 1 else None
 
 
+def other_choice(question: str, one: str) -> str | None:
+    """The other of two things between which the question offers a choice; `None` where `one` is none of them.
+
+    >>> other_choice("Which band was formed first, Red Moth or The Vales?", "Red Moth")
+    'The Vales'
+    >>> other_choice("Which band was formed first, Red Moth or The Vales?", "The Vales")
+    'Red Moth'
+    """
+    named = re.escape(one.strip())
+    if not named:
+        return None
+    after = re.search(rf"\b{named}\s+or\s+(?P<other>[^?,;]+)", question, re.IGNORECASE)
+    before = re.search(rf"(?:^|[,:;?]|\bbetween\b|\bof\b)(?P<other>[^,:;?]+?)\s+or\s+{named}", question, re.IGNORECASE)
+    found = after or before
+    return found["other"].strip() or None if found else None
+
+
 _DIED = re.compile(r"^(when|where) did (.+) die\?$", re.IGNORECASE)
 _BORN = re.compile(r"^(when|where) was (.+) born\?$", re.IGNORECASE)
 _PARENTS = {"male": ("mother", "father"), "female": ("father", "mother")}
@@ -40,7 +59,7 @@ _PARENTS = {"male": ("mother", "father"), "female": ("father", "mother")}
 def mended(question: str, fact: str) -> str:
     """The fact, asked for what the question asks for, where the two can be exchanged word for word.
 
-    A birth for a death, if the question speaks of births alone; a father for a mother, if it speaks of men alone.
+    A birth for a death, if the question is about births alone; a father for a mother, if it is about men alone.
 
     >>> mended("Which film has the director who is older, A or B?", "When did # die?")
     'When was # born?'
@@ -63,6 +82,8 @@ def _said(families: Mapping[str, re.Pattern[str]], text: str) -> set[str]:
 def strays(question: str, facts: Sequence[str]) -> str | None:
     """What the facts ask for that the question does not: a death for a birth, a mother for a father."""
     asked = " ".join(facts)
+    if _said(_LIFE, asked) and not _said(_LIFE, question) and not _LIVES.search(question):
+        return "the facts ask for a birth or a death, and the question for neither"
     for families in (_LIFE, _KIN):
         wanted, found = _said(families, question), _said(families, asked)
         if wanted and found and found - wanted:

@@ -37,7 +37,7 @@ async def derived_again(state: State, context: Context, plan: Plan, packed: Pack
 
 
 async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:
-    """The fact as the model remembers it; it stays open if the call fails or gives nothing."""
+    """The fact as the model remembers it; it stays open if the call fails or gives no answer."""
     prompt = task(
         replace(context, asked=""), "recall", fact.asked, None, kind=phrase(f"wanted_{kind_wanted(fact.asked)}")
     )
@@ -105,7 +105,7 @@ def _taken_over(state: State, vote: Vote, packed: Packed) -> Draft:
 
 
 def _sentence_with(short_answer: str, packed: Packed) -> tuple[int, str] | None:
-    """The number of the first passage that holds an answer, and the sentence where it stands."""
+    """The number of the first passage that holds an answer, and the sentence."""
     wanted = f" {normalised(short_answer)} "
     for number, text in enumerate(packed.texts, start=1):
         for sentence in sentences(text.partition("\n")[2]):

@@ -6,13 +6,14 @@ from dataclasses import replace
 from ...text.normalise import normalised
 from ..context import Context
 from ..derivation import Derivation
-from ..derivation.derive import derive
+from ..derivation.derive import derive, planned
+from ..monitoring.calibration import calibration_of_votes, probability
 from ..monitoring.signals import measure_alone, right_kind
 from ..prompting.packing import Packed, pack
-from ..routes import DERIVATION, Ballot, RouteAnswer, Vote
+from ..routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
 from ..routes.route import Leg
-from ..routes.vote import count, decided, upholds
-from ..state import VERDICTS, Draft, Round, State
+from ..routes.vote import cast, count, decided, same, support_for, upholds
+from ..state import VERDICTS, Draft, Round, Signals, State
 from .diagnosis import findings_of
 
 _STANDS = 1.6
@@ -29,7 +30,8 @@ async def examined(
     """
     derivation = state.get("derivation")
     if derivation is None:
-        derivation = await derive(context, state["question"], packed, context.operators, round_=round_.index)
+        made = state.get("planned") or await planned(context, state["question"], round_=round_.index)
+        derivation = await derive(context, state["question"], made, packed, round_=round_.index)
     signals = measure_alone(context, state["question"], round_.draft, packed)
     round_ = replace(round_, derivation=derivation, signals=signals)
     drafts = [*(one.draft for one in state.get("rounds", ())), round_.draft]
@@ -44,10 +46,26 @@ async def examined(
         leg = _leg(state, packed, round_.draft, derivation, draw=taken)
         drawn.append(await context.routes[name].walk(context, leg))
         vote = counted([*earlier, *drawn])
-    round_ = replace(round_, vote=vote)
+    signals = _with_vote(signals, round_.draft, derivation, vote, packed)
+    p_correct = round(probability(signals, calibration_of_votes(context.settings)), 4)
+    round_ = replace(round_, vote=vote, signals=signals, p_correct=p_correct)
     known = context.oracles.monitor
     satisfied = _satisfied(state, context, round_) if known is None else known(round_.draft)
     return replace(round_, satisfied=satisfied), tuple(drawn)
+
+
+def _with_vote(signals: Signals, draft: Draft, derivation: Derivation, vote: Vote, packed: Packed) -> Signals:
+    """The signals with what the vote and the derivation say of the draft."""
+    held = _spaced(packed)
+    return replace(
+        signals,
+        share=round(support_for(vote, draft.short_answer), 4),
+        voters=len(cast(vote)),
+        derived=same(draft.short_answer, derivation.answer) if derivation.answer else None,
+        in_evidence=None if draft.abstained else _in_evidence(draft.short_answer, held),
+        open_facts=len(derivation.open_facts) if derivation.plan is not None else None,
+        taken_over=draft.route != DRAFT,
+    )
 
 
 def _satisfied(state: State, context: Context, round_: Round) -> bool:
@@ -71,7 +89,8 @@ def _ballots(
     context: Context, question: str, drafts: Sequence[Draft], derivation: Derivation, packed: Packed
 ) -> Callable[[Sequence[RouteAnswer]], Vote]:
     """Counts the vote of drafts, derivation and the answers of other routes."""
-    held = f" {normalised(' '.join(packed.texts))} "
+    held = _spaced(packed)
+    hops = _earlier_hops(derivation)
 
     def ballot(route: str, short_answer: str, *, weight: float = 1.0, outranks: bool = False) -> Ballot:
         short = normalised(short_answer)
@@ -80,12 +99,15 @@ def _ballots(
             short_answer=short_answer,
             weight=weight,
             outranks=outranks,
-            of_kind=right_kind(context, question, short_answer) if short else None,
-            in_evidence=None if short in VERDICTS else f" {short} " in held,
+            of_kind=False if short in hops else right_kind(context, question, short_answer) if short else None,
+            in_evidence=_in_evidence(short_answer, held),
         )
 
     # a draft that took over another route's answer has no vote of its own
-    own = [one for one in drafts if one.route not in {DERIVATION, *context.routes} and not one.abstained]
+    written = [one for one in drafts if one.route not in {DERIVATION, *context.routes} and not one.abstained]
+    # nor has one that repeats an earlier draft, which its writer saw
+    first = {normalised(one.short_answer): one for one in reversed(written)}
+    own = [one for one in written if first[normalised(one.short_answer)] is one]
     fixed = [ballot(one.route, one.short_answer) for one in own]
     if derivation.answer:
         weight = _STANDS if derivation.stands else _OPEN
@@ -95,6 +117,24 @@ def _ballots(
         return count([*fixed, *(ballot(one.route, one.short_answer, weight=_weight(context, one)) for one in answers)])
 
     return counted
+
+
+def _earlier_hops(derivation: Derivation) -> frozenset[str]:
+    """The normalised values that only lead to the answer of a chain, so that who gives one stopped short."""
+    if derivation.plan is None or len(derivation.plan.chains) != 1:
+        return frozenset()
+    last = len(derivation.plan.chains[0].facts) - 1
+    values = [normalised(fact.value) for fact in derivation.facts if fact.index < last and fact.open is None]
+    return frozenset(value for value in values if value and value != normalised(derivation.answer))
+
+
+def _spaced(packed: Packed) -> str:
+    return f" {normalised(' '.join(packed.texts))} "
+
+
+def _in_evidence(short_answer: str, held: str) -> bool | None:
+    short = normalised(short_answer)
+    return None if short in VERDICTS else f" {short} " in held
 
 
 def _weight(context: Context, answer: RouteAnswer) -> float:
@@ -116,4 +156,4 @@ def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Deriv
         if found.passage.id in packed.packing.packed_ids
         and (found.passage.id in held or f" {normalised(found.passage.title)} " in said)
     ]
-    return pack(kept, packed.packing.tokens or 1)
+    return pack(kept, packed.packing.tokens or 1, marked=packed.marked)

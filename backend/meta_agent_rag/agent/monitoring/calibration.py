@@ -23,6 +23,7 @@ from ...wording import first_fault
 from ..state import Signals
 
 VERSION = 3
+_PACKAGED = Path(__file__).with_name("vote.yaml")
 _ANEW = "fit one with `python -m benchmarks.calibrate`"
 
 
@@ -39,6 +40,12 @@ def features(signals: Signals) -> dict[str, float | None]:
         "confidence": signals.confidence,
         "logprob": signals.logprob,
         "reference_logprob": signals.reference_logprob,
+        "share": signals.share,
+        "voters": signals.voters,
+        "derived": signals.derived,
+        "in_evidence": signals.in_evidence,
+        "open_facts": signals.open_facts,
+        "taken_over": signals.taken_over,
     }
     named: dict[str, float | None] = {}
     for name, value in measured.items():
@@ -123,6 +130,23 @@ def weighed(signals: Signals, weights: Mapping[str, Weight], bias: float) -> flo
 def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
     """Is the draft likely enough to be right? One that abstains, or answers another question, never is."""
     return not signals.misses and probability(signals, calibration) >= calibration.threshold
+
+
+def calibration_of_votes(settings: Settings) -> Calibration:
+    """What turns the signals of a vote into p_correct: the file of MONITOR_CALIBRATION, else the packaged one.
+
+    The vote itself judges, so that the threshold is not used. Raises `SettingsError` for a file that cannot be read.
+    """
+    return (
+        packaged_calibration()
+        if settings.monitor_calibration is None
+        else read_calibration(settings.monitor_calibration)
+    )
+
+
+def packaged_calibration() -> Calibration:
+    """The calibration of votes that comes with the package."""
+    return read_calibration(_PACKAGED)
 
 
 def calibration_in_force(settings: Settings) -> Calibration:

@@ -16,7 +16,7 @@ from ..prompting.packing import Packed
 from ..prompting.replies import ReferenceReply
 from ..routes.route import discover_routes
 from ..state import SecondAnswer, Signals
-from .calibration import calibration_in_force, is_satisfied, probability
+from .calibration import calibration_in_force, calibration_of_votes, is_satisfied, probability
 from .signals import short_answer_logprob, with_logprobs
 
 
@@ -63,6 +63,7 @@ def _vote(settings: Settings) -> Policy:
     for name in settings.routes:
         if name not in known:
             raise UnknownNameError("route", name, list(known))
+    calibration_of_votes(settings)  # a file that cannot serve is refused before the first call
     return agreement_policy  # the vote itself judges (`facts.py`); signals alone can only be compared
 
 
@@ -107,7 +108,7 @@ def monitor_encoder(settings: Settings) -> Encoder:
 
 
 async def second_answer(context: Context, question: str, packed: Packed, *, round_: int) -> SecondAnswer:
-    """An answer over the same evidence, step by step and without sight of the draft.
+    """An answer over the same evidence, step by step and without seeing the draft.
 
     A failed call is recorded as such; it never counts as agreement. Raises only what must stop the run.
     """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...grounding.abstention import is_abstention
-from ...grounding.answer_kind import of_kind
+from ...grounding.answer_kind import kind_asked, of_kind
 from ...grounding.quotes import is_verbatim, verbatim_share
 from ...grounding.short_answer import same_answer
 from ...llm.exchange import Reply, Sampling
@@ -53,8 +53,13 @@ def measure_alone(context: Context, question: str, draft: Draft, packed: Packed)
 
 
 def right_kind(context: Context, question: str, short_answer: str) -> bool | None:
-    """Is it of the kind that the question asks for? `None` where none is told, and over documents: any may serve."""
-    return None if context.grounded else of_kind(question, short_answer)
+    """Is it of the kind that the question asks for? `None` where its words do not tell.
+
+    Over documents a yes or no may be given in other words: "only on weekdays".
+    """
+    if context.grounded and kind_asked(question) == "verdict":
+        return None
+    return of_kind(question, short_answer)
 
 
 async def _similarity(context: Context, draft: Draft, second: SecondAnswer) -> float:

@@ -32,11 +32,20 @@ def messages(
         shown = prompt("question", folder).text(question=question)
     else:
         shown = prompt("evidence", folder).text(passages=packed.text or "(no passage was found)", question=question)
-    asked = prompt(name, folder).text(question=question, short_answer_rule=phrase("short_answer_rule"), **values)
+    own = prompt(name, folder, methods=settings.methods_dir)
+    asked = own.text(question=question, short_answer_rule=phrase("short_answer_rule"), **values)
     return (
         Message(role="system", content=prompt(system, folder).text()),
         Message(role="user", content=f"{shown}\n\n{asked}"),
     )
+
+
+def in_conversation(context: Context, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages with the conversation that the question refers to after the task; as they are if there is none."""
+    if not context.conversation:
+        return messages
+    text = prompt("conversation", context.settings.prompts_dir).text(conversation=context.conversation)
+    return in_manner(messages, text)
 
 
 def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
@@ -48,8 +57,10 @@ def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
 
 
 def asked_for(context: Context, question: str) -> str:
-    """What kind of answer the question asks for, where its words tell; nothing over documents."""
-    kind = None if context.grounded else kind_asked(question)
+    """What kind of answer the question asks for, where its words tell; over documents a verdict may be put freely."""
+    kind = kind_asked(question)
+    if context.grounded and kind == "verdict":
+        return ""
     return f"{phrase('asks_for')} {phrase(f'kind_{kind}')}." if kind else ""
 
 

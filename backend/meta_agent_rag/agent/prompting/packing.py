@@ -1,4 +1,9 @@
-"""Packs evidence into a prompt by token budget: whole passages first, else whole sentences, never characters."""
+"""Packs evidence into a prompt by token budget: whole passages first, else whole sentences, never characters.
+
+Over documents of users each sentence is marked, so that an order among them reads as a quotation: tags around a passage
+alone change little of what a model obeys (Hines et al. 2024, "Defending Against Indirect Prompt Injection Attacks With
+Spotlighting", call it datamarking).
+"""
 
 import re
 from collections.abc import Sequence
@@ -10,6 +15,8 @@ from ...retrieval.passage import Found, Passage
 from ...text.sentences import sentences
 from ..state import Packing
 
+MARK = "\u00a6"
+"""Begins each sentence of a marked passage; `grounded.yaml` and `coach_evidence.yaml` tell the model what it means."""
 _CLOSING = re.compile(r"<\s*/\s*(passage)", re.IGNORECASE)
 
 
@@ -20,6 +27,7 @@ class Packed:
     text: str
     texts: tuple[str, ...]
     packing: Packing
+    marked: bool = False
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -27,8 +35,8 @@ class Packed:
         return tuple(text.partition("\n")[0] for text in self.texts)
 
 
-def pack(evidence: Sequence[Found], budget: int) -> Packed:
-    """Pack passages in their order into at most `budget` tokens (estimated).
+def pack(evidence: Sequence[Found], budget: int, *, marked: bool = False) -> Packed:
+    """Pack passages in their order into at most `budget` tokens (estimated), with `marked` sentences or as they are.
 
     A passage that does not fit is shortened to the whole sentences that do; one of which not even the
     first sentence fits is left out, and the next one is tried.
@@ -41,11 +49,11 @@ def pack(evidence: Sequence[Found], budget: int) -> Packed:
     left_out: list[str] = []
     for found in evidence:
         passage = found.passage
-        text = _that_fits(passage, len(blocks) + 1, budget - used)
+        text = _that_fits(passage, len(blocks) + 1, budget - used, marked)
         if not text:
             left_out.append(passage.id)
             continue
-        block = _block(passage, len(blocks) + 1, text)
+        block = _block(passage, len(blocks) + 1, text, marked)
         used += estimate_tokens(block)
         blocks.append(block)
         texts.append(f"{passage.title}\n{text}")
@@ -55,26 +63,35 @@ def pack(evidence: Sequence[Found], budget: int) -> Packed:
     packing = Packing(
         packed_ids=tuple(packed), shortened_ids=tuple(shortened), left_out_ids=tuple(left_out), tokens=used
     )
-    return Packed(text="\n".join(blocks), texts=tuple(texts), packing=packing)
+    return Packed(text="\n".join(blocks), texts=tuple(texts), packing=packing, marked=marked)
 
 
-def _that_fits(passage: Passage, number: int, budget: int) -> str:
-    if estimate_tokens(_block(passage, number, passage.text)) <= budget:
+def without_marks(text: str) -> str:
+    """A text that a model copied from marked sentences."""
+    return " ".join(text.replace(MARK, " ").split()) if MARK in text else text
+
+
+def _that_fits(passage: Passage, number: int, budget: int, marked: bool) -> str:
+    if estimate_tokens(_block(passage, number, passage.text, marked)) <= budget:
         return passage.text
     kept = ""
     for sentence in sentences(passage.text):
         longer = kept + sentence
-        if estimate_tokens(_block(passage, number, longer)) > budget:
+        if estimate_tokens(_block(passage, number, longer, marked)) > budget:
             break
         kept = longer
     return kept.rstrip()
 
 
-def _block(passage: Passage, number: int, text: str) -> str:
+def _block(passage: Passage, number: int, text: str, marked: bool) -> str:
     # an apostrophe stays one: a small model copies "&#x27;" into its answer
     title = f' title="{_quoted(passage.title)}"' if passage.title else ""
-    fenced = _CLOSING.sub(r"<\\/\1", text)
+    fenced = _CLOSING.sub(r"<\\/\1", _marked(text) if marked else text)
     return f'<passage n="{number}"{title}>{fenced}</passage>'
+
+
+def _marked(text: str) -> str:
+    return "".join(f"{MARK} {sentence}" if sentence.strip() else sentence for sentence in sentences(text))
 
 
 def _quoted(title: str) -> str:

@@ -7,12 +7,21 @@ from running on. They are not checked, since a longer reply is no fault.
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model, field_validator
 
 from ..deficits import DeficitRegistry
 from ..state import NO_DEFICIT
+from .packing import without_marks
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def _text(value: object) -> object:
+    return "" if value is None else value
+
+
+_Blank = Annotated[str, BeforeValidator(_text), StringConstraints(strip_whitespace=True)]
+"""A text that may be left empty, or null."""
 
 
 def _without_blanks(value: object) -> object:
@@ -44,9 +53,16 @@ Short = Annotated[_Text, _at_most(maxLength=100)]
 
 
 class ReplyModel(BaseModel):
-    """Base of all replies: unknown keys are ignored, numbers are taken as text."""
+    """Base of all replies: unknown keys are ignored, numbers are taken as text, marks of passages are left out."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _unmarked(cls, value: object) -> object:
+        if isinstance(value, list):
+            return [without_marks(item) if isinstance(item, str) else item for item in value]
+        return without_marks(value) if isinstance(value, str) else value
 
 
 class DraftReply(ReplyModel):
@@ -58,17 +74,33 @@ class DraftReply(ReplyModel):
     confidence: Annotated[Confidence, _at_most(minimum=0, maximum=1)] = None
 
 
-class AnswererReply(DraftReply):
+class GroundedReply(DraftReply):
+    """Stage `rewrite` over documents: what is left empty was not found."""
+
+    answer: Annotated[_Blank, _at_most(maxLength=240)]
+    short_answer: Annotated[_Blank, _at_most(maxLength=100)]
+
+
+class AnswererReply(GroundedReply):
     """Stage `write` over documents: whole sentences are quoted, and there is room to explain."""
 
     quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
-    answer: Annotated[_Text, _at_most(maxLength=500)]
+    answer: Annotated[_Blank, _at_most(maxLength=500)]
+
+
+class ClaimVerdict(ReplyModel):
+    """The critic's verdict on one claim, with what it quotes from its passage for it."""
+
+    claim: int
+    quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
+    supported: bool
 
 
 class ClaimsReply(ReplyModel):
-    """Stage `check_claims`: the numbers of the claims that the passages do not support."""
+    """Stage `check_claims`."""
 
-    unsupported: Annotated[list[int], _at_most(maxItems=20)]
+    claims: Annotated[list[ClaimVerdict], _at_most(maxItems=20)]
+    answers_question: bool
 
 
 class ReferenceReply(ReplyModel):

@@ -10,7 +10,7 @@ DRAFT = "quoted_draft"
 
 @dataclass(frozen=True, kw_only=True)
 class RouteAnswer:
-    """What a route came to; `error` says why it gives nothing, `logprob` is the mean of its answer's tokens (<= 0)."""
+    """What a route answered; `error` says why it did not, `logprob` is the mean over its answer's tokens (<= 0)."""
 
     route: str
     short_answer: str
@@ -49,7 +49,7 @@ class Ballot:
 class Vote:
     """The elected answer, the route that gave it, and the share (0..1) of the weight that supports it.
 
-    `support` has each ballot's own share, in the order of `ballots`. An empty answer has been elected by nobody.
+    `support` has each ballot's own share, in the order of `ballots`. An empty answer means that nothing was elected.
     """
 
     elected: str

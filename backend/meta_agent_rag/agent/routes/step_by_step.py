@@ -1,4 +1,4 @@
-"""Works the question out hop by hop, without sight of the draft."""
+"""Works the question out hop by hop, without seeing the draft."""
 
 from ..context import Context
 from ..prompting.replies import ReferenceReply
@@ -11,4 +11,4 @@ async def _walk(context: Context, leg: Leg) -> RouteAnswer:
     return await asked(context, leg, "step_by_step", prompt="reference", schema=ReferenceReply)
 
 
-ROUTE = Route(name="step_by_step", about="works the question out hop by hop, without sight of the draft", walk=_walk)
+ROUTE = Route(name="step_by_step", about="works the question out hop by hop, without seeing the draft", walk=_walk)

@@ -21,12 +21,11 @@ def alike(one: str, other: str) -> float:
 
 
 def count(ballots: Sequence[Ballot]) -> Vote:
-    """Minimum Bayes risk over the answers of the right kind; of a tie, one that stands in the evidence, then the first.
+    """Minimum Bayes risk over the answers of the right kind; of a tie, one that occurs in the evidence, then the first.
 
     Where no answer is of the right kind, all of them vote.
     """
-    cast = [ballot for ballot in ballots if ballot.short_answer.strip()]
-    eligible = [ballot for ballot in cast if ballot.of_kind is not False] or cast
+    eligible = _eligible(ballots)
     total = sum(ballot.weight for ballot in eligible)
     if not eligible or total <= 0:
         return Vote(elected="", route="", share=0.0, ballots=tuple(ballots), support=(0.0,) * len(ballots))
@@ -49,18 +48,40 @@ def count(ballots: Sequence[Ballot]) -> Vote:
     )
 
 
+def _eligible(ballots: Sequence[Ballot]) -> list[Ballot]:
+    answered = [ballot for ballot in ballots if ballot.short_answer.strip()]
+    return [ballot for ballot in answered if ballot.of_kind is not False] or answered
+
+
 def _support(ballot: Ballot, eligible: Sequence[Ballot]) -> float:
     return sum(other.weight * alike(ballot.short_answer, other.short_answer) for other in eligible)
 
 
+def same(one: str, other: str) -> bool:
+    """Do two short answers say the same?"""
+    return alike(one, other) >= _SAME
+
+
 def upholds(vote: Vote, short_answer: str) -> bool:
     """Did the vote elect this answer, or one that says the same?"""
-    return alike(vote.elected, short_answer) >= _SAME
+    return same(vote.elected, short_answer)
+
+
+def cast(vote: Vote) -> tuple[Ballot, ...]:
+    """The ballots that count: those that give an answer, of the right kind if any is."""
+    return tuple(_eligible(vote.ballots))
+
+
+def support_for(vote: Vote, short_answer: str) -> float:
+    """The share (0..1) of the weight that supports an answer, whether or not it was elected."""
+    voting = _eligible(vote.ballots)
+    total = sum(ballot.weight for ballot in voting)
+    return sum(one.weight * alike(short_answer, one.short_answer) for one in voting) / total if total > 0 else 0.0
 
 
 def decided(vote: Vote, share: float) -> bool:
     """Can the next route no longer pay? Two routes voted and the elected answer has the share, or it outranks all."""
-    cast = [ballot for ballot in vote.ballots if ballot.short_answer.strip() and ballot.of_kind is not False]
-    if any(ballot.outranks and ballot.short_answer == vote.elected for ballot in cast):
+    voting = [ballot for ballot in vote.ballots if ballot.short_answer.strip() and ballot.of_kind is not False]
+    if any(ballot.outranks and ballot.short_answer == vote.elected for ballot in voting):
         return True
-    return len(cast) > 1 and vote.share >= share
+    return len(voting) > 1 and vote.share >= share

@@ -1,7 +1,9 @@
 """How commands show a derivation and a vote: a line per fact, what follows, and a bar per route."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ...wording import passage_name
 from .command import plain
 
 if TYPE_CHECKING:
@@ -17,23 +19,35 @@ def show_derivation(screen: Any, derivation: "Derivation") -> None:
         screen.print(f"  derivation: dropped, as {plain(derivation.dropped)}")
         return
     screen.print(f"  derivation: [cyan]{plain(derivation.plan.operator)}[/]")
+    for line in derivation_lines(derivation):
+        screen.print(line)
+
+
+def derivation_lines(derivation: "Derivation") -> Iterator[str]:
+    """A line of markup for each fact, then one for what follows from them."""
     for fact in derivation.facts:
-        screen.print(f"    {_fact(fact)}")
+        yield f"    {_fact(fact)}"
     if derivation.answer:
-        screen.print(f"    [bold]{plain(derivation.because)}[/] -> {plain(derivation.answer)}")
+        yield f"    [bold]{plain(derivation.because)}[/] -> {plain(derivation.answer)}"
 
 
 def _fact(fact: "Fact") -> str:
     value = plain(fact.value or "?")
     if fact.open is not None:
         return f"{plain(fact.asked)} [red]{value}[/] (open: {plain(fact.open)})"
-    source = "from memory" if fact.from_memory else plain(fact.passage_id or "")
+    source = "from memory" if fact.from_memory else plain(passage_name(fact.passage_id or ""))
     return f"{plain(fact.asked)} [green]{value}[/] ({source})"
 
 
 def show_vote(screen: Any, vote: "Vote") -> None:
     """The elected answer, and each route's answer with its share of the support."""
-    screen.print(f"  vote: {plain(vote.elected or '(nothing)')} with {vote.share:.0%}")
+    for line in vote_lines(vote):
+        screen.print(line)
+
+
+def vote_lines(vote: "Vote") -> Iterator[str]:
+    """A line of markup for the elected answer, then a bar for each route."""
+    yield f"  vote: {plain(vote.elected or '(nothing)')} with {vote.share:.0%}"
     for ballot, support in zip(vote.ballots, vote.support, strict=True):
         bar = "█" * round(_BAR * support)
-        screen.print(f"    {ballot.route:<16} {bar:<{_BAR}} {plain(ballot.short_answer or '(nothing)')}")
+        yield f"    {ballot.route:<16} {bar:<{_BAR}} {plain(ballot.short_answer or '(nothing)')}"

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from ...llm.ledger import Totals
     from ...llm.providers import Choice
     from ...retrieval.passage import Passage
-    from ...settings import Settings
 
 
 def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
@@ -64,15 +63,18 @@ def spending(totals: "Totals") -> str:
     return f"{counted(totals.calls, 'call')}, {totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}"
 
 
-def small_model_hint(choice: "Choice", settings: "Settings") -> str | None:
+def small_model_hint(choice: "Choice") -> str | None:
     """What to tell a user whose question got no answer, where the packaged model is why; `None` elsewhere."""
-    from ...llm.providers import EMBEDDED
+    from ...llm.local.catalogue import local_models
+    from ...llm.providers import EMBEDDED, providers
 
-    if choice.provider.name != EMBEDDED or settings.embedded_model_path is not None:
+    if choice.provider.name != EMBEDDED or choice.models["flash"] != providers()[EMBEDDED].flash:
         return None
+    first = next(iter(local_models().values()))
     return (
-        f"The packaged {choice.models['flash']} is very small, and most of its answers are rejected; to use another "
-        "model, set DEEPSEEK_API_KEY (or another provider's key), or EMBEDDED_MODEL_PATH to a larger GGUF file."
+        f"The packaged {choice.models['flash']} is very small, and most of its answers are rejected; run `marag models "
+        f"get {first.name}` ({first.bytes / 1e9:.1f} GB; `marag models` lists others), or set DEEPSEEK_API_KEY (or "
+        "another provider's key), or EMBEDDED_MODEL_PATH to a GGUF file of your own."
     )
 
 

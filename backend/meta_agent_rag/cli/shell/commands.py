@@ -221,6 +221,7 @@ def provider_changes(shell: Shell, name: str) -> dict[str, object]:
     not asked for them, and its key is not sent there.
     """
     from ...llm.providers import COMPATIBLE, choose_provider
+    from ...setting_roles import ModelRoles
 
     began_with = choose_provider(shell.load()).provider.name
     if name in {began_with, "auto", COMPATIBLE}:
@@ -230,8 +231,15 @@ def provider_changes(shell: Shell, name: str) -> dict[str, object]:
             "llm_base_url": own.llm_base_url,
             "flash_model": own.flash_model,
             "pro_model": own.pro_model,
+            "model_roles": own.model_roles,
         }
-    return {"llm_provider": name, "llm_base_url": None, "flash_model": None, "pro_model": None}
+    return {
+        "llm_provider": name,
+        "llm_base_url": None,
+        "flash_model": None,
+        "pro_model": None,
+        "model_roles": ModelRoles(),
+    }
 
 
 def models_of(shell: Shell) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ...conversation.answers import reply_phrase
 from ...conversation.companion import GroundedReply
+from ...conversation.own_files import files_of
 from ...conversation.socratic.coach import CoachReply
 from ...conversation.study import Study, notice, open_study
 from ...errors import MetaRagError
@@ -48,6 +49,7 @@ async def converse(
     screen = Screen()
     async with AsyncExitStack() as stack:
         study = await stack.enter_async_context(_opened(settings, screen, corpus, session))
+        stack.enter_context(files_of(settings.coach_dir))
         shell = Shell(study=study, settings=settings, load=load, screen=screen)
         talk = _Talk(shell=shell, lines=_lines(settings, screen), interrupts=Interrupts(), debug=debug)
         screen.line(_greeting(shell))
@@ -139,14 +141,15 @@ class _Talk:
             if turn.reply.grounded.refused and not self.hinted:
                 self._hint()
         if shell.coached is not None and shell.coached.acknowledged:
-            shell.screen.line(reply_phrase("right_answer"))
+            with files_of(shell.settings.coach_dir):
+                shell.screen.line(reply_phrase("right_answer"))
         notes = await self._harmless(shell.study.settle()) or ()
         for note in (*turn.notes, *notes):
             shell.screen.note(note)
 
     def _hint(self) -> None:
         """Say once in a session that the packaged model is why, where it is."""
-        hint = small_model_hint(self.shell.study.conversation.model.choice, self.shell.settings)
+        hint = small_model_hint(self.shell.study.conversation.model.choice)
         if hint is not None:
             self.hinted = True
             self.shell.screen.note(hint)

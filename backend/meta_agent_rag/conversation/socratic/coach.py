@@ -1,6 +1,6 @@
 """The coach: one write over retrieved evidence, held to its level by hooks before and after."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, TypeAlias
 
@@ -14,16 +14,20 @@ from ...llm.exchange import Message
 from ...llm.ledger import LedgerRow
 from ...prompts import prompt
 from ...retrieval.hybrid import Retriever
+from ...retrieval.limited import LimitedRetriever
 from ...retrieval.passage import Found
 from ..history import COACH, HINT, Exchange, History
+from ..own_files import files_of
 from ..turn import TurnReply
 from .hook import CoachDraft, Hooks, IncomingMessage, RuleFinding, Ruling, Scope
 from .hooks import discover_hooks
 from .layers import Layer, coach_messages, system_layers
 from .levels import levels
+from .meanings import Meanings
 from .mode import Socratic
 from .phrases import language_of, reason
-from .wording import cut, ends_with_question, length, shortened_to_question
+from .topics import Topic, topic_named
+from .wording import cut, ends_with_question, length, shortened_to_question, statements
 
 METHOD = "coach"
 """How ledger rows name the coach's calls."""
@@ -87,9 +91,13 @@ class CoachTrace:
 
 @dataclass(frozen=True, kw_only=True)
 class CoachReply(TurnReply):
-    """A reply of the coach; `acknowledged` where it says that the learner's answer was right."""
+    """A reply of the coach; `acknowledged` where it says that the learner's answer was right.
+
+    `topic` is the chosen one, else the one that the message was found nearest to, if it was compared.
+    """
 
     acknowledged: bool = False
+    topic: str = ""
     trace: CoachTrace
     calls: tuple[LedgerRow, ...] = ()
 
@@ -102,13 +110,14 @@ class _Task:
     emergency: str
     messages: tuple[Message, ...]
 
-    def draft(self, text: str, acknowledges: bool = False) -> CoachDraft:
+    def draft(self, text: str, acknowledges: bool = False, sounds_right: bool = False) -> CoachDraft:
         incoming = self.incoming
         return CoachDraft(
             text=text,
             message=incoming.message,
             level=incoming.level,
             acknowledges=acknowledges,
+            sounds_right=sounds_right,
             is_hint=bool(self.emergency),
         )
 
@@ -119,11 +128,16 @@ async def _no_scope() -> Scope | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Coach:
-    """Answers a learner with questions, over one corpus; `open_scope` is awaited at the first message."""
+    """Answers a learner with questions, over one corpus; `open_scope` is awaited at the first message.
+
+    With a chosen topic it asks from the documents of that topic alone. `meanings` tell what words leave open.
+    """
 
     model: LanguageModel
     retriever: Retriever
     open_scope: OpenScope = _no_scope
+    topics: tuple[Topic, ...] = ()
+    meanings: Meanings | None = None
     hooks: Hooks = field(default_factory=discover_hooks)
     _scope: list[Scope | None] = field(default_factory=list, compare=False, repr=False)
 
@@ -142,16 +156,26 @@ class Coach:
         One call, and one more at most where a draft breaks a rule. Raises a `ModelError` or a `BudgetError` where
         not even a first draft came.
         """
+        with files_of(self.model.settings.coach_dir):
+            return await self._reply(message, history, socratic, deadline, question_id)
+
+    async def _reply(
+        self, message: str, history: History, socratic: Socratic, deadline: float | None, question_id: str
+    ) -> CoachReply:
         incoming, rulings = await self._incoming(message, history, socratic)
         refusal = next((ruling.refusal for _, ruling in rulings if ruling.refusal), "")
         if refusal:
             return CoachReply(
-                text=refusal, remembered=False, kind=COACH, trace=CoachTrace(outcome="out_of_scope", rulings=rulings)
+                text=refusal,
+                remembered=False,
+                kind=COACH,
+                topic=_topic(socratic, rulings),
+                trace=CoachTrace(outcome="out_of_scope", rulings=rulings),
             )
         emergency = next((ruling.emergency for _, ruling in rulings if ruling.emergency), "")
         settings = self.model.settings
-        found = (await self.retriever.retrieve(_queries(incoming, emergency), k=TOP_K)).found
-        packed = pack(found, self.model.evidence_tokens())
+        found = (await self._about(incoming.topic).retrieve(_queries(incoming, emergency), k=TOP_K)).found
+        packed = pack(found, self.model.evidence_tokens(), marked=True)
         layers = system_layers(incoming.level, history, packed.text, emergency, settings.prompts_dir)
         task = _Task(incoming=incoming, emergency=emergency, messages=coach_messages(layers, history, message))
         session = self.model.session(question_id or f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
@@ -164,9 +188,14 @@ class Coach:
             text=text,
             kind=HINT if emergency and outcome != "template" else COACH,
             acknowledged=attempts[-1].finding.acknowledged and outcome != "template",
+            topic=_topic(socratic, rulings),
             trace=trace,
             calls=tuple(session.rows),
         )
+
+    def _about(self, topic: str) -> Retriever:
+        documents = topic_named(self.topics, topic).documents if topic and self.topics else frozenset()
+        return LimitedRetriever(retriever=self.retriever, documents=documents) if documents else self.retriever
 
     async def _incoming(
         self, message: str, history: History, socratic: Socratic
@@ -180,6 +209,7 @@ class Coach:
             history=history,
             level=levels()[socratic.level],
             scope=self._scope[0],
+            meanings=self.meanings,
             topic=socratic.topic,
         )
         for hook in self.hooks.before:
@@ -213,7 +243,8 @@ class Coach:
         self, task: _Task, session: ModelSession, messages: tuple[Message, ...], *, round_: int
     ) -> Attempt:
         reply = await session.ainvoke("coach", messages, CoachingReply, round_=round_)
-        finding = self._finding(task.draft(reply.reply, reply.acknowledges_right_answer))
+        sounds_right = self.meanings is not None and await self.meanings.any_means(statements(reply.reply), "right")
+        finding = self._finding(task.draft(reply.reply, reply.acknowledges_right_answer, sounds_right))
         return Attempt(text=reply.reply, finding=finding)
 
     def _finding(self, draft: CoachDraft) -> RuleFinding:
@@ -243,6 +274,10 @@ class Coach:
                 return mended, outcome
         incoming = task.incoming
         return level.template(language_of(incoming.message), incoming.history.turns), "template"
+
+
+def _topic(socratic: Socratic, rulings: Sequence[tuple[str, Ruling]]) -> str:
+    return socratic.topic or next((ruling.topic for _, ruling in rulings if ruling.topic), "")
 
 
 def _mended(text: str, task: _Task) -> tuple[str, Outcome]:

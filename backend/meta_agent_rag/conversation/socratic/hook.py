@@ -9,21 +9,20 @@ from typing import Protocol, runtime_checkable
 
 from ..history import Exchange, History
 from .levels import Level
+from .meanings import Meanings
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeScore:
-    """How near a message is to the subject: the highest cosine, and the topic that has it."""
+    """How near a message is to the subject, the nearest topic, and the score from which on a message belongs to it."""
 
     topic: str
     score: float
+    threshold: float
 
 
 class Scope(Protocol):
     """Knows what the subject is."""
-
-    @property
-    def threshold(self) -> float: ...
 
     async def score(self, message: str, topic: str = "") -> ScopeScore | None:
         """The nearest topic, or the chosen one with its score; `None` if there is nothing to compare with."""
@@ -33,13 +32,15 @@ class Scope(Protocol):
 class IncomingMessage:
     """What a pre-hook is given: a message, what was said before, and what earlier hooks ruled.
 
-    `scope` is `None` where nothing is out of scope; `topic` is the one that the learner chose, or empty.
+    `scope` is `None` where nothing is out of scope, `meanings` where words alone are to be judged; `topic` is the one
+    that the learner chose, or empty.
     """
 
     message: str
     history: History
     level: Level
     scope: Scope | None = None
+    meanings: Meanings | None = None
     topic: str = ""
     rulings: "tuple[Ruling, ...]" = ()
 
@@ -60,26 +61,29 @@ class Ruling:
     """What a pre-hook decides.
 
     `refusal` is shown instead of any reply, and no model is asked; `emergency` says why the coach may give the
-    core hint. `detail` is for the trace, `score` the measured value if there is one.
+    core hint. `detail` is for the trace, `score` the measured value if there is one, `topic` the nearest.
     """
 
     refusal: str = ""
     emergency: str = ""
     detail: str = ""
     score: float | None = None
+    topic: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoachDraft:
     """What a post-hook is given: a draft, and what it answers.
 
-    `acknowledges` is the structured field of the reply; `is_hint` where the draft is to break a deadlock.
+    `acknowledges` is the structured field of the reply; `sounds_right` where a sentence of it is like those that
+    acknowledge; `is_hint` where the draft is to break a deadlock.
     """
 
     text: str
     message: str
     level: Level
     acknowledges: bool = False
+    sounds_right: bool = False
     is_hint: bool = False
 
 

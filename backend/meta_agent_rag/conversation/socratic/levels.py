@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
-import yaml
+from ..own_files import folder_in_use, rows_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +30,14 @@ class Level:
         return questions[turn % len(questions)]
 
 
-@cache
 def levels() -> Mapping[int, Level]:
-    """All levels by number, in rising order. A hint may be as long as the first level's replies."""
-    rows = yaml.safe_load(files(__package__).joinpath("levels.yaml").read_text(encoding="utf-8"))
+    """All levels in use by number, in rising order. A hint may be as long as the first level's replies."""
+    return _levels(folder_in_use())
+
+
+@cache
+def _levels(folder: Path | None) -> Mapping[int, Level]:
+    rows = rows_of("levels", folder)
     longest = rows[min(rows)]["limit"]
     return MappingProxyType({number: _level(number, rows[number], longest) for number in sorted(rows)})
 

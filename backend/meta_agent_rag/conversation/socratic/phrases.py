@@ -4,14 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from string import Template
-from types import MappingProxyType
-from typing import Any
-
-import yaml
 
 from ...text.normalise import typed
+from ..own_files import folder_in_use, rows_of
 
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f]")
 _JAPANESE = re.compile("[\u3040-\u30ff\uff66-\uff9f]")
@@ -51,16 +48,14 @@ class CoachWords:
     rejection_fillers: Phrases
 
 
-@cache
-def _rows() -> MappingProxyType[str, Any]:
-    rows = yaml.safe_load(files(__package__).joinpath("phrases.yaml").read_text(encoding="utf-8"))
-    return MappingProxyType(rows)
-
-
-@cache
 def coach_words() -> CoachWords:
-    """The words, read once."""
-    rows = _rows()
+    """The words in use, read once."""
+    return _words(folder_in_use())
+
+
+@cache
+def _words(folder: Path | None) -> CoachWords:
+    rows = rows_of("words", folder)
     strong, verdicts = rows["strong"], rows["verdicts"]
     return CoachWords(
         safe=_phrases(rows["safe"]),
@@ -92,8 +87,8 @@ def coach_words() -> CoachWords:
 
 def reason(key: str, **values: object) -> str:
     """The reason of that key with its values."""
-    text: str = _rows()["reasons"][key]
-    return Template(text.strip()).substitute({name: str(value) for name, value in values.items()})
+    text: str = rows_of("words", folder_in_use())["reasons"][key]
+    return Template(text.strip()).safe_substitute({name: str(value) for name, value in values.items()})
 
 
 def without_adverbs(text: str) -> str:

@@ -1,8 +1,7 @@
-"""Topics of a corpus and how near a message is to them: the cosine with anchor texts."""
+"""Topics of a corpus: what its documents say that they are about, and which passages belong to which topic."""
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,15 +9,15 @@ import numpy as np
 import yaml
 
 from ...errors import DataFileError, UnknownNameError
-from ...retrieval.batching import AsyncEncoder
 from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.passage import Passage
 from ...retrieval.vectors import FloatMatrix
-from .hook import ScopeScore
 from .levels import levels
 
 MOST_ANCHORS = 2000
-"""Anchor texts that are compared; of a larger corpus the first by topic and title."""
+"""Titles and headings that are compared; of a larger corpus the first by topic and title."""
+MOST_PASSAGES = 5000
+"""Passages that are compared; of a larger corpus every second, third or so on."""
 
 _FRONT_MATTER_CHARACTERS = 8192
 _READ_AT_ONCE = 500
@@ -26,11 +25,15 @@ _READ_AT_ONCE = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Topic:
-    """A part of the subject, and the texts that stand for it; `level` is the one at which the coach begins with it."""
+    """A part of the subject, and the texts that stand for it; `level` is the one at which the coach begins with it.
+
+    `documents` are the ids of those that it is taught from; where there are none, it is taught from all.
+    """
 
     name: str
     anchors: tuple[str, ...]
     level: int | None = None
+    documents: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,7 @@ class Lesson:
     topic: str
     level: int | None = None
     headings: tuple[str, ...] = ()
+    document: str = ""
 
 
 class Catalogued(Protocol):
@@ -62,36 +66,12 @@ class Catalogued(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicScope:
-    """Compares messages with topics; anchors are encoded once, at the first message."""
+class Subject:
+    """Topics, and the vectors of passages that belong to them: `owners` has the number of the topic of each row."""
 
-    topics: tuple[Topic, ...]
-    encoder: AsyncEncoder
-    threshold: float
-    _encoded: list[FloatMatrix] = field(default_factory=list, compare=False, repr=False)
-    _encoding: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
-
-    async def score(self, message: str, topic: str = "") -> ScopeScore | None:
-        """See `Scope`. Raises `UnknownNameError` for an unknown topic."""
-        if topic:
-            topic_named(self.topics, topic)
-        rows = [(one.name, anchor) for one in self.topics for anchor in one.anchors][:MOST_ANCHORS]
-        if not rows:
-            return None
-        anchors = await self._anchors([anchor for _, anchor in rows])
-        (vector,) = await self.encoder.queries([message])
-        cosines = anchors @ vector
-        if topic:
-            cosines = np.where([name == topic for name, _ in rows], cosines, -np.inf)
-        best = int(np.argmax(cosines))
-        score = float(cosines[best])
-        return ScopeScore(topic=rows[best][0], score=score) if np.isfinite(score) else None
-
-    async def _anchors(self, texts: Sequence[str]) -> FloatMatrix:
-        async with self._encoding:
-            if not self._encoded:
-                self._encoded.append(await self.encoder.passages(texts))
-        return self._encoded[0]
+    topics: tuple[Topic, ...] = ()
+    vectors: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32), compare=False, repr=False)
+    owners: tuple[int, ...] = ()
 
 
 def topic_named(topics: Iterable[Topic], name: str) -> Topic:
@@ -121,25 +101,43 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
     return tuple(Topic(name=name, anchors=tuple(anchors)) for name, anchors in rows.items())
 
 
-def corpus_topics(catalogue: Catalogued) -> tuple[Topic, ...]:
-    """The topics of a corpus, by its own titles and headings.
+def subject_of(own: Path | None, catalogue: Catalogued | None) -> Subject:
+    """The subject that a file of topics of one's `own` states, else that of a corpus, else nothing."""
+    if own is not None:
+        return Subject(topics=read_topics(own))
+    return Subject() if catalogue is None else corpus_subject(catalogue)
+
+
+def corpus_subject(catalogue: Catalogued) -> Subject:
+    """The subject of a corpus, by its own titles, headings and passages.
 
     Documents whose front matter names a topic are gathered under it; every other one is a topic of its own. The
     front matter is read from the Markdown file where it is still in its place.
     """
     headings: dict[str, dict[str, None]] = {}
-    read = 0
-    for passages, _ in catalogue.everything(_READ_AT_ONCE):
-        for passage in passages:
-            if passage.section:
-                headings.setdefault(passage.doc_id, {})[passage.section] = None
-        read += len(passages)
-        if read >= MOST_ANCHORS:
-            break
-    return topics_of(
-        lesson(document.title, _stated(document), headings.get(document.id, ()))
-        for document in catalogue.documents()[:MOST_ANCHORS]
-    )
+    kept: list[tuple[str, FloatMatrix]] = []
+    step = 1
+    for number, (passage, vector) in enumerate(_passages(catalogue)):
+        if passage.section:
+            headings.setdefault(passage.doc_id, {})[passage.section] = None
+        if number % step == 0:
+            kept.append((passage.doc_id, vector.copy()))  # a row alone, not the block that it was read with
+        if len(kept) > MOST_PASSAGES:
+            kept, step = kept[::2], 2 * step
+    lessons = [
+        replace(lesson(one.title, _stated(one), headings.get(one.id, ())), document=one.id)
+        for one in catalogue.documents()
+    ]
+    topics = topics_of(lessons)
+    numbers = {document: number for number, topic in enumerate(topics) for document in topic.documents}
+    own = [(numbers[document], vector) for document, vector in kept if document in numbers]
+    vectors = np.array([vector for _, vector in own], dtype=np.float32)
+    return Subject(topics=topics, vectors=vectors, owners=tuple(number for number, _ in own))
+
+
+def _passages(catalogue: Catalogued) -> Iterator[tuple[Passage, FloatMatrix]]:
+    for passages, vectors in catalogue.everything(_READ_AT_ONCE):
+        yield from zip(passages, vectors, strict=True)
 
 
 def lesson(title: str, stated: Stated, headings: Iterable[str]) -> Lesson:
@@ -153,14 +151,24 @@ def topics_of(lessons: Iterable[Lesson]) -> tuple[Topic, ...]:
     Anchors are titles, and each heading behind its title.
     """
     gathered: dict[str, dict[str, None]] = {}
+    documents: dict[str, set[str]] = {}
     begins: dict[str, int] = {}
     for one in lessons:
+        documents.setdefault(one.topic, set()).update({one.document} - {""})
         anchors = gathered.setdefault(one.topic, {})
         anchors[one.title] = None
         anchors.update({f"{one.title}: {heading}": None for heading in one.headings if heading != one.title})
         if one.level is not None:
             begins[one.topic] = min(one.level, begins.get(one.topic, one.level))
-    return tuple(Topic(name=name, anchors=tuple(gathered[name]), level=begins.get(name)) for name in sorted(gathered))
+    return tuple(
+        Topic(
+            name=name,
+            anchors=tuple(gathered[name]),
+            level=begins.get(name),
+            documents=frozenset(documents[name]),
+        )
+        for name in sorted(gathered)
+    )
 
 
 def _stated(document: DocumentRecord) -> Stated:

@@ -48,6 +48,11 @@ def says_something(text: str) -> bool:
     return _LETTER.search(text) is not None
 
 
+def statements(text: str) -> list[str]:
+    """The sentences of a text that are no questions."""
+    return [piece.strip() for piece in _pieces(text) if says_something(piece) and not ends_with_question(piece)]
+
+
 def last_question(text: str) -> str:
     """The last question of a text, without marks around it; empty if there is none that says something."""
     for piece in reversed(_pieces(_INVISIBLE.sub("", text))):

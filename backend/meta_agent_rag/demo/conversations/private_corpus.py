@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-from ...conversation.socratic.topics import Topic, corpus_topics
+from ...conversation.socratic.topics import Subject, subject_of
 from ...errors import CorpusError, InputError
 from ...ingestion.pipeline import OnProgress, ingest
 from ...ingestion.report import IngestReport
@@ -80,10 +80,10 @@ class PrivateCorpus:
         async with self._in_use, open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
             return await retriever.retrieve(queries, k=k, exclude=exclude)
 
-    async def topics(self) -> tuple[Topic, ...]:
+    async def subject(self) -> Subject:
         """What the documents are about, for the coach."""
         async with self._in_use, open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
-            return await topics_of(retriever)
+            return await subject_in(retriever)
 
     def remove(self) -> None:
         """Delete everything of it."""
@@ -116,13 +116,12 @@ class PrivateCorpus:
         return [home / path.name for home, path in homes.items()]
 
 
-async def topics_of(retriever: Retriever) -> tuple[Topic, ...]:
+async def subject_in(retriever: Retriever) -> Subject:
     """What a retriever's documents are about; nothing if it does not know them."""
     if isinstance(retriever, PrivateCorpus):
-        return await retriever.topics()
-    if isinstance(retriever, HybridRetriever):
-        return await asyncio.to_thread(corpus_topics, retriever.corpus.catalogue)
-    return ()
+        return await retriever.subject()
+    catalogue = retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
+    return await asyncio.to_thread(subject_of, None, catalogue)
 
 
 def corpora(workbench: Workbench, own: Sequence[str] = ()) -> list[tuple[str, str]]:

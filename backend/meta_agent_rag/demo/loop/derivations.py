@@ -1,38 +1,57 @@
-"""A derivation and a vote as HTML: the chain of facts, what follows from them, and a bar per route."""
+"""A derivation and a vote as HTML: the chains of facts side by side, what follows from them, and a bar per route."""
 
+from collections.abc import Mapping
 from html import escape
 
-from ...agent.derivation import Derivation, Fact
+from ...agent.derivation import Derivation, Fact, Plan
 from ...agent.routes import Vote
+from ...agent.routes.vote import upholds
+from ...retrieval.passage import Found
+from ...wording import passage_name
 from ..words import spoken
 
 
-def chain(derivation: Derivation) -> str:
-    """Every fact with its value, an open one marked with its reason, and the conclusion in code."""
+def chain(derivation: Derivation, evidence: Mapping[str, Found]) -> str:
+    """Every fact with its value and its place, an open one in red with its reason, and the conclusion in code."""
     if derivation.plan is None:
         return f'<p class="m-note">No derivation: {escape(derivation.dropped or "the plan was dropped")}.</p>'
-    facts = "".join(f"<li>{_fact(fact)}</li>" for fact in derivation.facts)
-    follows = (
-        f'<p class="m-short">{escape(derivation.answer)}</p><p class="m-note">{escape(derivation.because)}</p>'
-        if derivation.answer
-        else '<p class="m-note">The facts give no answer.</p>'
+    columns = "".join(
+        f"<ol>{''.join(_fact(fact, evidence) for fact in derivation.facts if fact.chain == place)}</ol>"
+        for place in range(len(derivation.plan.chains))
     )
-    return f"<h4>Derived from facts: {escape(spoken(derivation.plan.operator))}</h4><ol>{facts}</ol>{follows}"
+    follows = _conclusion(derivation.plan, derivation)
+    return f'<h4>Derived from single facts</h4><div class="m-chains">{columns}</div>{follows}'
 
 
-def _fact(fact: Fact) -> str:
-    value = f"{escape(fact.asked)} <strong>{escape(fact.value or '?')}</strong>"
+def _fact(fact: Fact, evidence: Mapping[str, Found]) -> str:
+    asked = f"<span>{escape(fact.asked)}</span><strong>{escape(fact.value or '?')}</strong>"
     if fact.open is not None:
-        return f'{value} <span class="m-warn">open: {escape(fact.open)}</span>'
-    return f'{value} <span class="m-via">from memory</span>' if fact.from_memory else value
+        return f'<li class="m-open-fact">{asked}<small>open: {escape(fact.open)}</small></li>'
+    if fact.from_memory:
+        return f"<li>{asked}<small>from the model's memory</small></li>"
+    if fact.passage_id is None:
+        return f"<li>{asked}</li>"
+    found = evidence.get(fact.passage_id)
+    name = found.passage.title if found is not None else passage_name(fact.passage_id)
+    quoted = f": “{escape(fact.sentence)}”" if fact.sentence else ""
+    return f"<li>{asked}<small>{escape(name)}{quoted}</small></li>"
+
+
+def _conclusion(plan: Plan, derivation: Derivation) -> str:
+    if not derivation.answer:
+        return '<p class="m-note">The facts give no answer.</p>'
+    return (
+        f'<div class="m-conclusion"><span class="m-stage">{escape(spoken(plan.operator))}</span>'
+        f"{escape(derivation.because)}<strong>{escape(derivation.answer)}</strong></div>"
+    )
 
 
 def bars(vote: Vote) -> str:
-    """A bar per route: the share of the vote that supports its answer."""
+    """A bar per route: the share of the vote that supports its answer; those of the elected answer stand out."""
     shown = "".join(
-        f'<div class="m-gauge-head"><span>{escape(spoken(ballot.route))}: {escape(ballot.short_answer or "nothing")}'
-        f'</span><span>{support:.0%}</span></div><div class="m-track"><span class="m-fill" style="width:{support:.0%}">'
-        "</span></div>"
+        f'<div class="m-ballot{" m-elected" if upholds(vote, ballot.short_answer) else ""}"><div class="m-gauge-head">'
+        f"<span>{escape(spoken(ballot.route))}: {escape(ballot.short_answer or 'nothing')}</span><span>{support:.0%}"
+        f'</span></div><div class="m-track"><span class="m-fill" style="width:{support:.0%}"></span></div></div>'
         for ballot, support in zip(vote.ballots, vote.support, strict=True)
     )
     return f"<h4>The vote elects {escape(vote.elected or 'nothing')}</h4>{shown}"

@@ -1,20 +1,22 @@
 """The monitor's card: its verdict, the gauge against the threshold, and every signal in words."""
 
+from collections.abc import Mapping
 from html import escape
 
 from ...agent.monitoring.calibration import calibration_in_force
 from ...agent.state import Round, Signals
 from ...errors import MetaRagError
+from ...retrieval.passage import Found
 from ...settings import Settings
 from .derivations import bars, chain
 
 
-def monitoring(round_: Round, settings: Settings) -> str:
-    """What the monitor measured on a draft, and what it concluded."""
+def monitoring(round_: Round, settings: Settings, evidence: Mapping[str, Found]) -> str:
+    """What the monitor measured on a draft, and what it concluded; `evidence` is what is known of the passages."""
     assert round_.signals is not None
     verdict = "Satisfied" if round_.satisfied else "Not satisfied: the draft needs review"
     if round_.vote is not None and round_.derivation is not None:
-        body = chain(round_.derivation) + bars(round_.vote)
+        body = chain(round_.derivation, evidence) + bars(round_.vote)
     else:
         body = _two_routes(round_) + _gauge(round_, settings) + _signals(round_.signals)
     kind = "satisfied" if round_.satisfied else "doubted"

@@ -1,4 +1,4 @@
-"""Reads a benchmark run's files as data: a run folder, the same folder as a zip, or the recorded run that ships.
+"""Reads a benchmark run's files as data: a run folder, the same folder as a zip, or one of the runs that ship.
 
 The benchmark writes them (docs/benchmarks.md says what is in them); nothing of it is imported here.
 """
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,10 +22,11 @@ from ...errors import InputError
 from ...shipped import shipped
 from ...wording import first_fault
 
-RECORDED = "recorded sample run"
-"""How the run that ships is called, in the list and in links."""
+RECORDED: Mapping[str, str] = MappingProxyType(
+    {"recorded: 2WikiMultiHopQA": "2wikimultihopqa.zip", "recorded: HotpotQA": "hotpotqa.zip"}
+)
+"""The files of the runs that ship, by the names they have in the list and in links; the first is opened at first."""
 
-_RECORDED_FILE = "run.zip"
 _MOST_BYTES = 64 * 1024 * 1024
 _LONGEST_ROW = 1_000_000
 _PLOTS = 12
@@ -62,18 +64,23 @@ class Run:
 
 
 def run_names(results: Path) -> tuple[str, ...]:
-    """The runs below `results`, the newest first, after the one that ships."""
+    """The runs below `results`, the newest first, after those that ship."""
     try:
         folders = sorted((file.parent.name for file in results.glob("*/samples.jsonl")), reverse=True)
     except OSError:
         folders = []
-    return (RECORDED, *folders[:_FOLDERS])
+    return (*RECORDED, *folders[:_FOLDERS])
+
+
+def recorded_runs() -> tuple[Run, ...]:
+    """The runs that ship. Raises `InputError`, or `CorpusError` where they were not installed."""
+    return tuple(_recorded(name) for name in RECORDED)
 
 
 def open_run(name: str, results: Path) -> Run:
     """A run by one of the `run_names`. Raises `InputError` if it is missing or cannot be read."""
-    if name == RECORDED:
-        return _recorded(shipped(_RECORDED_FILE))
+    if name in RECORDED:
+        return _recorded(name)
     if name not in run_names(results):
         raise InputError(f"There is no run {name!r} in {str(results)!r}; choose one of the list.")
     samples = results / name / "samples.jsonl"
@@ -107,9 +114,9 @@ def rounds_of(row: Row) -> tuple[Round, ...]:
 _ROUNDS = TypeAdapter(tuple[Round, ...])
 
 
-@lru_cache(maxsize=1)
-def _recorded(file: Path) -> Run:
-    return replace(open_zip(file), name=RECORDED, linked=True)
+@lru_cache(maxsize=len(RECORDED))
+def _recorded(name: str) -> Run:
+    return replace(open_zip(shipped(RECORDED[name])), name=name, linked=True)
 
 
 @lru_cache(maxsize=4)

@@ -1,6 +1,5 @@
 """An answer of a run, card by card as the loop went: HTML in which everything from models and files is escaped."""
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -10,12 +9,11 @@ from ...agent.state import Round
 from ...llm.providers import EMBEDDED
 from ...retrieval.passage import Found
 from ...settings import Settings
-from ...wording import FREE, counted
+from ...wording import FREE, counted, passage_name
 from ..loop.stages import card, retrieval, round_cards
 from ..words import stop_reason
 from .files import Row, Run, rounds_of
 
-_ID_DIGEST = re.compile(r"-[0-9a-f]{12}$")
 _OF_THE_MONITOR = {"monitor_policy": str, "monitor_similarity_threshold": float}
 
 
@@ -63,14 +61,9 @@ def shown(row: Row, taken: Sequence[str], of: int, link: str) -> str:
 def _evidence(ids: Sequence[str], known: Mapping[str, Found]) -> str:
     if all(id_ in known for id_ in ids):
         return retrieval([known[id_] for id_ in ids])
-    names = "".join(f"<li>{escape(_title(id_))}</li>" for id_ in ids)
+    names = "".join(f"<li>{escape(passage_name(id_))}</li>" for id_ in ids)
     body = f'<ul class="m-queries">{names}</ul><p class="m-note">The run keeps their names, not their texts.</p>'
     return card("retrieval", "Retrieval", f"{counted(len(ids), 'passage')} to start from", body)
-
-
-def _title(passage_id: str) -> str:
-    """A readable name from the id of a passage whose title nobody knows."""
-    return _ID_DIGEST.sub("", passage_id).replace("-", " ")
 
 
 def _outcome(row: Row, *, free: bool) -> str:

@@ -4,15 +4,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ...agent.engine import Step
 from ...agent.grounded import Checks
 from ...conversation.companion import Companion
 from ...conversation.history import History
+from ...conversation.own_files import files_of
 from ...conversation.socratic.coach import Coach
 from ...conversation.socratic.hook import Scope
 from ...conversation.socratic.levels import levels
+from ...conversation.socratic.meanings import Meanings
 from ...conversation.socratic.mode import Mode, Socratic
 from ...conversation.study import open_scope
 from ...conversation.turn import Conversation
@@ -21,7 +24,7 @@ from ...shipped import shipped
 from ..components import OwnDocuments, TalkParts, Updates, page
 from ..conversations.coach_html import beside, celebration, rules
 from ..conversations.moments import stoppable_moments
-from ..conversations.private_corpus import CORPUS, PrivateCorpus, corpora, topics_of
+from ..conversations.private_corpus import CORPUS, PrivateCorpus, corpora, subject_in
 from ..conversations.trail import Message
 from ..runs.html import quiet
 from ..streams import Streams
@@ -54,8 +57,10 @@ def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
     """Lay the tab out; a lesson may be about the visitor's own documents too."""
     import gradio as gr
 
-    parts = _laid_out(workbench)
-    tab = _Tab(parts=parts)
+    words = workbench.settings.coach_dir
+    with files_of(words):
+        parts = _laid_out(workbench)
+    tab = _Tab(parts=parts, words=words)
     own: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
     async def saying(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
@@ -90,9 +95,10 @@ def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Tab:
-    """What happens in the tab. The history belongs to one visitor's page."""
+    """What happens in the tab. The history belongs to one visitor's page; `words` is COACH_DIR."""
 
     parts: _Parts
+    words: Path | None = None
     streams: Streams = field(default_factory=Streams)
 
     async def said(
@@ -107,11 +113,13 @@ class _Tab:
             return
         yield {parts.message: "", parts.confetti: ""}
         async for moment in stoppable_moments(self.streams, talker.visitor, talker, message, history):
-            yield {
-                **parts.at(moment, shown),
-                **({} if moment.turn is None else {parts.beside: beside(moment.turn, talker.held.level)}),
-                **({} if not moment.is_last else {parts.confetti: celebration(moment.turn)}),
-            }
+            with files_of(self.words):
+                updates = {
+                    **parts.at(moment, shown),
+                    **({} if moment.turn is None else {parts.beside: beside(moment.turn, talker.held.level)}),
+                    **({} if not moment.is_last else {parts.confetti: celebration(moment.turn)}),
+                }
+            yield updates
 
     async def reset(self, visitor: str) -> Updates:
         """End what is in progress and forget the conversation."""
@@ -124,7 +132,8 @@ class _Tab:
         import gradio as gr
 
         socratic = Socratic(mode=cast("Mode", mode), level=int(level))
-        return {self.parts.rules: rules(socratic), self.parts.level: gr.update(interactive=mode == "coach")}
+        with files_of(self.words):
+            return {self.parts.rules: rules(socratic), self.parts.level: gr.update(interactive=mode == "coach")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +153,12 @@ class _Talker:
         companion = Companion(
             engine=engine, retriever=retriever, checks=Checks.of(engine.settings, self.corpus), on_step=tell
         )
-        coach = Coach(model=engine.model, retriever=retriever, open_scope=partial(self._scope, retriever))
+        coach = Coach(
+            model=engine.model,
+            retriever=retriever,
+            open_scope=partial(self._scope, retriever),
+            meanings=Meanings(encoder=engine.monitor_encoder),
+        )
         return Conversation.open(
             engine.model, companion, history, socratic=self.held, teacher=companion.as_teacher(), coach=coach
         )
@@ -162,8 +176,8 @@ class _Talker:
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[Scope | None]:
-            settings, encoder = self.workbench.settings, await self.workbench.scope_encoder()
-            yield await open_scope(settings, await topics_of(retriever), encoder=encoder)
+            encoder = await self.workbench.encoder()
+            yield await open_scope(self.workbench.settings, await subject_in(retriever), encoder)
 
         if retriever is self.private:
             async with opened() as own:

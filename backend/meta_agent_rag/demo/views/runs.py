@@ -7,24 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MetaRagError
-from ...retrieval.passage import Found, passages_of
+from ...retrieval.passage import Found
 from ...settings import Settings
 from ..components import Parts, Updates
 from ..loop.status import problem
 from ..runs.files import RECORDED, Row, Run, open_run, open_zip, run_names
 from ..runs.filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
 from ..runs.html import about, plots, quality, quiet, table
-from ..runs.replay import cards, link_to, settings_of, shown
 from ..workbench import Workbench
+from .replay import EVERY_STEP, FOREIGN, Replay, laid_out, texts_of
 
 if TYPE_CHECKING:
     import gradio as gr
 
 
 _PARTS = ("method", "outcome", "deficit", "hops")
-_EVERY_STEP = 10_000
-_FOREIGN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError, csv.Error)
-"""What values of other types than a run's own bring about; anybody can pack a zip."""
+_FOREIGN = (*FOREIGN, csv.Error)
 _OTHER = "This run was written by another version or is damaged; run it again."
 
 
@@ -33,7 +31,6 @@ class _Parts(Parts):
     """The components of the tab."""
 
     run: "gr.State"
-    step: "gr.State"
     name: "gr.Dropdown"
     upload: "gr.UploadButton"
     about: "gr.HTML"
@@ -43,11 +40,7 @@ class _Parts(Parts):
     hops: "gr.Dropdown"
     count: "gr.HTML"
     answers: "gr.Radio"
-    replay: "gr.HTML"
-    first: "gr.Button"
-    back: "gr.Button"
-    next: "gr.Button"
-    every: "gr.Button"
+    replay: Replay
     table: "gr.Dropdown"
     cells: "gr.HTML"
     scores: "gr.HTML"
@@ -59,9 +52,9 @@ class _Parts(Parts):
         return [getattr(self, name) for name in _PARTS]
 
     @property
-    def steps(self) -> "tuple[gr.Button, ...]":
-        """The buttons of the replay, from its beginning to its end."""
-        return (self.first, self.back, self.next, self.every)
+    def all(self) -> list[Any]:
+        """Every component, those of the replay included."""
+        return [*(part for part in super().all if part is not self.replay), *self.replay.all]
 
 
 def build(workbench: Workbench) -> None:
@@ -70,13 +63,13 @@ def build(workbench: Workbench) -> None:
     from gradio.context import Context
 
     parts = _laid_out()
-    tab = _Tab(parts=parts, runs_dir=workbench.runs_dir, settings=workbench.settings, texts=_texts(workbench))
+    tab = _Tab(parts=parts, runs_dir=workbench.runs_dir, settings=workbench.settings, texts=texts_of(workbench))
     quietly: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
     def arrived(request: gr.Request) -> Updates:
         asked = request.query_params
         names = run_names(workbench.runs_dir)
-        name = asked.get("run") or RECORDED
+        name = asked.get("run") or next(iter(RECORDED))
         chosen = gr.update(choices=list(names), value=name if name in names else None)
         return {parts.name: chosen, **tab.opened(name, asked.get("question") or "", asked.get("method") or "")}
 
@@ -86,10 +79,8 @@ def build(workbench: Workbench) -> None:
     parts.upload.upload(tab.uploaded, parts.upload, parts.all, api_visibility="private")
     for part in parts.filters:
         part.input(tab.filtered, [parts.run, *parts.filters], parts.all, **quietly)
-    replayed = [parts.step, parts.replay, *parts.steps]
-    parts.answers.input(tab.replayed, [parts.run, parts.answers], replayed, **quietly)
-    for button, by in zip(parts.steps, (-_EVERY_STEP, -1, 1, _EVERY_STEP), strict=True):
-        button.click(tab.stepping(by), [parts.run, parts.answers, parts.step], replayed, **quietly)
+    parts.answers.input(tab.replayed, [parts.run, parts.answers], parts.replay.all, **quietly)
+    parts.replay.on_step(tab.stepping, [parts.run, parts.answers])
     parts.table.input(tab.tabled, [parts.run, parts.table], parts.cells, **quietly)
 
 
@@ -121,7 +112,7 @@ class _Tab:
 
     def replayed(self, run: Run | None, place: str | None) -> Updates:
         """An answer with all its steps."""
-        return self._replay(run, place, _EVERY_STEP)
+        return self._replay(run, place, EVERY_STEP)
 
     def stepping(self, by: int) -> Callable[..., Updates]:
         """A button's handler: move N steps."""
@@ -185,40 +176,11 @@ class _Tab:
 
     def _replay(self, run: Run | None, place: str | None, step: int) -> Updates:
         if run is None or place is None:
-            return self._at(0, 0, quiet("There is nothing to replay."))
-        row = run.rows[int(place)]
-        try:
-            every = cards(row, self.texts, settings_of(run, self.settings))
-        except MetaRagError as fault:
-            return self._at(0, 0, problem(str(fault)))
-        except _FOREIGN:
-            words = "This answer is damaged: its row is not what the loop writes; run it again."
-            return self._at(0, 0, problem(words))
-        step = min(max(step, 1), len(every))
-        link = link_to(run.name, row) if run.linked else ""
-        return self._at(step, len(every), shown(row, every[:step], len(every), link))
-
-    def _at(self, step: int, of: int, html: str) -> Updates:
-        """What is replayed, with the buttons that lead on from there."""
-        import gradio as gr
-
-        leads = (step > 1, step > 1, step < of, step < of)
-        buttons = zip(self.parts.steps, leads, strict=True)
-        return {
-            self.parts.step: step,
-            self.parts.replay: html,
-            **{button: gr.update(interactive=there) for button, there in buttons},
-        }
+            return self.parts.replay.nothing()
+        return self.parts.replay.at(run, run.rows[int(place)], step, self.settings, self.texts)
 
 
 _NO_RUN = Run(name="", rows=())
-
-
-def _texts(workbench: Workbench) -> Mapping[str, Found]:
-    """The passages that the demo knows, by id: those of its questions."""
-    questions = (question for one in workbench.question_sets for question in one.questions)
-    passages = passages_of(paragraph for question in questions for paragraph in question.paragraphs)
-    return {passage.id: Found(passage=passage, score=0.0) for passage in passages}
 
 
 def _words(name: str) -> str:
@@ -228,9 +190,9 @@ def _words(name: str) -> str:
 def _laid_out() -> _Parts:
     import gradio as gr
 
-    run, step = gr.State(None), gr.State(0)
+    run = gr.State(None)
     with gr.Row():
-        name = gr.Dropdown([RECORDED], value=RECORDED, label="Run", scale=4)
+        name = gr.Dropdown(list(RECORDED), value=next(iter(RECORDED)), label="Run", scale=4)
         upload = gr.UploadButton("Open a packed run (.zip)", file_types=[".zip"], size="sm", scale=1, min_width=200)
     about = gr.HTML(quiet("Opening the recorded run."), elem_id="runs-about")
     with gr.Tabs():
@@ -245,14 +207,7 @@ def _laid_out() -> _Parts:
                 with gr.Column(scale=2, min_width=300):
                     answers = gr.Radio([], label="Answers", elem_id="runs-answers")
                 with gr.Column(scale=3, min_width=320):
-                    with gr.Row(elem_classes="m-buttons"):
-                        first, back, next_, every = (
-                            gr.Button(label, size="sm", min_width=60, interactive=False)
-                            for label in ("First step", "Back", "Next step", "All steps")
-                        )
-                    replay = gr.HTML(
-                        quiet("Choose an answer to replay its rounds; no model is called."), elem_id="runs-replay"
-                    )
+                    replay = laid_out("Choose an answer to replay its rounds; no model is called.", "runs-replay")
         with gr.Tab("Scores"):
             scores = gr.HTML(quiet("No run is open."), elem_id="runs-scores")
         with gr.Tab("Tables"):
@@ -261,7 +216,7 @@ def _laid_out() -> _Parts:
         with gr.Tab("Plots"):
             drawn = gr.HTML(quiet("No run is open."), elem_id="runs-plots")
     return _Parts(
-        run=run, step=step, name=name, upload=upload, about=about, method=filters[0], outcome=filters[1],
-        deficit=filters[2], hops=filters[3], count=count, answers=answers, replay=replay, first=first, back=back,
-        next=next_, every=every, table=chosen_table, cells=cells, scores=scores, plots=drawn,
+        run=run, name=name, upload=upload, about=about, method=filters[0], outcome=filters[1],
+        deficit=filters[2], hops=filters[3], count=count, answers=answers, replay=replay,
+        table=chosen_table, cells=cells, scores=scores, plots=drawn,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ...text.names import Names, name_keys
 from ..passage import Passage
 from ..stores.rows import from_record, to_record
 from ..vectors import FloatMatrix
+from .mentions import INSERT_MENTION, Named, mentions_of, mentions_with, prepare_mentions
 
 FILE_NAME = "catalogue.sqlite"
 NAMED_PASSAGES = 20
@@ -64,13 +65,6 @@ class DocumentRecord:
     passages: int = 0
 
 
-class Named(NamedTuple):
-    """A passage that a name may mean, and its document."""
-
-    passage_id: str
-    doc_id: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """What publishing some documents means for the indexes: ids to forget, then passages to keep."""
@@ -94,6 +88,7 @@ class Catalogue:
             self._connection.execute("PRAGMA synchronous = NORMAL")
             if not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 self._connection.executescript(_SCHEMA)
+            prepare_mentions(self._connection)
 
     def close(self) -> None:
         """Close the file; its write-ahead log is merged into it."""
@@ -161,6 +156,14 @@ class Catalogue:
             if is_whole or key not in whole:
                 found.setdefault(key, []).append(Named(passage, doc))
         return found
+
+    def mentioning(self, keys: Sequence[str], *, most: int) -> dict[str, list[Named]]:
+        """The passages that have each of these names (`proper_names`) in text or title.
+
+        Names that are in no passage, or in more than `most`, are left out.
+        """
+        with self._translated():
+            return mentions_with(self._connection, keys, most=most)
 
     def version(self) -> int:
         """Another number as soon as another connection has changed the file."""
@@ -279,7 +282,8 @@ class Catalogue:
         self._names = None
         with self._transaction():
             ids = [(id_,) for id_ in change.documents]
-            self._many("DELETE FROM names WHERE passage IN (SELECT id FROM passages WHERE document = ?)", ids)
+            for table in ("names", "mentions"):
+                self._many(f"DELETE FROM {table} WHERE passage IN (SELECT id FROM passages WHERE document = ?)", ids)
             self._many("DELETE FROM passages WHERE document = ?", ids)
             self._many("DELETE FROM documents WHERE id = ?", ids)
             aliases: dict[str, tuple[str, ...]] = {}
@@ -319,6 +323,7 @@ class Catalogue:
                 names.extend((key.key, passage.id, passage.doc_id, key.whole) for key in name_keys(name))
         self._many("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", passages)
         self._many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)", names)
+        self._many(INSERT_MENTION, [row for passage in change.passages for row in mentions_of(passage)])
 
     def _known_vectors(self, records: dict[str, str]) -> dict[str, bytes]:
         known: dict[str, bytes] = {}

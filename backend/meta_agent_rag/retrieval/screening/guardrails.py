@@ -16,7 +16,6 @@ import yaml
 
 from ...text.normalise import undisguised
 from ..passage import Found
-from .injection_classifier import reads_like_an_order
 
 SHORTEST_TEXT = 20
 """Characters; a shorter passage holds no evidence."""
@@ -84,7 +83,11 @@ def injections(text: str) -> tuple[Sign, ...]:
     """The patterns that occur in `text`, else what the model says of it; disguises of form are seen through."""
     form = undisguised(text)
     found = tuple(pattern for pattern in patterns() if pattern.regex.search(form))
-    return found or ((ORDER,) if reads_like_an_order(text) else ())
+    if found:
+        return found
+    from .injection_classifier import reads_like_an_order
+
+    return (ORDER,) if reads_like_an_order(text) else ()
 
 
 @cache

@@ -8,10 +8,14 @@ from typing import Any
 from ...agent.context import Task
 from ...agent.engine import Engine, OnStep
 from ...agent.grounded import Checks, GroundedAnswer, checked
-from ...conversation.history import History
+from ...conversation.answers import answer_without_documents
+from ...conversation.history import HINT, History, conversation
+from ...conversation.intent import read_intent
 from ...conversation.memory import bounded
+from ...conversation.own_files import files_of
+from ...conversation.rewriter import rewritten
 from ...conversation.socratic.coach import CoachReply
-from ...errors import InputError, RequestError
+from ...errors import InputError, RequestError, UnknownNameError
 from ...grounding.styles import chosen
 from ...ingestion.chunkers.characters import spans
 from ...llm.ledger import total
@@ -19,10 +23,9 @@ from ...prompts import prompt
 from ...retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ...retrieval.passage import Passage, passage_id
 from ..opening import CONTEXT, Service
-from ..request_record import RequestRecord
+from ..request_record import RequestRecord, Result, SmallTalk
 from ..schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, as_checked
 from .deadline import require_verified, within
-from .sessions import standalone
 
 METHOD = "service"
 """How ledger rows name what the service asked for."""
@@ -71,8 +74,8 @@ class _Task:
     on_step: OnStep | None
 
 
-async def _replied(task: _Task, before: History | None) -> GroundedAnswer | CoachReply:
-    """The answer, or the coach's question, kept in the session."""
+async def _replied(task: _Task, before: History | None) -> Result:
+    """The answer, or the coach's question, kept in the session; small talk is answered without documents."""
     asked, record = task.asked, task.record
     history = await _before(task.service, record) if before is None else before
     if asked.mode == "coach":
@@ -81,6 +84,12 @@ async def _replied(task: _Task, before: History | None) -> GroundedAnswer | Coac
             exchange = {"question": asked.question, "answer": reply.text, "standalone": asked.question}
             await _remember(task.service, record, **exchange, mode=reply.kind)
         return reply
+    reading = read_intent(asked.question)
+    if record.corpus is not None:
+        _watched(task.service, record.corpus, record)  # an unknown corpus is an error, whatever is said to it
+    if reading.intent != "question":
+        with files_of(task.service.settings.coach_dir):
+            return SmallTalk(text=answer_without_documents(reading, history), intent=reading.intent)
     question, result = await _answered(task, history)
     await _remember(
         task.service,
@@ -95,14 +104,19 @@ async def _replied(task: _Task, before: History | None) -> GroundedAnswer | Coac
 
 
 async def _coached(task: _Task, history: History) -> CoachReply:
-    return await task.service.coaches.reply(
-        task.asked.question,
-        record=task.record,
-        retriever=_watched(task.service, task.record.corpus or "", task.record),
-        level=task.asked.options.level or 1,
-        history=history,
-        deadline=task.loop_ends,
-    )
+    options = task.asked.options
+    try:
+        return await task.service.coaches.reply(
+            task.asked.question,
+            record=task.record,
+            retriever=_watched(task.service, task.record.corpus or "", task.record),
+            level=options.level or 1,
+            topic=options.topic or "",
+            history=history,
+            deadline=task.loop_ends,
+        )
+    except UnknownNameError as error:
+        raise RequestError(404, "unknown_topic", str(error)) from None
 
 
 async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]:
@@ -114,11 +128,13 @@ async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]
     checks = _checks(service.checks[record.corpus or CONTEXT], asked.options)
     manner = prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else ""
     model = engine.model.session(record.query_id, method=METHOD, deadline=task.loop_ends)
-    question = await standalone(asked.question, history, model)
+    query = await rewritten(asked.question, history, model)
+    question, limits = query.query, service.sessions.limits
     drafted = await engine.run(
         Task(
             question=question,
             asked=asked.question,
+            conversation=conversation(history, limits.tokens) if query.refers_back else "",
             manner=manner,
             evidence=evidence,
             retriever=retriever,
@@ -194,7 +210,7 @@ def _checks(checks: Checks, options: AskOptions) -> Checks:
     return checks
 
 
-def as_response(record: RequestRecord, result: GroundedAnswer | CoachReply, asked: AskRequest) -> AskResponse:
+def as_response(record: RequestRecord, result: Result, asked: AskRequest) -> AskResponse:
     """A checked answer, or a coach's question, as it goes to the client."""
     cost = total(call.row for call in record.calls).cost_usd
     common: dict[str, Any] = {
@@ -206,19 +222,21 @@ def as_response(record: RequestRecord, result: GroundedAnswer | CoachReply, aske
         "mode": asked.mode,
         "degraded": sorted(record.degraded),
     }
-    if isinstance(result, CoachReply):
-        return AskResponse(
-            **common,
-            answer=result.text,
-            short_answer="",
-            refused=result.trace.outcome if result.trace.outcome == "out_of_scope" else None,
-            citations=[],
-            confidence=None,
-            level=None,
-            rounds=len(result.trace.attempts),
-            stop_reason=result.trace.outcome,
-        )
-    return AskResponse(**common, **as_checked(result))
+    if isinstance(result, GroundedAnswer):
+        return AskResponse(**common, **as_checked(result))
+    common |= {"answer": result.text, "short_answer": "", "citations": [], "confidence": None, "level": None}
+    if not isinstance(result, CoachReply):
+        return AskResponse(**common, refused=None, rounds=0, stop_reason=result.intent)
+    outcome = result.trace.outcome
+    return AskResponse(
+        **common,
+        refused=outcome if outcome == "out_of_scope" else None,
+        rounds=len(result.trace.attempts),
+        stop_reason=outcome,
+        success=result.acknowledged,
+        hint=result.kind == HINT,
+        topic=result.topic or None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

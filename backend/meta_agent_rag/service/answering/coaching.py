@@ -8,21 +8,19 @@ from functools import partial
 from ...agent.engine import Engine
 from ...conversation.history import History
 from ...conversation.socratic.coach import Coach, CoachReply
-from ...conversation.socratic.hook import Scope
+from ...conversation.socratic.meanings import Meanings
 from ...conversation.socratic.mode import Socratic
-from ...conversation.socratic.topics import Topic, TopicScope, corpus_topics, read_topics
+from ...conversation.socratic.topics import subject_of, topic_named
 from ...conversation.study import open_scope
 from ...retrieval.hybrid import HybridRetriever, Retriever
-from ...settings import Settings
 from ..request_record import RequestRecord
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Held:
-    """A coach, the topics that it keeps to, and the version of the corpus that they were read from."""
+    """A coach, and the version of the corpus that its topics were read from."""
 
     coach: Coach
-    topics: tuple[Topic, ...]
     version: int
 
 
@@ -41,15 +39,18 @@ class Coaches:
         record: RequestRecord,
         retriever: Retriever,
         level: int,
+        topic: str,
         history: History,
         deadline: float,
     ) -> CoachReply:
-        """The coach's reply, searched through `retriever`. Raises what `Coach` does."""
+        """The coach's reply, searched through `retriever`. Raises what `Coach` does, `UnknownNameError` for a topic."""
         coach = await self._coach(record.corpus or "")
+        if topic:
+            topic_named(coach.topics, topic)
         return await replace(coach, retriever=retriever)(
             message,
             history=history,
-            socratic=Socratic(mode="coach", level=level),
+            socratic=Socratic(mode="coach", level=level, topic=topic),
             deadline=deadline,
             question_id=record.query_id,
         )
@@ -58,28 +59,21 @@ class Coaches:
         settings, retriever = self.engine.settings, self.retrievers[corpus]
         held, version = self._held.get(corpus), await asyncio.to_thread(_version, retriever)
         if held is None or held.version != version:
-            topics = await asyncio.to_thread(_topics, settings, retriever)
-            if held is None or held.topics != topics:
-                scope = partial(_scope, self.engine, topics)
-                coach = Coach(model=self.engine.model, retriever=retriever, open_scope=scope)
-                held = _Held(coach=coach, topics=topics, version=version)
-            self._held[corpus] = held = replace(held, version=version)
+            known = retriever if isinstance(retriever, HybridRetriever) else None
+            catalogue = None if known is None else known.corpus.catalogue
+            subject = await asyncio.to_thread(subject_of, settings.scope_topics, catalogue)
+            encoder = self.engine.monitor_encoder if known is None else known.encoder
+            scope = partial(open_scope, settings, subject, encoder)
+            coach = Coach(
+                model=self.engine.model,
+                retriever=retriever,
+                open_scope=scope,
+                topics=subject.topics,
+                meanings=Meanings(encoder=self.engine.monitor_encoder),
+            )
+            self._held[corpus] = held = _Held(coach=coach, version=version)
         return held.coach
-
-
-async def _scope(engine: Engine, topics: tuple[Topic, ...]) -> Scope | None:
-    settings = engine.settings
-    if not topics or settings.scope_encoder != settings.monitor_encoder:
-        return await open_scope(settings, topics)
-    # the same encoder is there already: the first message need not wait until it is loaded
-    return TopicScope(topics=topics, encoder=engine.monitor_encoder, threshold=settings.scope_threshold)
 
 
 def _version(retriever: Retriever) -> int:
     return retriever.corpus.catalogue.version() if isinstance(retriever, HybridRetriever) else 0
-
-
-def _topics(settings: Settings, retriever: Retriever) -> tuple[Topic, ...]:
-    if settings.scope_topics is not None:
-        return read_topics(settings.scope_topics)
-    return corpus_topics(retriever.corpus.catalogue) if isinstance(retriever, HybridRetriever) else ()

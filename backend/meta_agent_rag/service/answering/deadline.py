@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ...agent.engine import Answer
 from ...errors import DeadlineError
-from ...llm.providers import EMBEDDED, choose_provider
+from ...llm.serving.stages import endpoints_in_use
 from ...settings import Settings
 from ..failures import timed_out
 
@@ -40,7 +40,7 @@ class Budgets:
     @classmethod
     def of(cls, settings: Settings) -> "Budgets":
         """The budgets that the settings name, or those that fit the model."""
-        embedded = choose_provider(settings).provider.name == EMBEDDED
+        embedded = any(endpoint.is_embedded for endpoint in endpoints_in_use(settings).values())
         total = settings.service_deadline_seconds or (EMBEDDED_SECONDS if embedded else DEFAULT_SECONDS)
         return cls(total=total, retrieval=total * _RETRIEVAL_SHARE, finish=total * _FINISH_SHARE)
 

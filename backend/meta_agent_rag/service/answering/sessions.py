@@ -10,9 +10,7 @@ from pathlib import Path
 from ...conversation.history import History
 from ...conversation.memories import Limits
 from ...conversation.memory import bounded
-from ...conversation.rewriter import rewritten
 from ...conversation.sessions import Sessions, Stored, open_sessions
-from ...llm.client import ModelSession
 
 _FOLDER = "service"
 
@@ -40,11 +38,6 @@ class ClientSessions:
 
 def _about(stored: Stored | None, corpus: str) -> History:
     return stored.history if stored is not None and stored.corpus == corpus else History()
-
-
-async def standalone(question: str, history: History, model: ModelSession) -> str:
-    """The question as it can be searched for without what was asked before; without a call if there is nothing."""
-    return (await rewritten(question, history, model)).query
 
 
 @asynccontextmanager

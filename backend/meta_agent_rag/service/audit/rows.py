@@ -10,7 +10,7 @@ from ...conversation.socratic.coach import CoachReply
 from ...llm.exchange import Reply
 from ...llm.ledger import total
 from ...retrieval.passage import Found
-from ..request_record import ModelCall, RequestRecord
+from ..request_record import ModelCall, RequestRecord, SmallTalk
 
 Row = Mapping[str, Any]
 _WIDTHS = {"error": 64, "endpoint": 64, "corpus": 64, "stop_reason": 64, "refused": 64}
@@ -89,6 +89,8 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
             "stop_reason": result.trace.outcome,
             "rounds": len(result.trace.attempts),
         }
+    if isinstance(result, SmallTalk):
+        return {**nothing, "answer": result.text, "stop_reason": result.intent}
     sure = result.confidence
     return {
         "passages": [_passage(found) for found in result.answer.evidence],

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from ....grounding.answer_kind import kind_asked
+from ....text.dates import as_date
 from ..comparing import two_candidates
 from ..operator import Operand, Operator, Outcome, two_chains
 from ..plan import Plan
-from ..values import as_date, as_quantity
+from ..values import as_quantity
 
 
 def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:

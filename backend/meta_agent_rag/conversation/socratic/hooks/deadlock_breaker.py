@@ -13,6 +13,9 @@ _LONGEST = 200
 """Characters of a plain text; a longer message is no surrender."""
 
 _LONGEST_TAIL = 12
+_LONGEST_SURRENDER = 80
+"""Characters of a plain text that is judged by meaning."""
+_DIGIT = re.compile(r"\d")
 _QUESTION = re.compile(r"[?\uff1f]")
 _MEANING = re.compile(r"[^\W_]")
 _CLAUSE_END = re.compile(r"[,.;:!\u2026\u2014\n\u3002\uff01]+")
@@ -24,7 +27,8 @@ _SIGN = re.compile(r"[+<>=\u00b1\u00d7\u00f7\u2260\u2264\u2265%/^]|[-\u2212](?=\
 class DeadlockBreaker:
     """Rules an emergency where the coach has just asked and the learner gives up, says nothing, or repeats itself.
 
-    After a hint it rests: the coach returns to asking before it gives another.
+    What no word tells is judged by its meaning. After a hint it rests: the coach returns to asking before it gives
+    another.
     """
 
     name: str = "deadlock_breaker"
@@ -39,7 +43,9 @@ class DeadlockBreaker:
             return _emergency("says_nothing")
         if gives_up(incoming.message):
             return _emergency("gives_up")
-        return _emergency("repeats") if repeats(incoming.message, pending.question) else Ruling()
+        if repeats(incoming.message, pending.question):
+            return _emergency("repeats")
+        return _emergency("gives_up") if await _means_to_give_up(incoming) else Ruling()
 
 
 def says_nothing(message: str) -> bool:
@@ -71,6 +77,20 @@ def gives_up(message: str) -> bool:
     if _QUESTION.search(message) or holds(text, known.attempts):
         return False
     return _gives_up_on_something(message)
+
+
+async def _means_to_give_up(incoming: IncomingMessage) -> bool:
+    """Is a short message that holds no attempt more like giving up than like going on, and not about the subject?"""
+    message, known = incoming.message, coach_words()
+    text = typed(message)
+    if incoming.meanings is None or len(text) > _LONGEST_SURRENDER or _DIGIT.search(text):
+        return False
+    if consists_of(text, known.affirmations, known.fillers) or holds(text, known.attempts):
+        return False
+    if not await incoming.meanings.any_means([message], "gives_up"):
+        return False
+    nearest = None if incoming.scope is None else await incoming.scope.score(message, incoming.topic)
+    return nearest is None or nearest.score < nearest.threshold
 
 
 def _gives_up_on_something(message: str) -> bool:

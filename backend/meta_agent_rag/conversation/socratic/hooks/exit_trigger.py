@@ -17,9 +17,9 @@ _LONGEST = 200
 
 @dataclass(frozen=True, kw_only=True)
 class ExitTrigger:
-    """Recognises an acknowledgement by the reply's own field, then by phrases; a rejection in words overrules both.
+    """Recognises an acknowledgement by the reply's own field, by phrases, or by meaning.
 
-    A hint acknowledges nothing: the learner has just given up.
+    A rejection in words overrules them all. A hint acknowledges nothing: the learner has just given up.
     """
 
     name: str = "exit_trigger"
@@ -29,7 +29,7 @@ class ExitTrigger:
         """See `PostHook`."""
         if draft.is_hint or rejects(draft.text):
             return RuleFinding()
-        return RuleFinding(acknowledged=draft.acknowledges or acknowledges(draft.text))
+        return RuleFinding(acknowledged=draft.acknowledges or draft.sounds_right or acknowledges(draft.text))
 
 
 def rejects(text: str) -> bool:

@@ -19,7 +19,7 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeGuard:
-    """Compares a message with the topics by cosine; what the dialogue itself brings passes without."""
+    """Compares a message with the topics by meaning; what the dialogue itself brings passes without."""
 
     name: str = "scope_guard"
     priority: int = 20
@@ -31,11 +31,11 @@ class ScopeGuard:
         nearest = await incoming.scope.score(incoming.message, incoming.topic)
         if nearest is None:
             return Ruling()
-        shown, threshold = f"{nearest.score:.2f}", incoming.scope.threshold
+        shown, threshold = f"{nearest.score:.2f}", nearest.threshold
         if nearest.score >= threshold:
-            return Ruling(detail=f"{nearest.topic}: {shown}", score=nearest.score)
+            return Ruling(detail=f"{nearest.topic}: {shown}", score=nearest.score, topic=nearest.topic)
         refusal = reply_phrase("out_of_scope", score=shown, threshold=f"{threshold:.2f}", topic=nearest.topic)
-        return Ruling(refusal=refusal, detail=f"{nearest.topic}: {shown}", score=nearest.score)
+        return Ruling(refusal=refusal, detail=f"{nearest.topic}: {shown}", score=nearest.score, topic=nearest.topic)
 
 
 def _belongs_to_the_dialogue(incoming: IncomingMessage) -> bool:

@@ -1,0 +1,143 @@
+"""Asks the critic, in one call, for the claims that the rules leave open, and takes its word only for what holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..errors import BudgetError, ModelError
+from ..grounding.claims import Claim
+from ..grounding.relevance import holds_the_answer, is_settled, on_the_question
+from ..grounding.support.confirmed import confirmed
+from ..grounding.support.rules import cited_or_quoted, language_of_answer, read_claim, supports
+from ..grounding.support.sources import Source, read_sources
+from ..grounding.support.statement import Statement, read
+from ..grounding.support.verdict import Support
+from ..llm.ledger import LedgerRow
+from ..prompts import phrase
+from ..retrieval.passage import Found
+from .engine import Engine
+from .prompting.messages import messages
+from .prompting.packing import pack
+from .prompting.replies import ClaimsReply
+
+_CONTROL = 0
+"""The number of a claim that no passage supports: who says yes to it is not believed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The claims after the critic's verdict: their support, in their order, and whether they answer the question.
+
+    `answers` is `None` where the critic was not asked, failed, or is not believed. `calls` is what it cost.
+    """
+
+    support: tuple[Support, ...]
+    answers: bool | None = None
+    calls: tuple[LedgerRow, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimCheck:
+    """The claims of one answer, with the passages of its prompt and the quotes of its writer, all of them verbatim.
+
+    `deadline` is a `time.monotonic` moment.
+    """
+
+    engine: Engine
+    question: str
+    claims: Sequence[Claim]
+    passages: Sequence[Found]
+    quotes: Sequence[str]
+    question_id: str = ""
+    deadline: float | None = None
+
+    async def judged(self, how: str) -> Judged:
+        """The support of the claims by `rules` alone, by the `critic`, or by `both`: the critic for what is open.
+
+        The critic is also asked whether the answer is one to the question, where its words do not tell. Raises what
+        must stop the run.
+        """
+        stated = on_the_question(
+            self.question,
+            self.claims,
+            supports(self.claims, self.passages, question=self.question, quotes=self.quotes),
+            self._statements,
+        )
+        if how == "rules":
+            return Judged(support=stated)
+        settled = {"supported", "refuted"} if how == "both" else {"refuted"}
+        numbered = list(enumerate(stated, start=1))
+        doubted = [number for number, found in numbered if found.standing not in settled]
+        if not doubted and is_settled(self.question, self.claims, stated, self._statements):
+            return Judged(support=stated)
+        listed = doubted or [number for number, found in numbered if found.supported]
+        return await self._asked(stated, doubted, listed, every=how == "critic") if listed else Judged(support=stated)
+
+    def gives(self, short_answer: str, judged: Judged) -> bool:
+        """Does a supported claim give the short answer?"""
+        return holds_the_answer(
+            self.question, short_answer, self.claims, judged.support, self._statements, answers=judged.answers
+        )
+
+    @cached_property
+    def _elsewhere(self) -> tuple[int, ...]:
+        return cited_or_quoted(self.claims, self.passages, self.quotes)
+
+    @cached_property
+    def _statements(self) -> tuple[Statement, ...]:
+        """The sentences and titles of the passages that are quoted or cited."""
+        sources = self._sources(self._elsewhere)
+        return tuple(statement for source in sources for statement in (source.title, *source.statements))
+
+    def _sources(self, numbers: Sequence[int]) -> tuple[Source, ...]:
+        return read_sources([found.passage for found in self.passages], numbers)
+
+    async def _asked(
+        self, support: tuple[Support, ...], doubted: Sequence[int], listed: Sequence[int], *, every: bool
+    ) -> Judged:
+        """The support once the critic has looked at the doubted claims.
+
+        A yes counts where its words stand in the passage and no veto fires. Where the call fails, is not done by the
+        deadline, or says yes to the control claim, the rules' verdict stands; so it does for a claim of which the
+        critic says nothing, unless it judges `every` claim.
+        """
+        model = self.engine.model.session(self.question_id, method="check_claims", deadline=self.deadline)
+        packed = pack(self.passages, self.engine.model.evidence_tokens(), marked=True)
+        prompt = messages(
+            self.engine.settings, "check_claims", self.question, packed, system="grounded", claims=self._shown(listed)
+        )
+        try:
+            reply = await model.ainvoke("check_claims", prompt, ClaimsReply)
+        except BudgetError:
+            return Judged(support=support, calls=tuple(model.rows))
+        except ModelError as error:
+            if error.stops_run:
+                raise
+            return Judged(support=support, calls=tuple(model.rows))
+        verdicts = {verdict.claim: tuple(verdict.quotes) if verdict.supported else None for verdict in reply.claims}
+        if verdicts.get(_CONTROL) is not None:
+            return Judged(support=support, calls=tuple(model.rows))
+        after = tuple(
+            self._confirmed(number, found, verdicts.get(number))
+            if number in doubted and (every or number in verdicts)
+            else found
+            for number, found in enumerate(support, start=1)
+        )
+        return Judged(support=after, answers=reply.answers_question, calls=tuple(model.rows))
+
+    def _shown(self, listed: Sequence[int]) -> str:
+        rows = [f"{_CONTROL}. {phrase('control_claim')}"]
+        for number in listed:
+            claim = self.claims[number - 1]
+            cited = ", ".join(map(str, claim.marks or self._elsewhere))
+            rows.append(f"{number}. {claim.text} ({phrase('passage')} {cited})")
+        return "\n".join(rows)
+
+    def _confirmed(self, number: int, support: Support, words: tuple[str, ...] | None) -> Support:
+        if words is None:
+            return replace(support, supported=False, fault="the critic does not support it")
+        claim = self.claims[number - 1]
+        language = language_of_answer(self.question, self.claims)
+        sources = self._sources(claim.marks or self._elsewhere)
+        statement = read_claim(claim, language, sources)
+        return confirmed(support, statement, words, sources, read(self.question, language))

@@ -1,0 +1,98 @@
+"""`marag models`: models that run on this machine, and their download."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting
+
+if TYPE_CHECKING:
+    from ..llm.local.catalogue import LocalModel
+    from ..settings import Settings
+
+_STOPPED = 130
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(help="Models that run on this machine, and their download.", invoke_without_command=True)
+    group.callback()(models)
+    group.command("get")(get)
+    app.add_typer(group, name="models")
+
+
+@reporting
+def models(context: typer.Context, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """List models for EMBEDDED_MODEL with size, licence and memory; `marag models get NAME` downloads one."""
+    if context.invoked_subcommand is not None:
+        return
+    from ..llm.local.catalogue import PACKAGED, local_models
+    from ..llm.local.choice import AUTO, listed_model
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    taken = listed_model(settings.model_copy(update={"embedded_model": AUTO}))
+    rows = [_row(model, settings, taken) for model in local_models().values()]
+    if json_:
+        print_json(rows)
+        return
+    screen = console()
+    screen.print(f"[bold]{'model':14}{'parameters':>10}{'download':>11}{'memory':>10}  {'licence':12}[/]")
+    for row in rows:
+        figures = f"{row['parameters']:>9}B{row['bytes'] / 1e9:>8.1f} GB{row['memory'] / 1e9:>7.1f} GB"
+        screen.print(f"{row['name']:14}{figures}  {row['licence']:12}{_state(row)}".rstrip())
+    screen.print(f"`auto` takes {PACKAGED if taken is None else taken.name}{' (packaged)' if taken is None else ''}.")
+
+
+@reporting
+def get(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A model of the list.")],
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Download a model from the Hugging Face hub and check its SHA-256; continues an interrupted download."""
+    from ..errors import InputError
+    from ..llm.local.catalogue import PACKAGED, local_model
+    from ..llm.local.choice import fits
+    from ..llm.local.download import fetch
+    from ..settings import Settings
+
+    name = name.strip().lower()
+    if name == PACKAGED:
+        raise InputError(f"{PACKAGED} is packaged and needs no download; `marag models` lists larger models.")
+    settings = Settings.load(set_ or ())
+    model = local_model(name)
+    if not fits(model, settings):
+        complain(
+            f"{model.name} needs {model.memory(settings) / 1e9:.1f} GB of memory, more than this machine has; `auto` "
+            "will not take it."
+        )
+    try:
+        path = fetch(model, settings)
+    except KeyboardInterrupt:
+        complain(f"Stopped. What was downloaded is kept; `marag models get {model.name}` continues.")
+        raise typer.Exit(_STOPPED) from None
+    if json_:
+        print_json({"name": model.name, "path": path, "sha256": model.sha256})
+    else:
+        console().print(f"{model.name} is downloaded: {plain(path)}")
+
+
+def _row(model: "LocalModel", settings: "Settings", taken: "LocalModel | None") -> dict[str, Any]:
+    from ..llm.local.choice import fits
+
+    return {
+        **model.model_dump(mode="json", exclude={"attention"}),
+        "memory": model.memory(settings),
+        "path": model.path(settings),
+        "downloaded": model.path(settings).is_file(),
+        "fits": fits(model, settings),
+        "auto": model == taken,
+    }
+
+
+def _state(row: dict[str, Any]) -> str:
+    told = {"downloaded": "downloaded", "auto": "taken by auto"}
+    words = [said for field, said in told.items() if row[field]]
+    return ", ".join([*words, *([] if row["fits"] else ["too large for this machine"])])

@@ -1,0 +1,41 @@
+"""`marag new`: writes a new deficit, operator, method or data set, and its test."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..shared.command import Assignments, Debug, Json, print_json, reporting, say
+
+_KINDS = sorted(file.stem for file in (Path(__file__).parent / "templates").glob("*.yaml"))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(new)
+
+
+@reporting
+def new(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of: {', '.join(_KINDS)}.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and underscores.")],
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write a new member of a kind: a working example with its test, to be changed into your own.
+
+    In a clone it goes into the tree, and the generated documents are updated. Elsewhere, or if the kind's setting
+    (DEFICITS_DIR, OPERATORS_DIR, METHODS_DIR, DATASETS_DIR) is set, it goes into that folder, by default `my_deficits`
+    and so on.
+    """
+    from ...settings import Settings
+    from .creation import create
+
+    created = create(kind, name, Settings.load(set_ or ()))
+    if json_:
+        print_json({"files": created.files, "next": created.next})
+        return
+    for path in created.files:
+        say(f"written: {path}")
+    say(f"next: {created.next}")

@@ -1,0 +1,210 @@
+"""`marag audit tail|export|read|prune|archive|forget`: what the service answered, and how long that is kept."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...wording import counted, printable
+from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this option, only report what would be done.")]
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(help="The audit records of the service.", no_args_is_help=True)
+    group.command("tail")(tail)
+    group.command("export")(export)
+    for command in (read, prune, archive, forget):
+        group.command(command.__name__)(command)
+    app.add_typer(group, name="audit")
+
+
+@reporting
+def tail(
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of records.")] = 20,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the latest records, newest last."""
+    from ...settings import Settings
+
+    rows = run(_latest(Settings.load(set_ or ()), n))
+    if json_:
+        print_json(rows)
+        return
+    if not rows:
+        say("No records yet.")
+    for row in rows:
+        console().print(plain(_line(row)))
+
+
+@reporting
+def export(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A JSONL file that does not exist yet.")],
+    since: Annotated[
+        str | None, typer.Option(help="Only records since this time, as 2026-01-31 or 2026-01-31T12:00Z.")
+    ] = None,
+    client: Annotated[str | None, typer.Option(help="Only records of this key, by its id.")] = None,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write records to a file, one JSON object per line, oldest first."""
+    from ...service.audit.reading import moment
+    from ...settings import Settings
+
+    begin = None if since is None else moment(since)
+    count = run(_exported(Settings.load(set_ or ()), path, begin, client))
+    if json_:
+        print_json({"file": path, "records": count})
+    else:
+        say(f"Wrote {counted(count, 'record')} into {str(path)!r}.")
+
+
+@reporting
+def read(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `marag audit archive`.")],
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the records of an archive, oldest first; with --json complete, one JSON object per line."""
+    import json
+
+    from ...service.audit.archive import read_archive
+
+    for row in read_archive(path):
+        say(json.dumps(row, ensure_ascii=False) if json_ else printable(_line(row)))
+
+
+@reporting
+def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """Remove prompts and raw replies from records older than AUDIT_HOT_DAYS, and sessions unused for as long."""
+    from ...settings import Settings
+
+    settings = Settings.load(set_ or ())
+    result = run(_pruned(settings, yes))
+    if json_:
+        print_json(result)
+        return
+    verb, age = "lost" if yes else "would lose", counted(settings.audit_hot_days, "day")
+    say(f"{counted(result['records'], 'record')} older than {age} {verb} their prompts and raw replies.")
+    verb = ("was" if result["sessions"] == 1 else "were") if yes else "would be"
+    say(f"{counted(result['sessions'], 'session')} not continued for as long {verb} deleted.")
+    _say_how(yes)
+
+
+@reporting
+def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """Move records older than AUDIT_WARM_DAYS from the database to compressed files; also prunes."""
+    from ...settings import Settings
+
+    settings = Settings.load(set_ or ())
+    result = run(_archived(settings, yes))
+    if json_:
+        print_json(result)
+        return
+    verb, age = "left" if yes else "would leave", counted(settings.audit_warm_days, "day")
+    say(f"{counted(result['records'], 'record')} older than {age} {verb} the database for {result['into']!r}.")
+    for path in result["files"]:
+        say(path)
+    _say_how(yes)
+
+
+@reporting
+def forget(
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of a revoked or expired key.")],
+    yes: Yes = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Delete everything recorded about a client: in the database, archives, spool, sessions and upload status."""
+    from ...settings import Settings
+
+    result = run(_forgotten(Settings.load(set_ or ()), client, yes))
+    if json_:
+        print_json(result)
+        return
+    verb = ("was" if result["records"] == 1 else "were") if yes else "would be"
+    say(
+        f"{counted(result['records'], 'record')} of {client!r} {verb} deleted: {result['database']} from the database, "
+        f"{result['archives']} from archives, {result['spool']} waiting on this machine "
+        f"and {result['uploads']} of uploads."
+    )
+    _say_how(yes)
+
+
+def _say_how(yes: bool) -> None:
+    if not yes:
+        say("Nothing was changed; add --yes to do it.")
+
+
+async def _latest(settings: "Settings", n: int) -> list[dict[str, Any]]:
+    from ...service.audit.reading import latest
+    from ...service.storage.database import open_database
+
+    async with open_database(settings) as database:
+        return await latest(database, n)
+
+
+async def _exported(settings: "Settings", path: Path, since: Any, client: str | None) -> int:
+    from ...service.audit.reading import export as write
+    from ...service.storage.database import open_database
+
+    async with open_database(settings) as database:
+        return await write(database, path, since=since, client_id=client)
+
+
+async def _pruned(settings: "Settings", yes: bool) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    from ...service.answering.sessions import unused_sessions
+    from ...service.audit.retention import Ages, prunable
+    from ...service.audit.retention import prune as work
+    from ...service.storage.database import open_database
+
+    ages = Ages.of(settings, datetime.now(UTC))
+    async with open_database(settings) as database:
+        records = (await work(database, ages)).records if yes else await prunable(database, ages)
+    sessions = await unused_sessions(settings.marag_data_dir, ages.hot, drop=yes)
+    return {"records": records, "sessions": sessions, "done": yes}
+
+
+async def _archived(settings: "Settings", yes: bool) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    from ...service.audit.retention import Ages, Done, archivable
+    from ...service.audit.retention import archive as work
+    from ...service.storage.database import open_database
+
+    ages, folder = Ages.of(settings, datetime.now(UTC)), settings.marag_data_dir / "audit" / "archive"
+    async with open_database(settings) as database:
+        done = await work(database, folder, ages) if yes else Done(records=await archivable(database, ages))
+    return {"records": done.records, "into": str(folder), "files": list(map(str, done.files)), "done": yes}
+
+
+async def _forgotten(settings: "Settings", client: str, yes: bool) -> dict[str, Any]:
+    from ...service.audit.forgetting import forget as work
+    from ...service.audit.forgetting import traces
+    from ...service.storage.database import open_database
+
+    spool = settings.marag_data_dir / "audit"
+    async with open_database(settings) as database:
+        found = await (work(settings, database, spool, client) if yes else traces(settings, database, spool, client))
+    return {"client": client, "records": found.total, **vars(found), "done": yes}
+
+
+def _line(row: "Mapping[str, Any]") -> str:
+    cost = "" if row["cost_usd"] is None else f", {row['cost_usd']:.6f} USD"
+    outcome = row["error"] or row["refused"] or row["short_answer"] or "answered"
+    mode = row.get("mode") or "-"  # older archives have none
+    who = f"{row['at'][:19]}  {row['status']}  {mode:8}  {row['client_name']}"
+    return f"{who}: {row['question'][:80]}  ->  {outcome}{cost}"

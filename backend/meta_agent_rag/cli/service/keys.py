@@ -1,0 +1,113 @@
+"""`marag keys create|list|revoke`: who may ask the service."""
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
+
+if TYPE_CHECKING:
+    from ...service.access.keys import KeyRecord, Keys
+    from ...settings import Settings
+
+T = TypeVar("T")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(help="Manage the keys of the service.", no_args_is_help=True)
+    group.command("create")(create)
+    group.command("list")(list_)
+    group.command("revoke")(revoke)
+    app.add_typer(group, name="keys")
+
+
+@reporting
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The owner of the key, as shown in lists and records.")],
+    scope: Annotated[
+        list[str] | None, typer.Option(help="A scope: ask, ingest or admin; repeatable, default: ask.")
+    ] = None,
+    days: Annotated[int | None, typer.Option(help="Days until it expires; default: never.")] = None,
+    daily_usd: Annotated[float | None, typer.Option(help="Maximum cost of its questions per UTC day.")] = None,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Create a key and show it once."""
+    from ...settings import Settings
+
+    async def made(keys: "Keys") -> "tuple[str, KeyRecord]":
+        return await keys.create(name, scope or ("ask",), days=days, daily_usd=daily_usd)
+
+    token, record = run(_with_keys(Settings.load(set_ or ()), made))
+    if json_:
+        print_json({"key": token, **_shown(record)})
+        return
+    say(token)
+    console().print(f"[dim]{plain(_line(record))}; it is not shown again.[/]")
+
+
+@reporting
+def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """List all keys, without their secrets."""
+    from ...settings import Settings
+
+    async def all_(keys: "Keys") -> "list[KeyRecord]":
+        return await keys.all()
+
+    records = run(_with_keys(Settings.load(set_ or ()), all_))
+    if json_:
+        print_json([_shown(record) for record in records])
+        return
+    if not records:
+        say("No keys yet; create one with `marag keys create NAME`.")
+    for record in records:
+        console().print(plain(_line(record)))
+
+
+@reporting
+def revoke(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `marag keys list` shows it.")],
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Revoke a key; a running service rejects it within two seconds."""
+    from ...settings import Settings
+
+    async def ended(keys: "Keys") -> "KeyRecord":
+        return await keys.revoke(id_)
+
+    record = run(_with_keys(Settings.load(set_ or ()), ended))
+    if json_:
+        print_json(_shown(record))
+    else:
+        console().print(plain(_line(record)))
+
+
+async def _with_keys(settings: "Settings", work: "Callable[[Keys], Coroutine[Any, Any, T]]") -> T:
+    from ...service.access.keys import open_keys
+    from ...service.storage.database import open_database
+
+    async with open_database(settings) as database:
+        return await work(open_keys(database, settings))
+
+
+def _shown(record: "KeyRecord") -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    kept = {name: value for name, value in vars(record).items() if name != "digest"}
+    return {**kept, "state": record.state(datetime.now(UTC))}
+
+
+def _line(record: "KeyRecord") -> str:
+    shown = _shown(record)
+    parts = [f"{record.id}  {record.name}: {shown['state']}", f"scopes {', '.join(record.scopes)}"]
+    if record.daily_usd is not None:
+        parts.append(f"{record.daily_usd:g} USD per day")
+    parts.append(f"created {record.created:%Y-%m-%d}")
+    if record.expires is not None:
+        parts.append(f"until {record.expires:%Y-%m-%d %H:%M} UTC")
+    return ", ".join(parts)

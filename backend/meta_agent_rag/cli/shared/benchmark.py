@@ -1,0 +1,20 @@
+"""Where the benchmark's package is."""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+_INSTALLED = "meta_agent_rag.benchmarks"
+_IN_A_CLONE = "benchmarks"
+
+
+def benchmark_package() -> tuple[str, Path | None]:
+    """The package of the benchmark: within ours where it was installed; in a clone beside it, in the folder returned.
+
+    That folder is put on the path.
+    """
+    if find_spec(_INSTALLED) is not None:
+        return _INSTALLED, None
+    root = Path(__file__).parents[4]
+    sys.path.insert(0, str(root))
+    return _IN_A_CLONE, root

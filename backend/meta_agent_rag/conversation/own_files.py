@@ -1,0 +1,127 @@
+"""The files of words that a user can replace: those of COACH_DIR where it has them, else those of the package.
+
+An entry of one's own takes the place of the built-in one of that name; what is left out stays as it is. Which folder
+counts is set for the duration of a call (`files_of`), since settings are not at hand where a single word is looked up.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from ..errors import PromptError
+from ..prompts import own_yaml, require_folder
+
+_BUILT_IN = {
+    "levels": "socratic/levels.yaml",
+    "words": "socratic/phrases.yaml",
+    "meanings": "socratic/meanings.yaml",
+    "generic": "socratic/generic.yaml",
+    "replies": "phrases.yaml",
+}
+"""What a file is called in COACH_DIR, and where the package has it."""
+_LANGUAGES = {"en", "ja"}
+"""Those that the coach tells apart; an entry may have texts for either."""
+_FOLDER: ContextVar[Path | None] = ContextVar("folder of one's own files", default=None)
+
+
+@contextmanager
+def files_of(folder: Path | None) -> Iterator[None]:
+    """Until the end of the block, files of one's own are looked for in this folder."""
+    token = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
+
+
+def folder_in_use() -> Path | None:
+    """The folder of `files_of`."""
+    return _FOLDER.get()
+
+
+@cache
+def rows_of(name: str, folder: Path | None) -> Mapping[Any, Any]:
+    """The entries of a file. Raises `PromptError` that names what is wrong with one's own."""
+    built_in: dict[Any, Any] = yaml.safe_load(files(__package__).joinpath(_BUILT_IN[name]).read_text(encoding="utf-8"))
+    own = folder / f"{name}.yaml" if folder is not None else None
+    if own is None or not own.is_file():
+        return MappingProxyType(built_in)
+    replaced = own_yaml(own)
+    _check(str(own), replaced, built_in)
+    return MappingProxyType(_merged(built_in, replaced))
+
+
+def check_files(folder: Path | None) -> None:
+    """Read every file of one's own folder before it is needed.
+
+    Raises `PromptError` for a folder that is missing, a file or an entry that replaces nothing, and an entry of another
+    form than the built-in one.
+    """
+    if folder is None:
+        return
+    require_folder("COACH_DIR", folder, _listed(_BUILT_IN))
+    for file in sorted((*folder.glob("*.yaml"), *folder.glob("*.yml"))):
+        if file.stem not in _BUILT_IN or file.suffix != ".yaml":
+            raise PromptError(f"The file {str(file)!r} replaces none; rename it to one of: {_listed(_BUILT_IN)}.")
+        rows_of(file.stem, folder)
+
+
+def _listed(names: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}.yaml" for name in names)
+
+
+def _check(where: str, own: object, built_in: Any) -> None:
+    """Have one's own entries the names and the form of built-in ones? Lists may be longer or shorter, not empty."""
+    if isinstance(built_in, Mapping):
+        if not isinstance(own, Mapping):
+            raise PromptError(f"{where} must map names to entries, as the built-in file does.")
+        names = {*built_in} | _LANGUAGES if set(built_in) <= _LANGUAGES else {*built_in}
+        for name, entry in own.items():
+            if name not in names:
+                known = ", ".join(sorted(map(str, names)))
+                raise PromptError(f"{where} has an unknown entry {name!r}; choose from: {known}.")
+            _check(f"{where}, entry {name!r},", entry, built_in[name] if name in built_in else built_in["en"])
+        return
+    if type(own) is not type(built_in):
+        raise PromptError(f"{where} must be a {_form(built_in)}, as the built-in one is, not a {_form(own)}.")
+    if isinstance(own, list):
+        _check_list(where, own, may_be_empty=not built_in)
+    elif isinstance(own, int) and own < 1:
+        raise PromptError(f"{where} must be at least 1, not {own}.")
+    elif isinstance(own, str) and (strange := sorted({*_placeholders(own)} - {*_placeholders(built_in)})):
+        known = ", ".join(f"${name}" for name in _placeholders(built_in)) or "none"
+        raise PromptError(f"{where} uses the unknown placeholder ${strange[0]}; known ones: {known}.")
+
+
+def _check_list(where: str, own: list[object], *, may_be_empty: bool) -> None:
+    if not own and not may_be_empty:
+        raise PromptError(f"{where} is an empty list; leave the entry out to keep the built-in one.")
+    for item in own:
+        texts = item if isinstance(item, list) else [item]
+        if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise PromptError(f"{where} has the item {item!r}, which is no text; put yes, no, on and off in quotes.")
+
+
+def _placeholders(text: object) -> list[str]:
+    return [name for name in Template(str(text)).get_identifiers() if name]
+
+
+def _merged(built_in: dict[Any, Any], own: Mapping[Any, Any]) -> dict[Any, Any]:
+    inner = {
+        name: _merged(built_in[name], entry)
+        for name, entry in own.items()
+        if isinstance(entry, Mapping) and isinstance(built_in.get(name), dict)
+    }
+    return {**built_in, **own, **inner}
+
+
+def _form(value: object) -> str:
+    return {list: "list", str: "text", int: "whole number", dict: "map"}.get(type(value), "value of that kind")

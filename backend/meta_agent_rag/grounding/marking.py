@@ -1,0 +1,39 @@
+"""Writes into an answer what the checks found of its claims."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ..prompts import phrase
+from .claims import Claim
+from .marks import without
+from .support.verdict import Support
+
+
+def marked(answer: str, claims: Sequence[Claim], support: Sequence[Support], *, drop: bool = False) -> str:
+    """The answer with what its reader must know of each claim, before `citations.cite` writes its marks out.
+
+    A supported claim without a mark gets that of its passage; a derived figure is followed by its steps, and an
+    unsupported claim by the phrase `unsupported_claim` of `prompts/phrases.yaml`, or it is dropped. `claims` are those
+    of this very answer, and `support` theirs in the same order.
+    """
+    if drop and claims and not any(found.supported for found in support):
+        return ""
+    ends = [0, *(claim.span[1] for claim in claims)]
+    written = ""
+    unsupported: list[tuple[int, int]] = []
+    for (before, end), claim, found in zip(pairwise(ends), claims, support, strict=True):
+        start = len(written) + claim.span[0] - before
+        written += answer[before:end]
+        if not found.supported and drop:
+            unsupported.append((start, len(written)))
+        else:
+            written += "".join(f" {note}" for note in _notes(claim, found))
+    return without(written + answer[ends[-1] :], unsupported)
+
+
+def _notes(claim: Claim, support: Support) -> list[str]:
+    if not support.supported:
+        return [phrase("unsupported_claim")]
+    mark = [f"[{support.number}]"] if not claim.marks and support.number is not None else []
+    steps = dict.fromkeys(one.steps for one in support.derived)  # a product explains its factor too
+    return mark + [f"[{phrase('derived')} {step}]" for step in steps]

@@ -1,0 +1,73 @@
+"""How a figure may follow from others, one file each: a file that exports `OPERATION` is found."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+from ...discovery import by_name, exported
+from ...text.figures import Figure
+from ...text.figures.figure import in_unit
+
+Operands = Sequence[Figure]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """An operation by name; `cues` in `cues.yaml` are words of a claim that call for it.
+
+    `steps` gives the calculations of a wanted figure from others, written out; none where it does not follow.
+    """
+
+    name: str
+    steps: Callable[[Figure, Operands], Iterator[str]]
+
+
+@cache
+def discover_operations() -> Mapping[str, Operation]:
+    """Every operation of this folder, by name. Raises `DuplicateNameError`."""
+    return by_name(exported(__name__, "OPERATION", Operation), "operations")
+
+
+@cache
+def cues() -> Mapping[str, frozenset[str]]:
+    """The words, in lower case, that call for an operation, by its name."""
+    rows = yaml.safe_load(files(__package__).joinpath("cues.yaml").read_text(encoding="utf-8"))
+    return {
+        name: frozenset(str(word) for words in by_language.values() for word in words)
+        for name, by_language in rows.items()
+    }
+
+
+def same_kind(wanted: Figure, others: Operands) -> list[tuple[Figure, float]]:
+    """Those of the others that measure what the wanted figure does, with their value in its unit.
+
+    A figure without a unit measures the same as any other without one.
+    """
+    found = []
+    for other in others:
+        if not other.numbers or other.ordinal or other.unit == "clock":
+            continue
+        value = other.number if other.unit == wanted.unit or "" in {wanted.unit, other.unit} else None
+        value = in_unit(other.number, other.unit, wanted.unit) if value is None else value
+        if value is not None:
+            found.append((other, value))
+    return found
+
+
+def reaches(wanted: Figure, value: float) -> bool:
+    """Is a calculated value the wanted one, rounded to its last digit; one said to be "about", in its zeros too?"""
+    step = wanted.step if wanted.approximate else min(wanted.step, 1.0)
+    exact = value == int(value) and not wanted.approximate
+    for number in wanted.numbers:
+        allowed = 0.0 if exact else step / 2 * (number / wanted.number if wanted.number else 1.0)
+        if abs(number - value) <= allowed + 1e-9 * abs(value):
+            return True
+    return False
+
+
+def written(value: float) -> str:
+    """A number as it is shown: without a needless fraction."""
+    return f"{value:g}" if value != int(value) or abs(value) >= 1e15 else f"{int(value):,}"

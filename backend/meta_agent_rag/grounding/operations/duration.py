@@ -1,0 +1,109 @@
+"""How long it is from one date or time of day to another, and which date lies so long before or after one."""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from itertools import pairwise
+
+from ...text.dates import Date
+from ...text.figures import Figure
+from ...text.figures.figure import CLOCK, in_unit
+from . import Operands, Operation, reaches, written
+
+_MINUTES = "minute"
+_COMMON_YEAR = 2001
+"""For a day and month without a year."""
+
+
+def _steps(wanted: Figure, others: Operands) -> Iterator[str]:
+    clocks = [figure for figure in others if figure.unit == CLOCK]
+    if len(clocks) == 2 and (apart := in_unit(clocks[1].number - clocks[0].number, _MINUTES, wanted.unit or "hour")):
+        apart = apart if apart > 0 else apart + (in_unit(24 * 60, _MINUTES, wanted.unit or "hour") or 0)
+        if reaches(wanted, apart):
+            yield f"{clocks[0].written} \u2192 {clocks[1].written}: {written(apart)}"
+    dated = _with_years([figure for figure in others if figure.date is not None])
+    for (one, first), (other, second) in pairwise(dated):
+        yield from _between(wanted, one, first, other, second)
+    yield from _end(wanted, others)
+
+
+def _with_years(figures: list[Figure]) -> list[tuple[Figure, Date]]:
+    """The dates in their order in time; one without a year has that of the date before it."""
+    found: list[tuple[Figure, Date]] = []
+    for figure in figures:
+        assert figure.date is not None
+        own = figure.date
+        if not own.year and found:
+            own = Date(year=found[-1][1].year, month=own.month, day=own.day)
+        if own.year:
+            found.append((figure, own))
+    return sorted(found, key=lambda pair: (pair[1].year, pair[1].month, pair[1].day))
+
+
+def _between(wanted: Figure, one: Figure, first: Date, other: Figure, second: Date) -> Iterator[str]:
+    unit = wanted.unit or "year"
+    apart: float | None
+    if unit == "year":
+        apart = _years(first, second)
+    elif unit == "month":
+        apart = 12 * (second.year - first.year) + second.month - first.month if first.month and second.month else None
+    else:
+        days = _days(first, second)
+        apart = None if days is None else in_unit(days, "day", unit)
+    if apart and reaches(wanted, apart):
+        yield f"{one.written} \u2192 {other.written}: {written(apart)}"
+
+
+def _years(first: Date, second: Date) -> float:
+    """Whole years; where a month or day is missing, the difference of the years."""
+    years = second.year - first.year
+    if not (first.month and second.month and first.day and second.day):
+        return years
+    return years - ((second.month, second.day) < (first.month, first.day))
+
+
+def _days(first: Date, second: Date) -> int | None:
+    try:
+        return (date(second.year, second.month, second.day) - date(first.year, first.month, first.day)).days
+    except ValueError:
+        return None
+
+
+def _end(wanted: Figure, others: Operands) -> Iterator[str]:
+    """The date that lies so long before or after another."""
+    if wanted.date is None:
+        return
+    begun = [figure for figure in others if figure.date is not None and (figure.date.year or not wanted.date.year)]
+    spans = [figure for figure in others if figure.unit in {"year", "month", "week", "day"}]
+    for one in begun:
+        for span in spans:
+            for sign, factor in (("+", 1), ("\u2212", -1)):
+                assert one.date is not None
+                reached = _later(one.date, span, factor)
+                if reached is not None and _agrees(wanted.date, reached):
+                    yield f"{one.written} {sign} {span.written} = {wanted.written}"
+
+
+def _later(begun: Date, span: Figure, factor: int) -> Date | None:
+    amount = factor * int(span.number)
+    if not begun.year and span.unit not in {"week", "day"}:
+        return None
+    if span.unit == "year":
+        return Date(year=begun.year + amount, month=begun.month, day=begun.day)
+    if span.unit == "month":
+        months = begun.year * 12 + begun.month - 1 + amount
+        return Date(year=months // 12, month=months % 12 + 1, day=begun.day) if begun.month else None
+    try:
+        start = date(begun.year or _COMMON_YEAR, begun.month, begun.day)
+    except ValueError:
+        return None
+    end = start + timedelta(days=amount * (7 if span.unit == "week" else 1))
+    return Date(year=end.year if begun.year else 0, month=end.month, day=end.day)
+
+
+def _agrees(wanted: Date, reached: Date) -> bool:
+    """Is it that date, or the month or year of it?"""
+    pairs = ((wanted.year, reached.year), (wanted.month, reached.month), (wanted.day, reached.day))
+    return all(one in {0, other} for one, other in pairs)
+
+
+OPERATION = Operation(name="duration", steps=_steps)

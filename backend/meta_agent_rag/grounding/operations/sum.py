@@ -1,0 +1,16 @@
+"""The sum of all figures of one kind."""
+
+from collections.abc import Iterator
+
+from ...text.figures import Figure
+from . import Operands, Operation, reaches, same_kind, written
+
+
+def _steps(wanted: Figure, others: Operands) -> Iterator[str]:
+    terms = [(figure, value) for figure, value in same_kind(wanted, others) if figure.date is None]
+    total = sum(value for _, value in terms)
+    if len(terms) > 1 and reaches(wanted, total):
+        yield f"{' + '.join(figure.written for figure, _ in terms)} = {written(total)}"
+
+
+OPERATION = Operation(name="sum", steps=_steps)

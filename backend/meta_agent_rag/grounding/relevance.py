@@ -1,0 +1,93 @@
+"""Does an answer bear on its question? A true sentence about something else is none."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..text.language import language_of
+from ..text.normalise import normalised, tokens
+from .claims import Claim
+from .support.grounds import share_held
+from .support.statement import Item, Statement, read
+from .support.verdict import Support
+from .support.words import asking, openers
+
+_SCANT = 1
+"""Items up to which a claim states nothing without its question."""
+_SHARED = 2
+
+
+def asked_about(question: str) -> tuple[Item, ...]:
+    """What a question speaks of, without the words that only ask ("which year")."""
+    statement = read(question)
+    return tuple(item for item in statement.items if item.stem not in asking(statement.language))
+
+
+def speaks_of(question: str, sources: Sequence[Statement]) -> bool:
+    """Do the sources hold every name of a question; where it has none, two of the things that it speaks of, or all?
+
+    One that was asked in another language than the sources' is not judged.
+
+    >>> speaks_of("Is Mira Holt a director?", [read("Mira Holt directed it.")])
+    True
+    """
+    items = asked_about(question)
+    if sources and all(source.language != language_of(question) for source in sources):
+        return True
+    if named := tuple(item for item in items if item.is_name):
+        return share_held(named, tuple(sources)) == 1.0
+    held = sum(any(source.holds(item) for source in sources) for item in items)
+    return held >= min(_SHARED, len(items))
+
+
+def is_settled(
+    question: str, claims: Sequence[Claim], support: Sequence[Support], sources: Sequence[Statement]
+) -> bool:
+    """Do the supported claims and their passages hold all that the question speaks of, so that nobody need judge?"""
+    said = tuple(read(claim.text) for claim, found in zip(claims, support, strict=True) if found.supported)
+    return share_held(asked_about(question), (*said, *sources)) == 1.0
+
+
+def on_the_question(
+    question: str, claims: Sequence[Claim], support: Sequence[Support], sources: Sequence[Statement]
+) -> tuple[Support, ...]:
+    """The support, without that of claims that say next to nothing if the passages do not speak of the question.
+
+    `sources` are the sentences that the answer quotes, and all of the passages that it cites.
+    """
+    if speaks_of(question, sources):
+        return tuple(support)
+    return tuple(
+        replace(found, supported=found.supported and len(read(claim.text).items) > _SCANT)
+        for claim, found in zip(claims, support, strict=True)
+    )
+
+
+def holds_the_answer(
+    question: str,
+    short_answer: str,
+    claims: Sequence[Claim],
+    support: Sequence[Support],
+    sources: Sequence[Statement],
+    *,
+    answers: bool | None = None,
+) -> bool:
+    """Is a claim supported that gives the short answer, of those that hold most of it?
+
+    Where no claim holds any of it, it must occur in the sources, the passages quoted or cited. A verdict ("no") may
+    also follow from other claims ("They were built by different yards."), where the sources speak of the question, or
+    the critic has found that the claims answer it (`answers`).
+    """
+    supported = [found.supported for found in support]
+    language = language_of(" ".join(claim.text for claim in claims))
+    wanted = read(short_answer, language).items
+    if not wanted or normalised(short_answer) in openers():
+        given = any(
+            found and tokens(short_answer) <= tokens(claim.text) for claim, found in zip(claims, supported, strict=True)
+        )
+        return given or (any(supported) and (bool(answers) or speaks_of(question, sources)))
+    said = [read(claim.text, language) for claim in claims]
+    shared = [sum(statement.holds(item) for item in wanted) for statement in said]
+    most = max(shared, default=0)
+    if most:
+        return any(found for held, found in zip(shared, supported, strict=True) if held == most)
+    return any(supported) and any(source.holds(item) for item in wanted for source in sources)

@@ -1,0 +1,244 @@
+"""A sentence as the checks read it: what it speaks of in its order, its figures, its clauses and its negations."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from ...text.figures import Figure, figures, in_digits
+from ...text.figures.figure import same_value
+from ...text.language import language_of
+from ...text.tokens import Token, tokens
+from .words import Grammar, grammar, openers
+
+_BREAK = re.compile(r"[,;:()\[\]|\n\u2013\u2014\u3001\u3002\uff0c\uff1b\uff1a\u300c\u300d]| - ")
+_OPENER = re.compile(r"^\s*([^\W\d_]+)\s*(?:[,.:;!\u3001\u3002\uff0c\u2014\u2013]\s*|-\s+|$)")
+_NOT_WRITTEN_OUT = re.compile(r"n['\u2019]t\b", re.IGNORECASE)
+_WITHOUT_CASE = frozenset({"ja", "zh", "ko", "th", "ar", "he"})
+_NEGATES_WHAT_PRECEDES = frozenset({"ja", "ko"})
+FREE_ORDER = frozenset({"de", "ru", "uk", "pl", "cs", "fi", "hu", "el", "tr"})
+"""Languages in which the object may come first, so that the order of words tells less."""
+_SCOPE = 1
+_ALSO_FROM = frozenset({"von", "vom", "durch", "da", "dal", "dalla"})
+"""Also mean "from": only before a name do they say who does it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A word with a meaning, or a figure; `clause` counts from 0, `before` is the preposition in front of it.
+
+    `particle` is what follows it in Japanese; `is_bare` tells of a capitalised word that no article stands before it.
+    """
+
+    stem: str
+    written: str
+    clause: int
+    figure: Figure | None = None
+    is_name: bool = False
+    is_bare: bool = False
+    negated: bool = False
+    before: str = ""
+    particle: str = ""
+
+    @property
+    def is_value(self) -> bool:
+        """Is it a figure or a name, of which a sentence may give several?"""
+        return self.figure is not None or self.is_name
+
+    def same_as(self, other: "Item") -> bool:
+        """Do both stand for the same thing?"""
+        if self.figure is not None and other.figure is not None:
+            if self.figure.is_date and other.figure.date is not None and self.figure.date is not None:
+                one, two = self.figure.date, other.figure.date
+                pairs = ((one.year, two.year), (one.month, two.month), (one.day, two.day))
+                return all(0 in pair or pair[0] == pair[1] for pair in pairs)
+            return same_value(self.figure, other.figure) or same_value(other.figure, self.figure)
+        same = self.stem == other.stem or (self.is_name and self.written.lower() == other.written.lower())
+        return self.figure is None and other.figure is None and same
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """A sentence that was read; `text` has its number words in digits, `label` is the first cell of a table's row."""
+
+    text: str
+    language: str
+    items: tuple[Item, ...]
+    hedges: frozenset[tuple[str, int]]
+    negations: int
+    implicit: bool
+    label: str = ""
+
+    @property
+    def grammar(self) -> Grammar:
+        """The grammatical words of its language."""
+        return grammar(self.language)
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Its figures in their order."""
+        return tuple(item.figure for item in self.items if item.figure is not None)
+
+    def hedged(self, claim: "Statement") -> frozenset[str]:
+        """What weakens or conditions the clauses that speak of what the claim speaks of, as stems."""
+        clauses = {item.clause for item in self.items if claim.holds(item)}
+        return frozenset(stem for stem, clause in self.hedges if clause in clauses)
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The stems of its words."""
+        return frozenset(item.stem for item in self.items if item.figure is None)
+
+    def holds(self, item: Item) -> bool:
+        """Does the sentence speak of it?"""
+        return any(item.same_as(own) for own in self.items)
+
+    def is_passive(self, place: int) -> bool:
+        """Is the verb at a place in the passive voice: does one of the next items name who does it?"""
+        own = self.items[place]
+        near = self.items[place + 1 : place + 3] if self.language == "en" else self.clause(own.clause)
+        named = [item for item in near if item.clause == own.clause and item.before in self.grammar.agents]
+        return any(item.is_name or item.is_bare or item.before not in _ALSO_FROM for item in named)
+
+    def clause(self, number: int) -> tuple[Item, ...]:
+        """The items of a clause."""
+        return tuple(item for item in self.items if item.clause == number)
+
+    @property
+    def clauses(self) -> tuple[tuple[Item, ...], ...]:
+        """Its clauses in their order."""
+        return tuple(self.clause(number) for number in dict.fromkeys(item.clause for item in self.items))
+
+
+@lru_cache(maxsize=2048)
+def read(text: str, language: str = "", label: str = "") -> Statement:
+    """Read a sentence; its language is guessed unless it is given. A yes or no that opens it is left out."""
+    code = language or language_of(text)
+    opener = _OPENER.match(text)
+    if opener and opener[1].lower() in openers():
+        text = text[opener.end() :]
+    plain = in_digits(_NOT_WRITTEN_OUT.sub(" not", text), code)
+    known = grammar(code)
+    words = tokens(plain, code)
+    lower = [word.written.lower() for word in words]
+    items, hedges = _items(plain, words, code, known)
+    return Statement(
+        text=plain,
+        language=code,
+        items=items if label else _with_bare_values_joined(items),
+        hedges=hedges,
+        negations=sum(word in known.negations for word in lower),
+        implicit=any(word.stem in known.implicit for word in words),
+        label=label,
+    )
+
+
+@dataclass
+class _Reader:
+    """Goes through the words of a sentence, and keeps what was read and what the next word is to know."""
+
+    language: str
+    known: Grammar
+    items: list[Item] = field(default_factory=list)
+    clause: int = 0
+    before: str = ""
+    negating: int = 0
+    hedges: set[tuple[str, int]] = field(default_factory=set)
+
+    def new_clause(self) -> None:
+        if self.items and self.items[-1].clause == self.clause:
+            self.clause += 1
+        self.negating = 0
+
+    def add(
+        self, written: str, stem: str, *, figure: Figure | None = None, is_name: bool = False, is_bare: bool = False
+    ) -> None:
+        run = is_name and self.items and self.items[-1].is_name and self.items[-1].clause == self.clause
+        self.items.append(
+            Item(
+                stem=stem,
+                written=written,
+                clause=self.clause,
+                figure=figure,
+                is_name=is_name,
+                is_bare=is_bare,
+                negated=self.negating > 0,
+                before=self.before or (self.items[-1].before if run else ""),
+            )
+        )
+        self.before, self.negating = "", max(0, self.negating - 1)
+
+    def grammatical(self, word: Token, following: Sequence[Token]) -> bool:
+        """Take a word for its grammar alone; `False` where it has a meaning of its own."""
+        lower = word.written.lower()
+        if word.stem in self.known.hedges:
+            clause = self.clause + 1 if lower in self.known.boundaries and self.items else self.clause
+            self.hedges.add((word.stem, clause))
+        if lower in self.known.negations:
+            if self.language in _NEGATES_WHAT_PRECEDES or not _more_follows(following, self.known):
+                self.items[-1:] = [replace(item, negated=True) for item in self.items[-1:]]
+            else:
+                self.negating = _SCOPE
+            return True
+        if lower in self.known.boundaries:
+            self.new_clause()
+        if word.is_particle:
+            self.items[-1:] = [replace(item, particle=item.particle or lower) for item in self.items[-1:]]
+            return True
+        if lower in self.known.prepositions:
+            self.before = lower
+        return lower in self.known.function
+
+
+def _items(
+    text: str, words: Sequence[Token], language: str, known: Grammar
+) -> tuple[tuple[Item, ...], frozenset[tuple[str, int]]]:
+    """The items of a text, and its hedges with the clauses in which they stand."""
+    reader = _Reader(language=language, known=known)
+    found = list(figures(text, language))
+    capitals = [word.written[:1].isupper() for word in words]
+    position = 0
+    for place, word in enumerate(words):
+        if _BREAK.search(text[position : word.start]):
+            reader.new_clause()
+        position = max(position, word.end)
+        figure = next((one for one in found if one.start < word.end and word.start < one.end), None)
+        if figure is not None:
+            if figure.end > position or word.start <= figure.start:
+                position = max(position, figure.end)
+            if not any(item.figure is figure for item in reader.items):
+                reader.add(figure.written, figure.written, figure=figure)
+        elif not reader.grammatical(word, words[place + 1 :]):
+            light = word.written.lower() in known.light
+            name = _is_name(place, words, capitals, language, light)
+            behind_article = place > 0 and words[place - 1].written.lower() in known.articles
+            reader.add(word.written, word.stem, is_name=name, is_bare=capitals[place] and not behind_article)
+    return tuple(reader.items), frozenset(reader.hedges)
+
+
+def _with_bare_values_joined(items: Sequence[Item]) -> tuple[Item, ...]:
+    """A clause of nothing but figures belongs to the one before it: "who breaks it, 400"."""
+    worded = {item.clause for item in items if item.figure is None}
+    joined: list[Item] = []
+    for item in items:
+        before = joined[-1].clause if joined else item.clause
+        alone = item.clause not in worded and joined
+        joined.append(replace(item, clause=before) if alone else item)
+    return tuple(joined)
+
+
+def _more_follows(words: Sequence[Token], known: Grammar) -> bool:
+    return any(word.written.lower() not in known.function | known.negations for word in words)
+
+
+def _is_name(place: int, words: Sequence[Token], capitals: Sequence[bool], language: str, light: bool) -> bool:
+    """A capitalised word; at the beginning, and in German, only beside another one."""
+    if language in _WITHOUT_CASE or not capitals[place] or light:
+        return False
+    known = grammar(language)
+    if place == 0 and (not known.read or words[0].written.lower() in known.function | known.telling):
+        return False
+    beside = any(capitals[other] for other in (place - 1, place + 1) if 0 <= other < len(words))
+    if language == "de":
+        return beside and (place > 1 or (place + 1 < len(words) and capitals[place + 1]))
+    return place > 0 or (place + 1 < len(words) and capitals[place + 1]) or words[place].written.isupper()

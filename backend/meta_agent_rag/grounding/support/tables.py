@@ -1,0 +1,58 @@
+"""Rows of a table as sentences, in which every cell stands beside its header."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_CELLS = re.compile(r"\s*\|\s*|\t+")
+_RULE = re.compile(r"[\s|:+=-]+")
+_UNIT = re.compile(r"\s*[(\[]([^()\[\]]{1,12})[)\]]\s*$")
+_LEAST_CELLS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of a text, at `text[start:end]`; a row of a table has its cells, with the header's if it has one."""
+
+    text: str
+    start: int
+    end: int
+    label: str = ""
+
+
+def lines(text: str) -> Iterator[Line]:
+    """The lines of a text; the rows of a table written out.
+
+    >>> [line.text for line in lines("| Plant | 2021 (t) |\\n|---|---|\\n| Harbour | 410 |")][-1]
+    'Plant = Harbour; 2021 = 410 t'
+    """
+    header: Sequence[str] | None = None
+    start = 0
+    for line in text.splitlines(keepends=True):
+        end = start + len(line)
+        cells = _cells(line)
+        if len(cells) < _LEAST_CELLS:
+            header = None
+            yield Line(text=line, start=start, end=end)
+        elif header is None or len(cells) != len(header):
+            header = cells
+            yield Line(text="; ".join(cells), start=start, end=end)
+        elif not _RULE.fullmatch(line):
+            yield Line(text=_written_out(header, cells), start=start, end=end, label=cells[0])
+        start = end
+
+
+def _cells(line: str) -> list[str]:
+    bare = line.strip().strip("|")
+    return [cell.strip() for cell in _CELLS.split(bare)] if "|" in bare or "\t" in bare else []
+
+
+def _written_out(header: Sequence[str], cells: Sequence[str]) -> str:
+    return "; ".join(_cell(name, cell) for name, cell in zip(header, cells, strict=True) if cell)
+
+
+def _cell(name: str, cell: str) -> str:
+    unit = _UNIT.search(name)
+    bare = _UNIT.sub("", name)
+    shown = f"{cell} {unit[1]}" if unit and cell[-1:].isdigit() else cell
+    return f"{bare} = {shown}" if bare else shown

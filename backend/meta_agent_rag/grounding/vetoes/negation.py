@@ -1,0 +1,49 @@
+"""A claim that says of something what its passage denies of it, or the other way round."""
+
+from collections.abc import Sequence
+
+from ..support.grounds import Grounds, share_held
+from ..support.statement import Statement
+from . import Veto
+
+_NEARLY_THE_SAME = 0.75
+
+
+def _fault(grounds: Grounds) -> str | None:
+    if not grounds.same_language:
+        return None
+    for sentence in grounds.sentences:
+        claim = grounds.claim
+        if stem := _turned(claim, sentence) or _turned(sentence, claim):
+            return f"{stem} is denied in one and not in the other"
+        alike = share_held(claim.items, (sentence, *grounds.titles)) >= _NEARLY_THE_SAME
+        if alike and not _denied(sentence, claim) and _uneven(claim, sentence):
+            return "one denies what the other says"
+    return None
+
+
+def _turned(one: Statement, other: Statement) -> str | None:
+    """What one denies, and the other says without any word that may do the same."""
+    for item in one.items:
+        if not item.negated or item.is_name:
+            continue
+        there = [own for own in other.items if item.same_as(own)]
+        if there and not any(own.negated for own in there) and not other.implicit:
+            return item.written
+    return None
+
+
+def _uneven(claim: Statement, sentence: Statement) -> bool:
+    clauses = [clause for clause in sentence.clauses if any(claim.holds(item) for item in clause)]
+    denied = sum(any(item.negated for item in clause) for clause in clauses)
+    return (claim.negations > 0) != (denied > 0 or (sentence.negations > 0 and len(sentence.clauses) == 1)) and not (
+        claim.implicit or sentence.implicit
+    )
+
+
+def _denied(sentence: Statement, claim: Statement) -> bool:
+    both: Sequence[Statement] = (sentence, claim)
+    return all(one.negations for one in both)
+
+
+VETO = Veto(name="negation", fault=_fault)

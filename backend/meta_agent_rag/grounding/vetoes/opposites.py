@@ -1,0 +1,58 @@
+"""A claim that says the opposite of its passage by a word that excludes the passage's."""
+
+from ..support.grounds import Grounds
+from ..support.statement import Item, Statement
+from . import Veto
+
+_PREFIXES = ("un", "in", "im", "ir", "dis", "non", "mis")
+_SHORTEST = 4
+
+
+def _fault(grounds: Grounds) -> str | None:
+    if not grounds.same_language:
+        return None
+    for sentence in grounds.sentences:
+        for clause in grounds.claim.clauses:
+            near = _nearest(clause, sentence)
+            for other in sentence.clauses:
+                if other == near or any(item.same_as(own) for item in clause for own in other):
+                    held = frozenset() if other == near else sentence.stems
+                    if found := _opposed(clause, other, grounds.claim, held):
+                        return found
+    return None
+
+
+def _nearest(clause: tuple[Item, ...], sentence: Statement) -> tuple[Item, ...]:
+    """The clause of the sentence that shares most with the claim's; none where nothing is shared."""
+    shared = [(sum(any(item.same_as(own) for own in other) for item in clause), other) for other in sentence.clauses]
+    most = max((count for count, _ in shared), default=0)
+    return next((other for count, other in shared if count == most), ()) if most else ()
+
+
+def _opposed(clause: tuple[Item, ...], near: tuple[Item, ...], claim: Statement, held: frozenset[str]) -> str | None:
+    """What the claim says, and a clause of the sentence excludes; not where the sentence says it too (`held`)."""
+    ours, theirs = {item.stem: item for item in clause}, {item.stem: item for item in near}
+    for one, other in claim.grammar.opposites:
+        for left, right in ((one, other), (other, one)):
+            said, there = [ours[stem] for stem in left & set(ours)], [theirs[stem] for stem in right & set(theirs)]
+            excluded = said and there and not left & (set(theirs) | held) and not right & set(ours)
+            if excluded and any(item.negated for item in said) == any(item.negated for item in there):
+                return f"{said[0].written} is said, and {there[0].written} stands there"
+    for stem, item in ours.items():
+        for own, there_ in theirs.items():
+            if (
+                _prefixed(stem, own)
+                and stem not in {*theirs, *held}
+                and own not in ours
+                and item.negated == there_.negated
+            ):
+                return f"{item.written} is said, and {there_.written} stands there"
+    return None
+
+
+def _prefixed(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) >= _SHORTEST and any(long == prefix + short for prefix in _PREFIXES)
+
+
+VETO = Veto(name="opposites", fault=_fault)

@@ -1,0 +1,105 @@
+"""One call on its way: what is asked of whom, what it may cost, and what is said where its reply was cut."""
+
+import logging
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Protocol, get_args
+
+from ..setting_types import Tier
+from ..settings import Settings
+from .cache import request_key
+from .exchange import Reply, Request
+from .ledger import LedgerRow
+from .pricing import Price, most_it_costs, price, priced_model
+from .providers import Endpoint
+from .serving.connections import Connection
+
+_LOG = logging.getLogger(__name__)
+CUT = "length"
+"""How servers say that a reply reached its token limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A request with its endpoint, and the ledger row that it leaves."""
+
+    request: Request
+    row: LedgerRow
+    endpoint: Endpoint
+    connection: Connection
+    settings: Settings
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the response cache: today's, and the one that earlier versions kept the reply under."""
+        former = self.connection.former
+        return (self.row.request, *([] if former is None else [request_key(former, self.request)]))
+
+    def price(self, reply: Reply) -> Price | None:
+        """What the reply cost; `None` without a known price or without usage."""
+        if reply.usage is None:
+            return None
+        model, prices = priced_model(self.settings, self.endpoint, at=self.row.at)
+        return price(reply.usage, model=model, prices=prices, at=self.row.at)
+
+    def highest(self, reply: Reply | None = None) -> Decimal | None:
+        """The most that it may come to; a reply that is seen bounds it where no reasoning can be hidden."""
+        model, prices = priced_model(self.settings, self.endpoint, at=self.row.at)
+        visible = self.endpoint.provider.thinking_off and not self.endpoint.thinking
+        seen = reply.text if reply is not None and visible else None
+        return most_it_costs(self.request, seen, model=model, prices=prices, at=self.row.at)
+
+    def reasoned_through(self, reply: Reply) -> bool:
+        """Was the reply cut by hidden reasoning that nobody had announced, and that more room would end?"""
+        return is_cut(reply) and not self.endpoint.thinking and _reasoned(reply)
+
+    @property
+    def unannounced_tokens(self) -> int:
+        """Room for such reasoning."""
+        return replace(self.endpoint, thinking=True).thinking_room(self.settings)
+
+    def cut_words(self, reply: Reply) -> str:
+        """Say of a reply that was cut where that was, and which setting moves the limit."""
+        hidden = reply.usage.reasoning if reply.usage is not None else 0
+        spent = f", {hidden} of them for hidden reasoning" if hidden else ""
+        return f"the reply was cut at its limit of {self.request.max_tokens} tokens{spent}; {self._remedy(reply)}"
+
+    def _remedy(self, reply: Reply) -> str:
+        if self.endpoint.thinking:
+            return f"raise THINKING_TOKENS (now {self.settings.thinking_tokens})"
+        if not _reasoned(reply):
+            stage = self.request.stage
+            return f"raise it with STAGE_TOKENS={stage}={2 * self.request.max_tokens}"
+        if self.endpoint.name in get_args(Tier):
+            return f"the model reasons before it replies: set {self.endpoint.name.upper()}_THINKING=true"
+        return f"the model reasons before it replies: set `thinking: true` for {self.endpoint.name!r} in MODEL_ROLES"
+
+
+class Tape(Protocol):
+    """Keeps every call, or plays an earlier run's back instead of the model."""
+
+    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
+        """The recorded row of a call, and its reply or what was raised; `None` where nothing is played."""
+
+    def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
+        """One call that was made, or served by the cache."""
+
+
+def warn_of_cut(call: Call, reply: Reply, told: set[tuple[str, str]]) -> None:
+    """Log the first reply of a stage and endpoint that was cut, and which setting to change; `told` were before."""
+    key = call.request.stage, call.endpoint.name
+    if is_cut(reply) and key not in told:
+        told.add(key)
+        _LOG.warning("In stage %r %s.", call.request.stage, call.cut_words(reply))
+
+
+def is_cut(reply: Reply) -> bool:
+    """Was a reply cut at its token limit?"""
+    return reply.finish_reason == CUT
+
+
+def _reasoned(reply: Reply) -> bool:
+    """Did a cut reply spend its tokens on reasoning? The server counts them, the text shows it, or there is no text."""
+    counted = reply.usage is not None and reply.usage.reasoning > 0
+    return counted or "<think>" in reply.text or not reply.text

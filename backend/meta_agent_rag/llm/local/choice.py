@@ -1,0 +1,67 @@
+"""Which model the embedded provider runs: EMBEDDED_MODEL_PATH, else EMBEDDED_MODEL, else the packaged one."""
+
+from pathlib import Path
+
+from ...errors import SettingsError
+from ...settings import Settings
+from .catalogue import PACKAGED, LocalModel, local_model, local_models
+from .memory import machine_memory
+
+AUTO = "auto"
+
+
+def listed_model(settings: Settings) -> LocalModel | None:
+    """The model of the list that EMBEDDED_MODEL stands for, downloaded or not; `None` for the packaged model.
+
+    `auto` takes the largest that is downloaded and fits this machine's memory. Raises `SettingsError`.
+    """
+    name = settings.embedded_model
+    if name == AUTO:
+        found = [model for model in local_models().values() if model.path(settings).is_file() and fits(model, settings)]
+        return max(found, key=lambda model: model.parameters, default=None)
+    if name == PACKAGED:
+        return None
+    if name not in local_models():
+        known = ", ".join((AUTO, PACKAGED, *local_models()))
+        raise SettingsError(
+            f"EMBEDDED_MODEL names the unknown model {name!r}; choose from: {known}, or set "
+            "EMBEDDED_MODEL_PATH to a GGUF file."
+        )
+    return local_model(name)
+
+
+def fits(model: LocalModel, settings: Settings) -> bool:
+    """Does this machine have the memory for it? Taken for granted where the system does not tell."""
+    memory = machine_memory()
+    return memory is None or model.memory(settings) <= memory
+
+
+def own_model_file(settings: Settings) -> Path | None:
+    """The file that takes the place of the packaged model, there or not; `None` if that serves.
+
+    Raises `SettingsError` for an unknown name.
+    """
+    if settings.embedded_model_path is not None:
+        return settings.embedded_model_path
+    model = listed_model(settings)
+    return None if model is None else model.path(settings)
+
+
+def require_file(settings: Settings, file: Path) -> None:
+    """Raises `SettingsError` with the remedy if the file of `own_model_file` is not there."""
+    if file.is_file():
+        return
+    if settings.embedded_model_path is not None:
+        raise SettingsError(f"EMBEDDED_MODEL_PATH {str(file)!r} is not a file; name a GGUF file.")
+    name = settings.embedded_model
+    raise SettingsError(
+        f"EMBEDDED_MODEL {name!r} is not downloaded; run `marag models get {name}`, or set EMBEDDED_MODEL=auto."
+    )
+
+
+def decided(settings: Settings) -> Settings:
+    """The settings with the name of the model that `auto` takes now: what is downloaded later changes no run."""
+    if settings.embedded_model_path is not None or settings.embedded_model != AUTO:
+        return settings
+    model = listed_model(settings)
+    return settings.model_copy(update={"embedded_model": PACKAGED if model is None else model.name})

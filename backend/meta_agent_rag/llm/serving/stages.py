@@ -1,0 +1,109 @@
+"""Stages of `stages.yaml`: the role of each, and the endpoint that serves it under given settings."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal, get_args
+
+import yaml
+
+from ...errors import SettingsError, UnknownNameError
+from ...setting_types import Tier
+from ...settings import Settings
+from ...shipped import extensions
+from ..providers import Choice, Endpoint, choose_provider, endpoint_named
+
+Use = Literal["answer", "conversation", "judge"]
+ANSWER: tuple[Use, ...] = ("answer",)
+CHAT: tuple[Use, ...] = ("answer", "conversation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A kind of call: its role, the tier that serves it, how long its reply may be, in tokens, and what it is used for.
+
+    A judge keeps its tier whatever TIERS says: it is no part of what it judges.
+    """
+
+    name: str
+    role: str
+    tier: Tier
+    max_tokens: int
+    use: Use = "answer"
+
+
+@cache
+def stages() -> Mapping[str, Stage]:
+    """All stages by name, those of the benchmark last."""
+    package = Path(str(files(__package__))).parent
+    tables = (folder / "stages.yaml" for folder in (package, *extensions()))
+    rows = (row for table in tables for row in yaml.safe_load(table.read_text(encoding="utf-8")).items())
+    return {name: Stage(name=name, **row) for name, row in rows}
+
+
+def stage(name: str, settings: Settings) -> Stage:
+    """The stage as settings have it; raises `UnknownNameError`."""
+    known = stages()
+    if name not in known:
+        raise UnknownNameError("stage", name, list(known))
+    built_in = known[name]
+    tier = built_in.tier if settings.tiers == "by_stage" or built_in.use == "judge" else settings.tiers
+    return Stage(
+        name=name,
+        role=built_in.role,
+        tier=settings.stage_tiers.get(name, tier),
+        max_tokens=settings.stage_tokens.get(name, built_in.max_tokens),
+        use=built_in.use,
+    )
+
+
+def serving(served: Stage, settings: Settings, choice: Choice) -> Endpoint:
+    """The endpoint of a stage: what MODEL_ROLES maps the stage or its role to, else that of its tier."""
+    roles = settings.model_roles.roles
+    name = roles.get(served.name) or roles.get(served.role) or served.tier
+    return endpoint_named(name, settings, choice)
+
+
+def endpoints_in_use(settings: Settings, uses: Collection[Use] = CHAT) -> dict[str, Endpoint]:
+    """The endpoint of every role of these uses, by role; one that is served by several has an entry for each stage."""
+    choice = choose_provider(settings)
+    found: dict[str, Endpoint] = {}
+    for name in stages():
+        served = stage(name, settings)
+        if served.use not in uses:
+            continue
+        endpoint = serving(served, settings, choice)
+        if found.setdefault(served.role, endpoint).name != endpoint.name:
+            found[served.name] = endpoint
+    return found
+
+
+def runs_here(settings: Settings, uses: Collection[Use] = ANSWER) -> bool:
+    """Does the embedded model give every reply of these uses, which costs nothing?"""
+    return all(endpoint.is_embedded for endpoint in endpoints_in_use(settings, uses).values())
+
+
+def check_stages(settings: Settings) -> None:
+    """Refuse settings that name a stage, role or endpoint that there is not."""
+    for setting in ("stage_tiers", "stage_tokens"):
+        for name in getattr(settings, setting):
+            if name not in stages():
+                raise SettingsError(
+                    f"{setting.upper()} names the unknown stage {name!r}; choose from: {', '.join(stages())}."
+                )
+    roles = dict.fromkeys(one.role for one in stages().values())
+    for name in settings.model_roles.roles:
+        if name not in (*roles, *stages(), *get_args(Tier)):
+            raise SettingsError(
+                f"MODEL_ROLES names the unknown role {name!r}; choose from: {', '.join((*roles, *get_args(Tier)))}, or "
+                "a stage of llm/stages.yaml."
+            )
+    for name in settings.model_roles.endpoints:
+        if name in get_args(Tier):
+            raise SettingsError(
+                f"MODEL_ROLES gives an endpoint the name of the tier {name!r}; call it otherwise, and map {name} to it "
+                "under `roles`."
+            )
+    endpoints_in_use(settings, get_args(Use))

@@ -1,0 +1,76 @@
+"""Which endpoint serves which role: the value of MODEL_ROLES, from pairs or from a YAML file.
+
+A role is one of `llm/stages.yaml`, a single stage, or a tier. What it maps to is an endpoint of the file, a tier, or
+PROVIDER:MODEL.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, SecretStr, ValidationError
+from pydantic_settings import NoDecode
+
+from .setting_types import Url, pairs
+from .wording import fault_words
+
+JsonMode = Literal["json_object", "json_schema"]
+ReplyLimit = Literal["max_tokens", "max_completion_tokens"]
+_FORM = "ROLE=ENDPOINT,ROLE=ENDPOINT, for instance judge=openai:gpt-4.1, or name a .yaml file"
+
+
+class EndpointRow(BaseModel):
+    """One endpoint of the file: a provider of `providers.yaml`, and what is different here.
+
+    `key` names the variable that holds the key, by default the provider's. `body` joins every request, `headers` too;
+    their values are never shown. All other fields are those of `providers.yaml`, for this endpoint alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    provider: str = "compatible"
+    base_url: Url | None = None
+    model: str | None = None
+    key: str | None = None
+    thinking: bool = False
+    body: dict[str, Any] = {}
+    headers: dict[str, SecretStr] = {}
+    json_mode: JsonMode | None = Field(None, alias="json")
+    limit: ReplyLimit | None = None
+    thinking_off: dict[str, Any] | None = None
+    thinking_on: dict[str, Any] | None = None
+    concurrency: PositiveInt | None = None
+    context: PositiveInt | None = None
+    seconds: PositiveInt | None = None
+    seeds: bool | None = None
+    logprobs: bool | None = None
+    prices: str | None = None
+
+
+class ModelRoles(BaseModel):
+    """Endpoints by name, and the names that serve roles."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    endpoints: dict[str, EndpointRow] = {}
+    roles: dict[str, str] = {}
+
+
+def _model_roles(value: object) -> object:
+    """Read `ROLE=ENDPOINT,...`, or the file of that path; what is no text is taken as it is."""
+    if not isinstance(value, str):
+        return value
+    if not value.endswith((".yaml", ".yml")):
+        return {"roles": pairs(value, form=_FORM)}
+    try:
+        return ModelRoles.model_validate(yaml.safe_load(Path(value).read_text(encoding="utf-8")) or {})
+    except ValidationError as error:
+        fault = error.errors()[0]  # without the value, which may be secret
+        raise ValueError(f"{'.'.join(map(str, fault['loc']))}: {fault_words(fault)}") from None
+    except OSError as error:
+        raise ValueError(f"the file cannot be read ({error.strerror}); check the path") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"the file is not YAML ({' '.join(str(error).split())})") from None
+
+
+Roles = Annotated[ModelRoles, NoDecode, BeforeValidator(_model_roles)]

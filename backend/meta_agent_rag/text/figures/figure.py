@@ -1,0 +1,123 @@
+"""A figure of a text as a value, and when one says no more than another."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from ..dates import Date
+
+CLOCK = "clock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A number, a date or a time of day.
+
+    `numbers` are its readings, the likeliest first: `1,260` may be 1260 or 1.26; empty for a date that is more
+    than a year. `unit` is empty for a bare number, `percent`, `currency:CODE`, `clock` (minutes since midnight), or
+    a name that Pint knows. `written` is `text[start:end]`; `step` the value of one in its last significant digit;
+    `approximate` tells that its text says "about" of it, `ordinal` that it is one as "third".
+    """
+
+    written: str
+    start: int
+    end: int
+    numbers: tuple[float, ...] = ()
+    unit: str = ""
+    date: Date | None = None
+    step: float = 1.0
+    approximate: bool = False
+    ordinal: bool = False
+
+    @property
+    def number(self) -> float:
+        """The likeliest reading; 0 for a date."""
+        return self.numbers[0] if self.numbers else 0.0
+
+    @property
+    def is_date(self) -> bool:
+        """Is it a date that is more than a year?"""
+        return self.date is not None and not self.numbers
+
+
+def stands_in(figure: Figure, sources: Sequence[Figure]) -> bool:
+    """Do the sources give the figure: the same value, in any unit, or one that is more precise?"""
+    if figure.is_date:
+        return _date_stands_in(figure, sources)
+    return any(same_value(figure, source) for source in sources)
+
+
+def same_value(figure: Figure, source: Figure) -> bool:
+    """Is a number that of the source? In another unit, or said to be "about", it may be rounded.
+
+    A year is that of a date; a number without a unit is equal to one with any.
+    """
+    if source.date is not None and not source.numbers:
+        return not figure.unit and figure.date is not None and figure.date.year == source.date.year
+    for number in figure.numbers:
+        half = figure.step / 2 * (number / figure.number if figure.number else 1.0)  # of this reading
+        for other in source.numbers:
+            if not figure.unit or not source.unit or figure.unit == source.unit:
+                allowed = half if figure.approximate else 0.0
+            elif (converted := in_unit(other, source.unit, figure.unit)) is not None:
+                other, allowed = converted, half  # noqa: PLW2901
+            else:
+                continue
+            if abs(number - other) <= allowed + 1e-9 * abs(other):
+                return True
+    return False
+
+
+@lru_cache(maxsize=4096)  # the checks of one table ask for the same conversions thousands of times
+def in_unit(number: float, unit: str, wanted: str) -> float | None:
+    """A quantity in another unit; `None` where the two measure different things.
+
+    >>> in_unit(5.0, "kilometer", "meter"), in_unit(5.0, "kilometer", "kilogram")
+    (5000.0, None)
+    """
+    if unit == wanted:
+        return number
+    if not measurable(unit) or not measurable(wanted):
+        return None
+    one, other = _parsed(unit), _parsed(wanted)
+    if one.dimensionality != other.dimensionality:
+        return None
+    return float(_registry().Quantity(number, one).to(other).magnitude)
+
+
+@cache
+def measurable(unit: str) -> bool:
+    """Is it a unit that Pint knows, so that it can be converted?"""
+    if not unit or unit in {CLOCK, "percent"} or unit.startswith("currency:"):
+        return False
+    from pint import UndefinedUnitError
+
+    try:
+        _parsed(unit)
+    except UndefinedUnitError:
+        return False
+    return True
+
+
+def _parsed(unit: str) -> Any:
+    """CLDR writes the power as part of the name, which Pint does not: square_meter."""
+    return _registry().parse_units(unit.replace("square_", "square ").replace("cubic_", "cubic "))
+
+
+@cache
+def _registry() -> Any:
+    import pint
+
+    return pint.UnitRegistry()
+
+
+def _date_stands_in(figure: Figure, sources: Iterable[Figure]) -> bool:
+    """As a date that is as precise; or as day and month, and the year beside them."""
+    assert figure.date is not None
+    dates = [source.date for source in sources if source.date is not None]
+    year, month, day = figure.date.year, figure.date.month, figure.date.day
+    if any(year in {0, date.year} and month in {0, date.month} and day in {0, date.day} for date in dates):
+        return True
+    of_no_year = any(not date.year and month in {0, date.month} and day in {0, date.day} for date in dates)
+    return of_no_year and any(date.year == year for date in dates)

@@ -1,0 +1,89 @@
+"""How far p_correct can be believed: of first drafts, and of the answers that were returned."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from meta_agent_rag.agent.monitoring.calibration import packaged_calibration
+
+from ..calibration.fit import RIGHT
+from ..statistics import auroc, auroc_interval, expected_calibration_error
+from ..tables import Table, number, with_interval
+from .analysis import Analysis, Figures, Material, Row
+
+_OF = {"first drafts": 0, "returned answers": None}
+
+
+def measure(material: Material) -> dict[str, Figures]:
+    """Figures by what is judged, for arms whose rounds have a p_correct and a vote."""
+    measured: dict[str, Figures] = {}
+    for arm in material.looping(without_oracle="monitor"):
+        rows = [row for row in material.answered(arm) if any(_is_voted(round_) for round_ in row["rounds"])]
+        if rows:
+            measured[arm.name] = {name: _judged(_rounds(rows, index), material.seed) for name, index in _OF.items()}
+    return measured
+
+
+def _is_voted(round_: Row) -> bool:
+    return round_.get("vote") is not None and round_.get("p_correct") is not None
+
+
+def _rounds(rows: Sequence[Row], index: int | None) -> list[Row]:
+    chosen = [row["rounds"][row["chosen"] if index is None else index] for row in rows]
+    return [round_ for round_ in chosen if _is_voted(round_)]
+
+
+def _judged(rounds: Sequence[Row], seed: int) -> dict[str, Any]:
+    stated = [float(round_["p_correct"]) for round_ in rounds]
+    right = [float(round_["f1"] >= RIGHT) for round_ in rounds]
+    area, interval = auroc(stated, right), auroc_interval(stated, right, seed=seed)
+    return {
+        "n": len(rounds),
+        "stated": round(sum(stated) / len(stated), 4) if stated else None,
+        "right": round(sum(right) / len(right), 4) if right else None,
+        "auroc": None if area is None else round(area, 4),
+        "auroc_ci95": None if interval is None else [round(end, 4) for end in interval],
+        "ece": round(expected_calibration_error(stated, right), 4) if stated else None,
+    }
+
+
+def tables(figures: Figures) -> Sequence[Table]:
+    """Two rows a method."""
+    rows = [
+        (method, name, str(one["n"]), number(one["stated"], 3), number(one["right"], 3), _area(one), _ece(one))
+        for method, found in figures.items()
+        for name, one in found.items()
+        if one["n"]
+    ]
+    head = ("method", "of", "n", "mean p_correct", "share correct", "AUROC [95 %]", "ECE")
+    return [Table(name="p_correct", title="p_correct against what was correct", head=head, rows=rows)] if rows else []
+
+
+def _area(one: Figures) -> str:
+    if one["auroc"] is None:
+        return "-"
+    return number(one["auroc"], 3) if one["auroc_ci95"] is None else with_interval(one["auroc"], one["auroc_ci95"], 3)
+
+
+def _ece(one: Figures) -> str:
+    return number(one["ece"], 3)
+
+
+def _about() -> tuple[str, ...]:
+    origin = packaged_calibration().fitted_on
+    return (
+        f"An answer counts as correct from an F1 of {RIGHT:g}.",
+        f"The packaged calibration was fitted with {' and '.join(sorted(set(origin.models.values())))}",
+        f"on {len(origin.questions)} questions of {' and '.join(origin.datasets)};",
+        "for another model, the difference between the mean p_correct and the share correct says how far it is off,",
+        "and `python -m benchmarks.calibrate` fits another.",
+    )
+
+
+ANALYSIS = Analysis(
+    name="p_correct",
+    title="The probability of being correct",
+    about=_about(),
+    measure=measure,
+    tables=tables,
+    order=21,
+)

@@ -1,0 +1,83 @@
+"""Scores predictions of other systems in our table: `python -m benchmarks.import --help`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.datasets import HubAccess, discover, load_questions
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.settings import Settings
+
+from .importing.files import imported
+from .importing.table import Table, write_table
+from .rows.past_run import past_run
+from .tables import with_interval
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+@reporting
+def main(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Predictions of a system, a file each.")],
+    dataset: Annotated[str, typer.Option(help="The data set whose questions were answered.")],
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Each file's system; default: the file's name."),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="The schema of the files; default: the one that each fits.")
+    ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="A run of ours over the same data, for the same table."),
+    ] = None,
+    data_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The questions, instead of the hub's.")] = None,
+    revision: Annotated[str | None, typer.Option(metavar="REV", help="Revision of the data set on the hub.")] = None,
+    aliases: Annotated[Path | None, typer.Option(metavar="FILE", help="2WikiMultiHopQA's id_aliases.json.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the confidence intervals.")] = 42,
+    output_dir: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders are and go.")] = Path("RESULTS"),
+    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw the report's plots.")] = True,
+    as_json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Put predictions of other systems through our scorer, intervals and paired tests, beside a run of ours.
+
+    Read are FlashRAG's, MOTHRAG's and HippoRAG's files, HotpotQA's official predictions, and {"id", "prediction"}. The
+    table is over the questions that all rows have.
+    """
+    names = name or [file.name.partition(".")[0] for file in files]
+    if len(names) != len(files):
+        raise InputError(f"{len(files)} files have {len(names)} names; give --name once for each, in their order.")
+    settings = Settings.load()
+    loaded = load_questions(
+        dataset,
+        data_file=data_file,
+        aliases_file=aliases,
+        registry=discover(settings.datasets_dir),
+        access=HubAccess(token=settings.hf_token, revision=revision),
+    )
+    systems = [
+        imported(file, loaded.questions, name=called, schema=schema) for file, called in zip(files, names, strict=True)
+    ]
+    run = None if beside is None else past_run(beside, output_dir)
+    table = Table(dataset=dataset, loaded=loaded, systems=systems, beside=run, seed=seed)
+    folder, summary = write_table(table, output_dir, plots=plots)
+    if as_json_:
+        print_json({"run": str(folder.path), "summary": summary})
+        return
+    for system in systems:
+        other = f", {system.unknown} for other questions left out" if system.unknown else ""
+        say(f"{system.name}: {len(system.predictions)} predictions ({system.schema}){other}")
+    for row, figures in summary["methods"].items():
+        scores = "  ".join(
+            f"{one.upper()} {with_interval(figures[one], figures[f'{one}_ci95'])}" for one in ("em", "f1")
+        )
+        say(f"  {row}: {scores}")
+    say(f"Over {summary['n']} questions. Run folder: {folder.path}")
+
+
+if __name__ == "__main__":
+    app()

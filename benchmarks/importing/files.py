@@ -1,0 +1,116 @@
+"""A file of predictions, read by its schema and matched to the questions of a data set."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from meta_agent_rag.datasets import Question
+from meta_agent_rag.datasets.rows import read_json_rows
+from meta_agent_rag.errors import DataFileError, UnknownNameError
+from meta_agent_rag.wording import first_fault
+
+from .schemas import Prediction, Schema, discover_schemas
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """A system's predictions by the ids of our questions, and how many were for none of them."""
+
+    name: str
+    file: str
+    sha256: str
+    schema: str
+    predictions: Mapping[str, Prediction]
+    unknown: int
+
+
+def imported(path: Path, questions: Sequence[Question], *, name: str, schema: str | None = None) -> Imported:
+    """Read a file of predictions, by the schema that is named or that it fits, and match it to questions.
+
+    Raises `UnknownNameError` for a schema that there is not, and `DataFileError` for a file that cannot be read, fits
+    none, answers a question twice, or none of these.
+    """
+    value = _value(path)
+    used, rows = _fitting(path, value, schema)
+    predictions = [_parsed(path, used, number, row) for number, row in enumerate(rows, start=1)]
+    by_id, unknown = _matched(path, predictions, questions)
+    return Imported(
+        name=name,
+        file=path.name,
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        schema=used.name,
+        predictions=by_id,
+        unknown=unknown,
+    )
+
+
+def _value(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return [
+            row for _, row in read_json_rows(path).rows
+        ]  # lines, gzipped, or nothing that can be read, which is said
+
+
+def _fitting(path: Path, value: object, wanted: str | None) -> tuple[Schema, Sequence[object]]:
+    known = discover_schemas()
+    if wanted is not None and wanted not in known:
+        raise UnknownNameError("schema of predictions", wanted, list(known))
+    for schema in known.values() if wanted is None else (known[wanted],):
+        rows = schema.rows(value)
+        if rows is not None:
+            return schema, rows
+    if wanted is not None:
+        raise DataFileError(
+            f"{path.name} is no file of the schema {wanted!r} ({known[wanted].about}); leave --schema out."
+        )
+    tried = "; ".join(f"{one.name} ({one.about})" for one in known.values())
+    raise DataFileError(f"{path.name} has none of the known schemas of predictions: {tried}.")
+
+
+def _parsed(path: Path, schema: Schema, number: int, row: object) -> Prediction:
+    try:
+        return schema.row.model_validate(row).prediction()
+    except ValidationError as error:
+        raise DataFileError(f"{path.name}: row {number}, read as {schema.name!r}, {first_fault(error)}.") from None
+
+
+def _matched(
+    path: Path, predictions: Sequence[Prediction], questions: Sequence[Question]
+) -> tuple[dict[str, Prediction], int]:
+    """By text where it is told and one question has it, since ids of copies of a data set differ; else by id."""
+    times = Counter(_key(question.text) for question in questions)
+    by_text = {_key(one.text): one.id for one in questions if times[_key(one.text)] == 1}
+    ids = {question.id for question in questions}
+    found: dict[str, Prediction] = {}
+    unknown = 0
+    for number, prediction in enumerate(predictions, start=1):
+        id_ = None if prediction.question is None else by_text.get(_key(prediction.question))
+        if id_ is None and prediction.id in ids and _may_be_by_id(prediction, times):
+            id_ = prediction.id
+        if id_ is None:
+            unknown += 1
+        elif id_ in found:
+            raise DataFileError(f"{path.name}: row {number} answers {id_!r} a second time; give one system's rows.")
+        else:
+            found[id_] = prediction
+    if not found:
+        raise DataFileError(
+            f"{path.name} answers none of these {len(questions)} questions; check --dataset and --data-file."
+        )
+    return found, unknown
+
+
+def _may_be_by_id(prediction: Prediction, times: Mapping[str, int]) -> bool:
+    """A question that says another text than all of ours is another question, whatever its id."""
+    return prediction.question is None or times[_key(prediction.question)] > 1
+
+
+def _key(text: str) -> str:
+    return " ".join(text.split()).casefold()

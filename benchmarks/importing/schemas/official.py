@@ -1,0 +1,28 @@
+"""HotpotQA's official file: `{"answer": {id: text}, "sp": ...}`."""
+
+from collections.abc import Mapping, Sequence
+
+from .schema import Prediction, PredictionRow, Schema
+
+
+class _Row(PredictionRow):
+    id: str
+    text: str | None
+
+    def prediction(self) -> Prediction:
+        """By id alone."""
+        return Prediction(id=self.id, question=None, text=self.text)
+
+
+def _rows(value: object) -> Sequence[object] | None:
+    answers = value.get("answer") if isinstance(value, Mapping) else None
+    return [{"id": id_, "text": text} for id_, text in answers.items()] if isinstance(answers, Mapping) else None
+
+
+SCHEMA = Schema(
+    name="official",
+    about='HotpotQA: {"answer": {id: text}}',
+    rows=_rows,
+    row=_Row,
+    example={"answer": {"q1": "Oslo"}, "sp": {"q1": []}},
+)

@@ -1,0 +1,169 @@
+"""The decomposition that a data set gives of a question: its gold facts as chains, and the plan that they imply."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+from meta_agent_rag.agent.derivation.operator import Operand, Operators
+from meta_agent_rag.agent.derivation.plan import Chain, Plan, references, resolved
+from meta_agent_rag.agent.derivation.support import names
+from meta_agent_rag.agent.derivation.values import same_value
+from meta_agent_rag.text.names import content_words, spaced, unqualified
+
+from ..metrics import score_answer
+
+_STEM = 5
+"""Letters by which two words count as one: "director" and "directed"."""
+_SHARED = 1 / 3
+"""Share of the words of a relation that a fact must have to ask for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldFact:
+    """A single fact of the data set; MuSiQue's free questions have no `subject` and are the `relation` themselves."""
+
+    subject: str
+    relation: str
+    value: str
+
+
+GoldChains = tuple[tuple[GoldFact, ...], ...]
+
+
+def gold_chains(facts: Iterable[Sequence[str]]) -> GoldChains:
+    """The facts as chains: one whose subject is the end of a chain continues it, free questions are all of one chain.
+
+    Several values of one relation are one fact.
+    """
+    chains: list[list[GoldFact]] = []
+    for fact in _merged(facts):
+        chain = next((chain for chain in chains if continues(fact, chain[-1])), None)
+        if chain is None:
+            chains.append(chain := [])
+        chain.append(fact)
+    return tuple(tuple(chain) for chain in chains)
+
+
+def _merged(facts: Iterable[Sequence[str]]) -> list[GoldFact]:
+    values: dict[tuple[str, str], list[str]] = {}
+    for subject, relation, value in facts:
+        values.setdefault((subject, relation), []).append(value)
+    return [GoldFact(subject=of, relation=relation, value=", ".join(held)) for (of, relation), held in values.items()]
+
+
+def continues(fact: GoldFact, before: GoldFact) -> bool:
+    """Is a fact about what the one before gives?"""
+    return not fact.subject or names(fact.subject, before.value)
+
+
+def gold_plan(question: str, answer: str, chains: GoldChains, operators: Operators) -> Plan | None:
+    """The plan of a data set's own facts, with an operator whose result on them is the answer; `None` without one."""
+    if not chains:
+        return None
+    plain = Plan(operator="", chains=tuple(_chain(chain, question) for chain in chains))
+    fitting = (replace(plain, operator=name) for name in sorted(operators))
+    return next((plan for plan in fitting if gives(plan, question, answer, chains, operators)), None)
+
+
+def _chain(chain: Sequence[GoldFact], question: str) -> Chain:
+    asked = [_asked(fact, chain[:index]) for index, fact in enumerate(chain)]
+    of = chain[0].subject
+    return Chain(of=of if of.lower() in question.lower() else unqualified(of), facts=tuple(asked))
+
+
+def _asked(fact: GoldFact, before: Sequence[GoldFact]) -> str:
+    if fact.subject:
+        return f"What is the {fact.relation} of {'#' if before else fact.subject}?"
+    asked = fact.relation
+    for place, earlier in enumerate(before, start=1):
+        asked = re.sub(rf"(?<!\w){re.escape(earlier.value)}(?!\w)", lambda _, place=place: f"#{place}", asked)  # type: ignore[misc]
+    return asked
+
+
+def gives(plan: Plan, question: str, answer: str, chains: GoldChains, operators: Operators) -> bool:
+    """Does a plan's operator, applied to the gold values, give the gold answer?"""
+    operator = operators.get(plan.operator)
+    if operator is None or operator.check(question, plan) is not None:
+        return False
+    ordered = pairs(plan, chains) or tuple(zip(plan.chains, chains, strict=False))
+    if len(ordered) != len(chains):
+        return False
+    operands = [
+        Operand(of=chain.of, value=gold[-1].value, values=tuple(fact.value for fact in gold)) for chain, gold in ordered
+    ]
+    outcome = operator.combine(question, operands)
+    return outcome is not None and says(outcome.answer, answer)
+
+
+def says(said: str, meant: str) -> bool:
+    """Do two values say the same: as dates, numbers and countries, or with most of their words in common?"""
+    return bool(same_value(said, meant)) or score_answer(said, (meant,)).f1 >= 0.5
+
+
+def pairs(plan: Plan, chains: GoldChains) -> tuple[tuple[Chain, tuple[GoldFact, ...]], ...] | None:
+    """The plan's chains, each with the gold chain that it begins like; `None` if they do not correspond."""
+    left, found = list(chains), []
+    if len(plan.chains) != len(chains):
+        return None
+    for chain in plan.chains:
+        match = next((gold for gold in left if begins_alike(chain, gold[0])), None)
+        if match is None:
+            return None
+        left.remove(match)
+        found.append((chain, match))
+    return tuple(found)
+
+
+def begins_alike(chain: Chain, first: GoldFact) -> bool:
+    """Does the first fact of a chain name what the first gold fact is about?"""
+    return _shares(f"{chain.of} {chain.facts[0]}", first.subject or first.relation)
+
+
+def _shares(text: str, other: str) -> bool:
+    held = spaced(text)
+    return any(f" {word} " in held for word in content_words(unqualified(other)))
+
+
+def asks_for(fact: str, gold: GoldFact) -> bool:
+    """Does a fact of a plan ask for the relation of a gold fact?"""
+    pattern = _relations().get(gold.relation.lower())
+    if pattern is not None:
+        return pattern.search(fact.lower()) is not None
+    stems = {word[:_STEM] for word in content_words(fact)}
+    wanted = [word[:_STEM] for word in content_words(gold.relation)]
+    return sum(word in stems for word in wanted) >= _SHARED * len(wanted)
+
+
+@cache
+def _relations() -> Mapping[str, re.Pattern[str]]:
+    text = files(__package__).joinpath("relations.yaml").read_text(encoding="utf-8")
+    return {name: re.compile(pattern) for name, pattern in yaml.safe_load(text).items()}
+
+
+def fact_oracle(chains: GoldChains) -> Callable[[str, str], str | None]:
+    """What the data set knows of a resolved fact, given its question and entity; `None` if it does not hold it."""
+
+    def known(asked: str, entity: str) -> str | None:
+        for fact in (fact for chain in chains for fact in chain):
+            about = _shares(f"{asked} {entity}", fact.subject) if fact.subject else True
+            if about and asks_for(asked, fact):
+                return fact.value
+        return None
+
+    return known
+
+
+def follows(chain: Chain, gold: Sequence[GoldFact]) -> bool:
+    """Does a chain ask for the gold facts, one by one, each about what the ones before give?"""
+    if len(chain.facts) != len(gold):
+        return False
+    values = {index: fact.value for index, fact in enumerate(gold)}
+    for index, (fact, meant) in enumerate(zip(chain.facts, gold, strict=True)):
+        used = references(fact, index)
+        if bool(used) != bool(index) or not asks_for(resolved(fact, index, values), meant):
+            return False
+    return True

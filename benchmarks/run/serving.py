@@ -1,0 +1,97 @@
+"""Which endpoints serve a run: one model for every method unless asked otherwise, and what is on record of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from meta_agent_rag.llm.cache import ResponseCache
+from meta_agent_rag.llm.local.catalogue import PACKAGED
+from meta_agent_rag.llm.local.choice import AUTO, decided
+from meta_agent_rag.llm.providers import Endpoint
+from meta_agent_rag.llm.serving.connections import Connection, OneTransport, OpenConnections
+from meta_agent_rag.llm.serving.stages import ANSWER, Use, endpoints_in_use
+from meta_agent_rag.settings import Settings
+
+from ..recording.offline import NoModel
+from .arms import arm_settings
+from .config import RunConfig
+
+
+def one_model(settings: Settings) -> Settings:
+    """The settings of a new run: unless TIERS is set, the flash tier serves all stages, so that methods differ alone.
+
+    See docs/decisions/018. The embedded model is named, if one is used: `auto` may take another tomorrow.
+    """
+    tiers = settings if "tiers" in settings.model_fields_set else settings.model_copy(update={"tiers": "flash"})
+    embedded = any(endpoint.is_embedded for endpoint in endpoints_in_use(tiers, get_args(Use)).values())
+    return decided(tiers) if embedded else tiers
+
+
+def as_served(settings: Settings, before: Mapping[str, Any]) -> Settings:
+    """The settings of a run that is taken up: TIERS and EMBEDDED_MODEL are of its beginning, unless set."""
+    tiers = {} if "tiers" in settings.model_fields_set else {"tiers": before.get("tiers", "by_stage")}
+    embedded = {"embedded_model": embedded_model_of(before)} if settings.embedded_model == AUTO else {}
+    return settings.model_copy(update=tiers | embedded)
+
+
+def embedded_model_of(settings: Mapping[str, Any]) -> str:
+    """The embedded model of a run's settings: those that name none are older than the choice, or have no use for it."""
+    name = str(settings.get("embedded_model", AUTO))
+    return PACKAGED if name == AUTO else name
+
+
+def uses(config: RunConfig) -> tuple[Use, ...]:
+    """What a run uses models for."""
+    return (*ANSWER, "judge") if config.judge else ANSWER
+
+
+def endpoints(config: RunConfig) -> dict[str, Endpoint]:
+    """The endpoint of every role of a run; what a row has to itself is listed under its name as well."""
+    shared = endpoints_in_use(config.settings, uses(config))
+    found = dict(shared)
+    for arm in config.arms if not config.recorded_arms else ():
+        for role, endpoint in endpoints_in_use(arm_settings(arm, config.settings), ANSWER).items():
+            if arm.assignments and endpoint != shared.get(role):
+                found[f"{arm.base}: {role}"] = endpoint
+    return found
+
+
+async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
+    """For `config.json`: the name, provider and model behind each role, and the identity that the server tells.
+
+    Raises `SettingsError` if a key or a model file is missing.
+    """
+    settings = config.settings
+    cache = ResponseCache(settings.marag_data_dir / "responses.sqlite") if settings.response_cache else None
+    connections = OpenConnections(settings=settings, cache=cache)
+    try:
+        return {
+            role: {
+                "endpoint": endpoint.name,
+                "connection": endpoint.connection,
+                "provider": endpoint.provider.name,
+                "model": endpoint.model,
+                "identity": (await connections.to(endpoint)).identity,
+            }
+            for role, endpoint in endpoints(config).items()
+        }
+    finally:
+        await connections.aclose()
+        if cache is not None:
+            cache.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """Connections to nothing, under the identities of a record: a replay makes no call."""
+
+    run: Mapping[str, Any]
+
+    async def to(self, endpoint: Endpoint) -> Connection:
+        """A stand-in that serves nothing; a record of earlier versions has one identity for all."""
+        known = {(one["connection"], one["model"]): one["identity"] for one in self.run.get("endpoints", {}).values()}
+        identity = known.get((endpoint.connection, endpoint.model), self.run["endpoint"])
+        return await OneTransport(transport=NoModel(endpoint=identity)).to(endpoint)
+
+    async def aclose(self) -> None:
+        """Nothing to release."""

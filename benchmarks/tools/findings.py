@@ -1,0 +1,286 @@
+"""Writes the tables of the findings and the README from the records in `benchmarks/results`.
+
+    python -m benchmarks.tools.findings docs/findings.md README.md
+
+A table stands between `<!-- table: NAME -->` and `<!-- /table -->`: one of `TABLES`, or one of an analysis by its name,
+over the answers of the pooled data sets in `gold` mode together, or as NAME@DATASET over one data set.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from meta_agent_rag.cli.shared.command import reporting, say
+from meta_agent_rag.errors import InputError
+
+from ..analyses import discover_analyses
+from ..analyses.analysis import Material, Row
+from ..calibration.fit import RIGHT
+from ..comparing.words import p_words
+from ..recording import Player
+from ..statistics import binomial_interval, mcnemar_exact, paired_difference, permutation_p
+from ..tables import Cells, Table, as_markdown, number, signed
+
+ONE_PASS, LOOP = "standard_rag", "metarag"
+_BOTH = (ONE_PASS, LOOP)
+CHAINS = "self_consistency"
+SEED = 42
+_TITLES = {"hotpotqa": "HotpotQA", "2wikimultihopqa": "2WikiMultiHopQA", "musique": "MuSiQue"}
+POOLED = ("hotpotqa", "2wikimultihopqa")
+"""The data sets that are also reported together."""
+_RESULTS = Path(__file__).parents[1] / "results"
+_TABLE = re.compile(r"(<!-- table: ([\w@-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@reporting
+def main(
+    documents: Annotated[list[Path], typer.Argument(help="Markdown files with marked tables.")],
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Write every marked table anew; identical records give identical tables."""
+    for document in documents:
+        text = document.read_text(encoding="utf-8")
+        document.write_text(rendered(text), encoding="utf-8")
+        say(f"{str(document)!r}: {len(_TABLE.findall(text))} tables.")
+
+
+def rendered(text: str) -> str:
+    """A document with the tables of today's records. Raises `InputError` for a table that there is not."""
+    return _TABLE.sub(lambda found: f"{found[1]}{as_markdown(_table(found[2]))}\n{found[3]}", text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A record's answers by method, in the order of its questions."""
+
+    dataset: str
+    mode: str
+    rows: Mapping[str, Sequence[Row]]
+    player: Player
+
+    @property
+    def label(self) -> str:
+        """The data set as its authors write it."""
+        return _TITLES.get(self.dataset, self.dataset)
+
+
+@cache
+def records(folder: str = ".") -> tuple[Recorded, ...]:
+    """The records of the findings in a folder of the results, those of pooled data sets first."""
+    found = [_recorded(path) for path in sorted((_RESULTS / folder).glob("*.jsonl.gz"))]
+    order = {name: place for place, name in enumerate(POOLED)}
+    return tuple(sorted(found, key=lambda one: (one.mode, order.get(one.dataset, len(order)))))
+
+
+def _recorded(path: Path) -> Recorded:
+    player = Player.read(path)
+    rows: dict[str, list[Row]] = {}
+    for row in player.rows():
+        rows.setdefault(row["method"], []).append(row)
+    experiment = player.run["experiment"]
+    return Recorded(dataset=experiment["dataset"], mode=experiment["mode"], rows=rows, player=player)
+
+
+def _table(name: str) -> Table:
+    if name in TABLES:
+        return TABLES[name](records())
+    own, _, dataset = name.partition("@")
+    tables = {table.name: table for table in _of_analyses(*([dataset] if dataset else POOLED))}
+    if own not in tables:
+        known = ", ".join(sorted({*TABLES, *tables}))
+        raise InputError(f"There is no table {name!r}; choose one of {known}.")
+    return tables[own]
+
+
+@cache
+def _of_analyses(*names: str) -> tuple[Table, ...]:
+    """The tables of every analysis that looks at one method, over the loop's answers to some data sets in `gold` mode.
+
+    Raises `InputError` where none of them is recorded.
+    """
+    gold = [one for one in records() if one.mode == "gold" and one.dataset in names]
+    if not gold:
+        raise InputError(f"No record in {str(_RESULTS)!r} is of {' or '.join(names)} in gold mode.")
+    rows = [row for one in gold for row in one.rows[LOOP]]
+    first = gold[0].player
+    material = Material(
+        arms=tuple(arm for arm in first.arms if arm.name == LOOP),
+        rows={LOOP: sorted(rows, key=lambda row: row["id"])},
+        n=len(rows),
+        seed=SEED,
+        quadrants=first.quadrants,
+        tariffs=first.tariffs,
+    )
+    analyses = (one for one in discover_analyses() if not one.across)
+    return tuple(table for one in analyses for table in one.tables(one.measure(material)))
+
+
+def quality(recorded: Sequence[Recorded]) -> Table:
+    """One pass against the loop, by data set, and the pooled ones together."""
+    return Table(
+        name="quality", title="One pass against the loop", head=_head("one pass"), rows=_compared(recorded, ONE_PASS)
+    )
+
+
+def chains(_: Sequence[Recorded]) -> Table:
+    """Three chains of thought with a majority vote against the loop, on the questions that both were asked."""
+    rows = _compared(records("chains"), CHAINS)
+    return Table(name="chains", title="Three chains against the loop", head=_head(f"`{CHAINS}`"), rows=rows)
+
+
+def _pooled(recorded: Sequence[Recorded]) -> list[Recorded]:
+    return [one for one in recorded if one.mode == "gold" and one.dataset in POOLED]
+
+
+def _head(reference: str) -> Cells:
+    return ("", "n", f"{reference}, EM", "F1", "`metarag`, EM", "F1", "gain in EM", "gain in F1")
+
+
+def _compared(recorded: Sequence[Recorded], reference: str) -> list[Cells]:
+    """A row for each record, and one for those of pooled data sets together."""
+    rows = [_quality(f"{one.label}, `{one.mode}`", [one], reference) for one in recorded]
+    pooled = _pooled(recorded)
+    if len(pooled) > 1:
+        rows.insert(len(pooled), _quality(f"**{' and '.join(one.label for one in pooled)}**", pooled, reference))
+    return rows
+
+
+def _quality(label: str, recorded: Sequence[Recorded], reference: str) -> Cells:
+    one, other = (_scores(recorded, method) for method in (reference, LOOP))
+    n = len(one)
+    pairs = list(zip(one, other, strict=True))
+    gains = {
+        "em": mcnemar_exact(sum(a["em"] > b["em"] for a, b in pairs), sum(b["em"] > a["em"] for a, b in pairs)),
+        "f1": permutation_p([row["f1"] for row in one], [row["f1"] for row in other], seed=SEED),
+    }
+    means = [number(sum(row[score] for row in rows) / n) for rows in (one, other) for score in ("em", "f1")]
+    return (label, str(n), *means, *(_gain(one, other, score, p) for score, p in gains.items()))
+
+
+def _gain(one: Sequence[Row], other: Sequence[Row], score: str, p: float) -> str:
+    found = paired_difference([row[score] for row in one], [row[score] for row in other], seed=SEED)
+    return f"{signed(found.mean, (found.low, found.high))}, {p_words(p)}"
+
+
+def _scores(recorded: Iterable[Recorded], method: str) -> list[Row]:
+    """EM and F1 in percent, question by question; a failed question earned nothing."""
+    return [
+        {score: 100.0 * (row[score] or 0.0) for score in ("em", "f1")} for one in recorded for row in one.rows[method]
+    ]
+
+
+def types(recorded: Sequence[Recorded]) -> Table:
+    """F1 by the data set's own type of question."""
+    rows: list[Cells] = []
+    for one in recorded:
+        kinds = {row["id"]: row["type"] or "" for row in one.rows[LOOP]}
+        scores = {method: {row["id"]: 100.0 * (row["f1"] or 0.0) for row in one.rows[method]} for method in _BOTH}
+        for kind in sorted(set(kinds.values()) - {""}):
+            ids = [id_ for id_, own in kinds.items() if own == kind]
+            means = [sum(scores[method][id_] for id_ in ids) / len(ids) for method in _BOTH]
+            rows.append((one.label, kind, str(len(ids)), *map(number, means), f"{means[1] - means[0]:+.1f}"))
+    head = ("", "type", "n", "one pass, F1", "`metarag`, F1", "gain")
+    return Table(name="types", title="F1 by type of question", head=head, rows=rows)
+
+
+def changed(recorded: Sequence[Recorded]) -> Table:
+    """What became of right and wrong answers, of one pass and of first drafts."""
+    gold = _pooled(recorded)
+    ends = [_right(row) for one in gold for row in one.rows[LOOP]]
+    starts = {
+        "one-pass answers": [_right(row) for one in gold for row in one.rows[ONE_PASS]],
+        "first drafts": [_right(row["rounds"][0]) if row["rounds"] else False for o in gold for row in o.rows[LOOP]],
+    }
+    rows = [(name, *_share(was, ends, False), *_share(was, ends, True)) for name, was in starts.items()]
+    head = ("", "wrong", "fixed", "% [95 %]", "right", "lost", "% [95 %]")
+    return Table(name="changed", title="What became of wrong and right answers", head=head, rows=rows)
+
+
+def _right(scored: Mapping[str, Any]) -> bool:
+    return (scored["f1"] or 0.0) >= RIGHT
+
+
+def _share(was: Sequence[bool], is_: Sequence[bool], right: bool) -> Cells:
+    ends = [after for before, after in zip(was, is_, strict=True) if before is right]
+    turned = ends.count(not right)
+    low, high = binomial_interval(turned, len(ends))
+    return (str(len(ends)), str(turned), f"{100 * turned / len(ends):.1f} [{100 * low:.1f}, {100 * high:.1f}]")
+
+
+def lost(recorded: Sequence[Recorded]) -> Table:
+    """Each right first draft that was lost: the deficit that was named, and the route whose answer was elected."""
+    rows = [
+        (one.label, row["id"], row["rounds"][0]["diagnosis"]["deficit"], _elected_by(row))
+        for one in _pooled(recorded)
+        for row in one.rows[LOOP]
+        if row["rounds"] and _right(row["rounds"][0]) and not _right(row)
+    ]
+    head = ("", "question", "deficit", "elected by")
+    return Table(name="lost", title="Right first drafts that were lost", head=head, rows=rows)
+
+
+def _elected_by(row: Row) -> str:
+    """The routes that gave the elected answer, in the order in which they were asked."""
+    vote = row["rounds"][row["chosen"]]["vote"] or row["rounds"][0]["vote"]
+    routes = [ballot["route"] for ballot in vote["ballots"] if ballot["short_answer"] == vote["elected"]]
+    return ", ".join(dict.fromkeys(routes)) or vote["route"]
+
+
+def named(recorded: Sequence[Recorded]) -> Table:
+    """How often each deficit was named first, and what its repair did to the F1."""
+    rows = [row for one in _pooled(recorded) for row in one.rows[LOOP] if row["rounds"]]
+    fired = [row for row in rows if len(row["rounds"]) > 1]
+    cells = []
+    for name in sorted({row["rounds"][1]["plan"]["deficit"] for row in fired}):
+        own = [row for row in fired if row["rounds"][1]["plan"]["deficit"] == name]
+        before, after = ([100 * one["f1"] for one in side] for side in ([row["rounds"][0] for row in own], own))
+        share = f"{100 * len(own) / len(fired):.0f} %"
+        means = (number(sum(side) / len(own)) for side in (before, after))
+        cells.append((f"`{name}`", str(len(own)), share, *means))
+    head = ("deficit of the first draft", "n", "of those repaired", "F1 before", "F1 returned")
+    return Table(name="named", title="Deficits and their repairs", head=head, rows=cells)
+
+
+def cost(recorded: Sequence[Recorded]) -> Table:
+    """Calls and tokens a question, and what the server's prefix cache served."""
+    rows = [
+        (one.label, f"`{method}`", *_cost(one.rows[method]))
+        for one in recorded
+        if one.mode == "gold"
+        for method in _BOTH
+    ]
+    head = ("", "method", "calls", "prompt tokens", "completion tokens", "% cached after the first call")
+    return Table(name="cost", title="Cost a question", head=head, rows=rows)
+
+
+def _cost(rows: Sequence[Row]) -> Cells:
+    n = len(rows)
+    later = [call for row in rows for call in row["usage"][1:]]
+    prompt, cached = (sum(call[kind] for call in later) for kind in ("prompt", "cache_hit"))
+    return (
+        number(sum(row["llm_calls"] for row in rows) / n),
+        *(f"{sum(row['tokens'][kind] for row in rows) / n:,.0f}" for kind in ("prompt", "completion")),
+        f"{100 * cached / prompt:.0f}" if prompt else "-",
+    )
+
+
+TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
+    "quality": quality,
+    "chains": chains,
+    "types": types,
+    "changed": changed,
+    "lost": lost,
+    "named": named,
+    "cost": cost,
+}
+
+if __name__ == "__main__":
+    app()

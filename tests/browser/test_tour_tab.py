@@ -1,0 +1,36 @@
+"""The tab Tour as a visitor meets it first, in Chromium."""
+
+import pytest
+
+from meta_agent_rag.demo.runs.tour import tour
+from meta_agent_rag.testing import ScriptedModel
+
+from .conftest import OpenPage
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (768, True), (390, True)])
+def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedModel, width: int, dark: bool) -> None:
+    page = visit("?", width=width, dark=dark)
+    replay = page.locator("#tour-replay")
+    replay.get_by_text("First draft").wait_for()
+    step = page.get_by_role("button", name="Next step", exact=True).first
+    for shown in ("Derived from single facts", "Reasoning error", "Planning"):
+        step.click()
+        replay.get_by_text(shown).first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    overlapping = """() => {
+        const found = [...document.querySelectorAll('#tour-replay section section')];
+        const cards = found.map(card => card.getBoundingClientRect());
+        return cards.some((card, place) => place && card.top < cards[place - 1].bottom - 1);
+    }"""
+    assert not page.evaluate(overlapping)
+    assert model.requests == []
+
+
+def test_every_question_of_the_tour_opens(visit: OpenPage) -> None:
+    page = visit("?tab=tour")
+    for stop in tour():
+        page.locator("#tour-stops label", has_text=stop.row["question"]).click()
+        page.locator("#tour-replay h3", has_text=stop.row["question"]).wait_for()
+        page.get_by_role("button", name="All steps", exact=True).first.click()
+        page.locator("#tour-replay", has_text=f"Gold answer: {stop.row['gold']}.").wait_for()

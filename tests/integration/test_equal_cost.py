@@ -1,0 +1,127 @@
+"""A control that spends what the loop does, question by question, in dollars or in tokens."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.testing.server import Behaviour, LoopbackServer, ServerReply, disagreeing, loopback_server
+from tests.forked import RUNNER, forked
+from tests.integration.test_recording import replay, rows
+from tests.integration.test_runner import command, environment, in_process, lines, only_run
+
+WORDS = ("--n", "4", "--method", "metarag,self_consistency", "--equal", "dollars,tokens")
+DOLLARS, TOKENS = "self_consistency equal dollars", "self_consistency equal tokens"
+
+
+def sized(inner: Behaviour) -> Behaviour:
+    """Replies that are billed by the length of prompt and text, so that no two questions cost the same."""
+
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        reply = inner(body)
+        prompt = sum(len(message["content"]) for message in body["messages"]) // 4
+        usage = {"prompt_tokens": prompt, "completion_tokens": len(reply.text) // 4, "prompt_cache_hit_tokens": 0}
+        return ServerReply(text=reply.text, usage=usage)
+
+    return behaviour
+
+
+@pytest.fixture
+def server() -> Any:
+    with loopback_server(sized(disagreeing())) as running:
+        yield running
+
+
+def by_row(folder: Path) -> dict[tuple[str, str], Mapping[str, Any]]:
+    return {(row["id"], row["method"]): row for row in lines(folder / "samples.jsonl")}
+
+
+def tokens(row: Mapping[str, Any]) -> int:
+    return int(row["tokens"]["prompt"]) + int(row["tokens"]["completion"])
+
+
+def require_equal(found: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:
+    """Each row has the fewest chains that spend at least what the loop did."""
+    ids = {id_ for id_, _ in found}
+    assert len(ids) == 4
+    for id_ in ids:
+        loop = found[id_, "metarag"]
+        for name, spent in ((DOLLARS, lambda row: float(row["cost_usd"])), (TOKENS, tokens)):
+            row = found[id_, name]
+            assert row["llm_calls"] >= 2
+            assert spent(row) >= spent(loop)
+            per_call = spent(row) / row["llm_calls"]
+            assert spent(row) - per_call < spent(loop) * 1.05, "one chain less would have spent less"
+
+
+def test_each_question_costs_what_the_loop_spent_on_it(server: LoopbackServer, tmp_path: Path) -> None:
+    env = environment(server.base_url, tmp_path / "data")
+    kept = tmp_path / "run.jsonl"
+    done = in_process([*WORDS, "--record", str(kept)], env)
+    assert done.exit_code == 0, done.output
+    folder = only_run(tmp_path)
+    require_equal(by_row(folder))
+    summary = json.loads((folder / "summary.json").read_text())
+    assert set(summary["methods"]) == {"metarag", "self_consistency", DOLLARS, TOKENS}
+    assert {DOLLARS, TOKENS} <= set(summary["comparison"]["against"]), "paired with the loop"
+    for strict in ((), ("--strict",)):
+        again = replay(kept, tmp_path, *strict)
+        assert again.exit_code == 0, again.output
+    for replayed in (tmp_path / "AGAIN").iterdir():
+        assert rows(replayed) == rows(folder)
+
+
+def test_a_run_that_was_killed_comes_to_the_same(server: LoopbackServer, tmp_path: Path) -> None:
+    env = environment(server.base_url, tmp_path / "data")
+    child = forked(RUNNER, command(*WORDS, "--concurrency", "1"), env, tmp_path)
+    while len(server.bodies) < 40 and child.running:
+        time.sleep(0.005)
+    child.killed()
+    folder = only_run(tmp_path)
+    done = in_process(["--resume", folder.name], env)
+    assert done.exit_code == 0, done.output
+    require_equal(by_row(folder))
+    whole = in_process([*WORDS, "--output-dir", "WHOLE"], env)
+    assert whole.exit_code == 0
+    (unbroken,) = (tmp_path / "WHOLE").iterdir()
+    resumed, other = by_row(folder), by_row(unbroken)
+    assert {key: row["prediction"] for key, row in resumed.items()} == {
+        key: row["prediction"] for key, row in other.items()
+    }
+
+
+def test_what_stops_the_loop_stops_those_that_wait_for_it(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def refusing(body: dict[str, Any]) -> ServerReply:
+        seen.append(1)
+        return sized(disagreeing())(body) if len(seen) < 6 else ServerReply(status=401)
+
+    with loopback_server(refusing) as server:
+        done = in_process([*WORDS, "--concurrency", "16"], environment(server.base_url, tmp_path / "data"))
+    assert done.exit_code == 2
+    assert "rejected the key (401)" in done.stderr
+    assert "Continue with: --resume" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--method", "metarag", "--equal", "tokens"], "name both, as --method metarag,self_consistency"),
+        (["--method", "self_consistency", "--equal", "tokens"], "name both, as --method metarag,self_consistency"),
+        (["--method", "metarag,self_consistency", "--equal", "euros"], "nothing called 'euros' to be equal in"),
+        (["--method", "metarag,self_consistency", "--equal", "tokens,tokens"], "repeats a value"),
+        (
+            ["--method", "metarag,self_consistency", "--equal", "dollars", "--set", "FLASH_MODEL=unheard-of"],
+            "--equal dollars needs prices, and unheard-of has none that is known",
+        ),
+    ],
+)
+def test_what_cannot_be_equal_is_refused(tmp_path: Path, words: list[str], said: str) -> None:
+    done = in_process(words, environment("http://127.0.0.1:9/v1", tmp_path / "data"))
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert not (tmp_path / "RESULTS").exists()

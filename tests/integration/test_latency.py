@@ -1,0 +1,96 @@
+"""Latencies that do not mislead: over a resume, and for the question that comes first."""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.run import execution
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.loading import EncoderChoice
+from meta_agent_rag.retrieval.vectors import FloatMatrix
+from meta_agent_rag.testing.server import disagreeing, loopback_server
+from tests.forked import RUNNER, forked
+from tests.integration.test_runner import command, environment, in_process, lines, only_run
+
+START_S = 1.5
+
+
+def latency(folder: Path, method: str = "metarag") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())["methods"][method]["latency_s"]
+    return found
+
+
+class SlowToStart(HashEncoder):
+    """An encoder that loads its weights with its first text."""
+
+    loaded = False
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        return self._loaded().encode_passages(texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        return HashEncoder.encode_passages(self._loaded(), texts)
+
+    def _loaded(self) -> "SlowToStart":
+        if not type(self).loaded:
+            time.sleep(START_S)
+            type(self).loaded = True
+        return self
+
+
+def test_the_first_question_does_not_wait_for_the_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "load_encoder", lambda *_: EncoderChoice(encoder=SlowToStart()))
+    monkeypatch.setattr(SlowToStart, "loaded", False)
+    with loopback_server(disagreeing(0.01)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        assert in_process(["--n", "3", "--concurrency", "1"], env).exit_code == 0
+    assert SlowToStart.loaded
+    assert max(row["latency_s"] for row in lines(only_run(tmp_path) / "samples.jsonl")) < START_S
+
+
+def test_latencies_survive_a_resume(tmp_path: Path) -> None:
+    with loopback_server(disagreeing(0.1)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        child = forked(RUNNER, command("--n", "6", "--concurrency", "1"), env, tmp_path)
+        while len(server.bodies) < 4 * 3 + 2:  # in the middle of the fourth question
+            assert child.running
+            time.sleep(0.01)
+        assert child.killed()
+        folder = only_run(tmp_path)
+        assert in_process(["--resume", folder.name], env).exit_code == 0
+    found = latency(folder)
+    rows = lines(folder / "samples.jsonl")
+    cut = [row for row in rows if not row["timed"]]
+    assert len(cut) == 1, "one question was under way"
+    assert found["timed"] == 5
+    assert found["cached_calls"] == cut[0]["cached_calls"] > 0
+    assert found["p50"] >= 0.4, "four calls of 0.1 s"
+    report = (folder / "report.md").read_text()
+    assert "Latencies are over the other answers: 5 of 6." in report
+    assert "| metarag | cached |" not in report
+
+
+def test_a_run_out_of_the_cache_has_no_latencies(tmp_path: Path) -> None:
+    with loopback_server(disagreeing()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        assert in_process(["--n", "2", "--output-dir", "one"], env).exit_code == 0
+        assert in_process(["--n", "2", "--output-dir", "two"], env).exit_code == 0
+    (again,) = (tmp_path / "two").iterdir()
+    assert latency(again) == {"p50": None, "p75": None, "p90": None, "p99": None, "cached_calls": 8, "timed": 0}
+    assert "| metarag | cached | cached | cached | cached |" in (again / "report.md").read_text()
+
+
+def test_what_costs_nothing_is_free_in_every_table(tmp_path: Path) -> None:
+    record = Path(__file__).parents[2] / "benchmarks" / "recorded" / "sample.jsonl.gz"
+    done = in_process(["--replay", str(record), "--output-dir", "RESULTS"], {"MARAG_DATA_DIR": str(tmp_path / "d")})
+    assert done.exit_code == 0, done.output
+    folder = only_run(tmp_path)
+    for name in ("quality", "cost"):
+        head, *rows = (folder / "tables" / f"{name}.csv").read_text().splitlines()
+        place = head.split(",").index("USD")
+        assert {row.rsplit(",", len(head.split(",")) - place)[1] for row in rows} == {"free"}, name
+    assert "unknown" not in (folder / "tables" / "cost.tex").read_text()

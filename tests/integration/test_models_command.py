@@ -1,0 +1,281 @@
+"""`marag models`, against a loopback hub."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from filelock import FileLock
+from typer.testing import CliRunner, Result
+
+from meta_agent_rag.cli.main import app
+from meta_agent_rag.llm.local import catalogue, choice
+from meta_agent_rag.llm.local.catalogue import LocalModel, local_models
+from tests.hub import CHUNK, WEIGHTS, Hub, loopback_hub, model, point_at
+
+pytest.importorskip("huggingface_hub")
+HALF = len(WEIGHTS) // 2
+OTHER = bytes(len(WEIGHTS))
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with loopback_hub() as found:
+        point_at(found.url, monkeypatch)
+        list_of(monkeypatch, model())
+        yield found
+
+
+def list_of(monkeypatch: pytest.MonkeyPatch, *rows: LocalModel) -> None:
+    for module in (catalogue, choice):
+        monkeypatch.setattr(module, "local_models", lambda: {row.name: row for row in rows})
+
+
+def marag(*words: str, **env: str) -> Result:
+    return CliRunner().invoke(app, [*words], env=env)
+
+
+def downloaded() -> Path:
+    return Path("data/models/tiny.gguf")
+
+
+def parts() -> list[Path]:
+    return sorted(downloaded().parent.glob("*.part"))
+
+
+def refused(result: Result, said: str, code: int = 2) -> None:
+    """One sentence on stderr, and no file."""
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert not downloaded().exists()
+
+
+def test_the_list_names_size_licence_and_memory_and_what_auto_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "machine_memory", lambda: 7 * 10**9)
+    rows = local_models()
+    for name in ("qwen2.5-1.5b", "qwen2.5-7b"):
+        file = Path("data/models", rows[name].file)
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    shown = marag("models").stdout
+    lines = {line.split()[0]: line for line in shown.splitlines()}
+    assert set(rows) < set(lines)
+    assert lines["qwen2.5-1.5b"].split("  ")[-1] == "downloaded, taken by auto"
+    assert lines["qwen2.5-7b"].split("  ")[-1] == "downloaded, too large for this machine"
+    assert lines["phi-4-mini"].endswith("MIT")
+    assert "1.1 GB" in lines["qwen2.5-1.5b"]
+    assert shown.endswith("`auto` takes qwen2.5-1.5b.\n")
+    told = {row["name"]: row for row in json.loads(marag("models", "--json").stdout)}
+    assert [name for name, row in told.items() if row["downloaded"]] == ["qwen2.5-1.5b", "qwen2.5-7b"]
+    assert [name for name, row in told.items() if row["auto"]] == ["qwen2.5-1.5b"]
+    assert told["qwen2.5-1.5b"]["memory"] > told["qwen2.5-1.5b"]["bytes"]
+
+
+def test_nothing_downloaded_leaves_auto_the_packaged_model() -> None:
+    assert marag("models").stdout.endswith("`auto` takes smollm2-135m (packaged).\n")
+
+
+def test_get_downloads_the_pinned_revision_and_checks_it(hub: Hub) -> None:
+    result = marag("models", "get", "Tiny", "--json", HF_TOKEN="hf-planted")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == {
+        "name": "tiny",
+        "path": str(downloaded().absolute()),
+        "sha256": hub.sha256,
+    }
+    assert downloaded().read_bytes() == WEIGHTS
+    assert {path for _, path, _ in hub.asked} == {f"/someone/tiny-GGUF/resolve/{'1f' * 20}/tiny.gguf"}
+    assert {key for _, _, key in hub.asked} == {"Bearer hf-planted"}
+    assert "hf-planted" not in result.output
+    assert not parts()
+    assert marag("models", "get", "tiny").exit_code == 0
+    assert hub.downloads == 1
+    assert "downloaded, taken by auto" in marag("models").stdout
+
+
+SCRIPT = """
+import sys
+from huggingface_hub import constants
+from meta_agent_rag.llm.local.download import fetch
+from meta_agent_rag.settings import Settings
+from tests.hub import CHUNK, model
+constants.DOWNLOAD_CHUNK_SIZE = CHUNK
+fetch(model(), Settings.load())
+"""
+
+
+def test_a_download_that_was_killed_goes_on_where_it_stopped(hub: Hub) -> None:
+    hub.stops, hub.held = [HALF], threading.Event()
+    env = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": ""}
+    with subprocess.Popen([sys.executable, "-c", SCRIPT], env=env) as killed:
+        end = time.monotonic() + 60
+        while not (parts() and parts()[0].stat().st_size >= HALF - CHUNK):
+            assert time.monotonic() < end
+            assert killed.poll() is None
+            time.sleep(0.02)
+        killed.send_signal(signal.SIGKILL)
+    hub.held.set()
+    (part,) = parts()
+    there = part.stat().st_size
+    assert part.read_bytes() == WEIGHTS[:there]
+    assert not downloaded().exists()
+    result = marag("models", "get", "tiny")
+    assert result.exit_code == 0, result.output
+    assert hub.ranges == [None, f"bytes={there}-"]
+    assert downloaded().read_bytes() == WEIGHTS
+    assert not parts()
+
+
+def test_a_connection_that_breaks_is_taken_up_in_the_same_command(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.file_download.time", SimpleNamespace(sleep=lambda _: None))
+    hub.stops = [HALF]
+    assert marag("models", "get", "tiny").exit_code == 0
+    assert hub.ranges == [None, f"bytes={HALF}-"]
+    assert downloaded().read_bytes() == WEIGHTS
+
+
+def test_a_hub_that_is_lost_on_the_way_keeps_what_is_there(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.file_download.time", SimpleNamespace(sleep=lambda _: None))
+    hub.stops = [HALF] * 20
+    result = marag("models", "get", "tiny")
+    assert result.exit_code == 2, result.output
+    assert result.stderr.endswith(
+        "or download tiny.gguf of someone/tiny-GGUF elsewhere and set EMBEDDED_MODEL_PATH to it.\n"
+    )
+    assert parts()[0].stat().st_size == HALF
+    hub.stops = []
+    assert marag("models", "get", "tiny").exit_code == 0
+    assert hub.ranges[-1] == f"bytes={HALF}-"
+
+
+def test_the_server_that_holds_the_file_gets_the_range_and_no_token(hub: Hub) -> None:
+    downloaded().parent.mkdir()
+    downloaded().with_name(f"tiny.gguf.{hub.sha256[:12]}.part").write_bytes(WEIGHTS[:HALF])
+    with loopback_hub() as store:
+        hub.elsewhere = store.url
+        assert marag("models", "get", "tiny", HF_TOKEN="hf-planted").exit_code == 0
+    assert {key for _, _, key in hub.asked} == {"Bearer hf-planted"}
+    assert [(method, key) for method, _, key in store.asked] == [("GET", None)]
+    assert store.ranges == [f"bytes={HALF}-"]
+    assert downloaded().read_bytes() == WEIGHTS
+
+
+def test_a_part_that_is_whole_is_only_checked(hub: Hub) -> None:
+    downloaded().parent.mkdir()
+    downloaded().with_name(f"tiny.gguf.{hub.sha256[:12]}.part").write_bytes(WEIGHTS)
+    assert marag("models", "get", "tiny").exit_code == 0
+    assert hub.downloads == 0
+    assert downloaded().read_bytes() == WEIGHTS
+
+
+def test_a_wrong_checksum_deletes_the_file(hub: Hub) -> None:
+    hub.content = OTHER
+    refused(
+        marag("models", "get", "tiny"),
+        "The download of 'tiny' does not have the SHA-256 that the hub states and was deleted; run `marag models get "
+        "tiny` again.",
+    )
+    assert not parts()
+
+
+@pytest.mark.parametrize("stated", [hashlib.sha256(OTHER).hexdigest(), "1f" * 20])
+def test_a_file_that_the_hub_states_otherwise_is_not_downloaded(hub: Hub, stated: str) -> None:
+    hub.sha256 = stated
+    refused(marag("models", "get", "tiny"), "does not state the SHA-256 for tiny.gguf that this version expects")
+    assert hub.downloads == 0
+
+
+def test_a_full_disk_is_told_before_the_download(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS) - 1))
+    result = marag("models", "get", "tiny")
+    refused(result, "has 0.1 GB free, but 'tiny' needs another 0.1 GB; free some space", code=1)
+    assert hub.downloads == 0
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS)))
+    assert marag("models", "get", "tiny").exit_code == 0
+
+
+def test_an_unreachable_hub_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    list_of(monkeypatch, model())
+    point_at("http://127.0.0.1:9", monkeypatch)
+    refused(marag("models", "get", "tiny"), "The Hugging Face hub (http://127.0.0.1:9) does not respond; run `marag")
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_a_hub_that_refuses_is_told_in_one_sentence(hub: Hub, status: int) -> None:
+    hub.status = status
+    refused(
+        marag("models", "get", "tiny"), f"rejected the request for tiny.gguf of someone/tiny-GGUF ({status}); check"
+    )
+
+
+def test_an_unknown_name_gets_those_that_there_are(hub: Hub) -> None:
+    refused(marag("models", "get", "huge"), "There is no model 'huge'; choose from: tiny.")
+    refused(marag("models", "get", "smollm2-135m"), "smollm2-135m is packaged and needs no download; `marag models`")
+    assert not hub.asked
+
+
+def test_two_downloads_of_one_model_do_not_meet(hub: Hub) -> None:
+    downloaded().parent.mkdir()
+    with FileLock(downloaded().with_name(".tiny.gguf.lock")):
+        refused(marag("models", "get", "tiny"), "Another process is downloading 'tiny'; wait until it is done.", code=1)
+    assert not hub.asked
+
+
+def test_a_model_too_large_for_this_machine_is_said_to_be(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "machine_memory", lambda: 10**9)
+    result = marag("models", "get", "tiny")
+    assert result.exit_code == 0, result.output
+    assert "tiny needs 2.6 GB of memory, more than this machine has; `auto` will not take it." in result.stderr
+
+
+def test_without_the_extra_it_is_named(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    refused(marag("models", "get", "tiny"), '`marag models get` needs the extra "embedded"; install it: pip install')
+    assert marag("models").exit_code == 0
+
+
+def doctor(**env: str) -> tuple[str, str]:
+    """What the check-up says of the model: its status, and its words with the remedy."""
+    result = marag("doctor", "--json", ENCODER="hash-64", MONITOR_ENCODER="hash-64", **env)
+    (found,) = (line for line in json.loads(result.stdout) if line["subject"] == "model")
+    return found["status"], f"{found['words']} {found['remedy']}"
+
+
+def test_doctor_reports_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, words = doctor()
+    assert status == "note"
+    assert "(EMBEDDED_MODEL=auto): a real but very small model" in words
+    assert "`marag models get qwen2.5-1.5b`" in words
+    assert doctor(EMBEDDED_MODEL="qwen3-4b") == (
+        "fail",
+        "EMBEDDED_MODEL 'qwen3-4b' is not downloaded run `marag models get qwen3-4b`, or set EMBEDDED_MODEL=auto.",
+    )
+    assert doctor(EMBEDDED_MODEL="gpt-5")[0] == "fail"
+    file = Path("data/models", local_models()["qwen3-4b"].file)
+    file.parent.mkdir()
+    file.touch()
+    assert doctor() == ("ok", f"{file.name}, 0 MB (EMBEDDED_MODEL=auto) ")
+    monkeypatch.setattr(choice, "machine_memory", lambda: 10**9)
+    status, words = doctor(EMBEDDED_MODEL="qwen3-4b")
+    assert status == "note"
+    assert "needs 7.1 GB of memory, more than this machine has" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("qwen3-4b", "EMBEDDED_MODEL 'qwen3-4b' is not downloaded; run `marag models get qwen3-4b`, or set"),
+        ("gpt-5", "EMBEDDED_MODEL names the unknown model 'gpt-5'; choose from: auto, smollm2-135m, qwen2.5-1.5b"),
+    ],
+)
+def test_a_question_to_a_model_that_is_not_there_gets_one_sentence(name: str, said: str) -> None:
+    refused(marag("ask", "Who?", EMBEDDED_MODEL=name), said)

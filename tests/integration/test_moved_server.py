@@ -1,0 +1,116 @@
+"""A model server at another address: what is known again, and what is not."""
+
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.llm.cache import ResponseCache, request_key
+from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.exchange import Message, Reply, Request
+from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, loopback_server
+from tests.loopback import ASK, OFF_PEAK, Answer
+
+GOOD = ServerReply(text='{"answer": "Goethe"}')
+LLAMA = {"vocab_type": 2, "n_vocab": 151936, "n_ctx_train": 32768, "n_params": 1777088000, "size": 1111370240}
+VLLM = {"id": "m", "object": "model", "owned_by": "vllm", "max_model_len": 32768, "permission": []}
+
+
+def settings(server: LoopbackServer | str) -> Settings:
+    url = server if isinstance(server, str) else server.base_url
+    return Settings.load(llm_base_url=url, flash_model="m")
+
+
+async def asked(server: LoopbackServer | str) -> bool:
+    """Ask once; was it answered by the cache?"""
+    async with open_language_model(settings(server)) as model:
+        session = model.session()
+        assert await session.ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
+        return session.rows[0].cached
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "known"),
+    [
+        ({"id": "m", "meta": {**LLAMA, "n_ctx": 4096}}, {"id": "m", "meta": {**LLAMA, "n_ctx": 8192}}, True),
+        ({"id": "m", "meta": LLAMA}, {"id": "m", "meta": {**LLAMA, "size": 1}}, False),
+        ({**VLLM, "root": "/scratch/a/Qwen3"}, {**VLLM, "root": "/scratch/b/Qwen3", "created": 5}, True),
+        ({**VLLM, "root": "Qwen3"}, {**VLLM, "root": "Qwen3-Instruct"}, False),
+        ({"id": "other", "meta": LLAMA}, {"id": "another", "meta": LLAMA}, True),  # the only one, under an alias
+    ],
+)
+async def test_a_reply_is_found_again_where_the_same_weights_serve(
+    first: dict[str, object], second: dict[str, object], known: bool
+) -> None:
+    with loopback_server(always(GOOD)) as one, loopback_server(always(GOOD)) as other:
+        one.listing, other.listing = (ServerReply(body={"data": [row]}) for row in (first, second))
+        assert not await asked(one)
+        assert await asked(one)
+        assert await asked(other) == known
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        ServerReply(status=404),
+        ServerReply(status=401),
+        ServerReply(body={"data": "none"}),
+        ServerReply(body={"data": [3, None]}),
+        ServerReply(body={"models": []}),
+    ],
+)
+async def test_a_server_that_tells_nothing_is_known_by_provider_and_model(listing: ServerReply) -> None:
+    with loopback_server(always(GOOD)) as one, loopback_server(always(GOOD)) as other:
+        one.listing = other.listing = listing
+        assert not await asked(one)
+        assert await asked(other)
+
+
+async def test_a_server_that_is_loading_is_asked_again_what_it_serves() -> None:
+    with loopback_server(always(GOOD)) as server:
+        server.listing = ServerReply(status=503)
+        async with open_language_model(settings(server)) as model:
+            before = await identity(model)
+            server.listing = ServerReply(body={"data": [{"id": "m", "meta": LLAMA}]})
+            assert await identity(model) != before == server.base_url
+
+
+async def identity(model: LanguageModel) -> str:
+    return (await model.connections.to(model.choice.tiers["flash"])).identity
+
+
+async def test_replies_are_found_while_the_server_is_down() -> None:
+    with loopback_server(always(GOOD)) as server:
+        server.listing = ServerReply(body={"data": [{"id": "m", "meta": LLAMA}]})
+        assert not await asked(server)
+        address = server.base_url
+    assert await asked(address)
+
+
+async def test_what_earlier_versions_kept_under_the_address_is_still_read(tmp_path: Path) -> None:
+    with loopback_server(always(GOOD)) as server:
+        server.listing = ServerReply(body={"data": [{"id": "m", "meta": LLAMA}]})
+        request = Request(
+            stage="write",
+            model="m",
+            messages=tuple(ASK),
+            max_tokens=700,
+            temperature=0.0,
+            json_schema=Answer.model_json_schema(),
+        )
+        cache = ResponseCache(tmp_path / "data" / "responses.sqlite")
+        cache.put(request_key(server.base_url, request), Reply(text=GOOD.text, usage=None), OFF_PEAK)
+        cache.close()
+        assert await asked(server)
+        assert not server.bodies
+
+
+async def test_a_malformed_reply_of_an_earlier_version_is_dropped_with_todays(tmp_path: Path) -> None:
+    with loopback_server(always(ServerReply(text="prose"))) as server:
+        async with open_language_model(settings(server)) as model:
+            session = model.session()
+            for _ in range(2):
+                with pytest.raises(Exception, match="did not send the requested JSON"):
+                    await session.ainvoke("write", [Message(role="user", content="?")], Answer)
+        assert len(server.bodies) == 4, "neither reply was kept"

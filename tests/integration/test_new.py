@@ -1,0 +1,220 @@
+"""`marag new`: what it writes works as it stands, in a copy of the tree and in a folder of one's own."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from benchmarks.runner import app as runner
+from meta_agent_rag import discover_deficits
+from meta_agent_rag.cli.main import app
+from meta_agent_rag.shipped import clone
+from meta_agent_rag.testing.server import helpful, loopback_server
+from tests.trees import PARTS, ROOT, copied_tree, in_tree, run_suites, told
+
+LONG = "a_name_of_as_many_as_forty_characters_xx"
+KINDS = {
+    "deficit": "docs/architecture.md",
+    "operator": "docs/derivation.md",
+    "method": "docs/benchmarks-reference.md",
+    "dataset": "docs/benchmarks-reference.md",
+}
+"""The kinds, and the document that lists the members of each."""
+SUITES = (
+    *(f"tests/contracts/test_{kind}s.py" for kind in (*KINDS, "prompt")),
+    *(f"tests/unit/test_{kind}_new_{kind}.py" for kind in KINDS),
+    "tests/unit/test_settings.py",
+)
+MAKE = """
+import sys
+from typer.testing import CliRunner
+from meta_agent_rag.cli.main import app
+
+for kind in sys.argv[1:]:
+    made = CliRunner().invoke(app, ["new", kind, f"new_{kind}"])
+    assert made.exit_code == 0, made.output
+    sys.stdout.write(made.output)
+"""
+ENVIRONMENT = {"ENCODER": "hash-64", "MONITOR_ENCODER": "hash-64", "LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "sk"}
+
+
+def marag(*words: str, **env: str) -> Result:
+    """Run `marag` in this process, outside the clone."""
+    return CliRunner().invoke(app, [*words], env=env)
+
+
+def here() -> set[str]:
+    """The files of the working folder, without the data folder."""
+    return {str(path) for path in Path().rglob("*") if path.is_file() and path.parts[0] != "data"}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository in which the command has made a member of each kind."""
+    tree = copied_tree(tmp_path_factory.mktemp("new") / "tree", *PARTS)
+    made = in_tree(tree, "-c", MAKE, *KINDS)
+    assert made.returncode == 0, made.stdout + made.stderr
+    for line in made.stdout.splitlines():
+        if line.startswith("next: "):
+            assert re.match(r"next: `uv run .*` (shows|runs)", line)
+            assert all((tree / path).exists() for path in re.findall(r"(?:tests|docs)/\S+\.\w+", line))
+        else:
+            assert (tree / line.removeprefix("written: ")).is_file()
+    return tree
+
+
+class TestInAClone:
+    """The files go into the tree, and everything derived follows."""
+
+    def test_the_documents_list_them(self, tree: Path) -> None:
+        for kind, document in KINDS.items():
+            assert f"| `new_{kind}` |" in (tree / document).read_text(encoding="utf-8")
+        checked = in_tree(tree, "docs/generate.py", "--check")
+        assert (checked.returncode, checked.stdout) == (0, "")
+
+    def test_they_pass_the_contract_suites_and_their_own_tests(self, tree: Path) -> None:
+        names = [f"new_{kind}" for kind in KINDS]
+        done = run_suites(tree, SUITES, names)
+        assert done.returncode == 0, told(done)
+        for name in names:
+            assert re.search(rf"^PASSED tests/contracts/.*\[.*{name}.*\]$", done.stdout, re.MULTILINE)
+            assert re.search(rf"^PASSED tests/unit/test_\w+_{name}\.py", done.stdout, re.MULTILINE)
+
+    def test_they_are_clean(self, tree: Path) -> None:
+        assert_clean(tree)
+
+    def test_a_file_that_exists_is_kept(self, tree: Path) -> None:
+        file = tree / "backend/meta_agent_rag/agent/deficits/registry.py"
+        before = file.read_bytes()
+        refused = in_tree(tree, "-m", "meta_agent_rag.cli.main", "new", "deficit", "registry")
+        assert (refused.returncode, file.read_bytes()) == (2, before)
+        assert refused.stderr == f"The file {str(file)!r} exists already; choose a different name.\n"
+
+
+def assert_clean(folder: Path) -> None:
+    """Ruff has nothing to say about a folder, by the rules of this repository."""
+    for words in (("check",), ("format", "--check")):
+        rules = [] if (folder / "pyproject.toml").exists() else ["--config", str(ROOT / "pyproject.toml")]
+        command = [sys.executable, "-m", "ruff", *words, "--no-cache", *rules, "."]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+class TestOutsideAClone:
+    """The files go into the folder that discovery reads."""
+
+    def test_each_kind_works_as_it_stands(self) -> None:
+        shows = {kind: self.made(kind, f"new_{kind}") for kind in KINDS}
+        assert "new_deficit (evidence, retrieves)" in self.run(shows["deficit"])
+        with loopback_server(helpful()) as server:
+            for kind in ("method", "dataset"):
+                assert f"new_{kind}" in self.run(shows[kind], **ENVIRONMENT, LLM_BASE_URL=server.base_url)
+        assert shows["operator"] == "python -m pytest my_operators/tests"
+        assert "12 passed" in self.suite_of([f"my_{kind}s/tests" for kind in KINDS])
+        assert marag("deficits", "check", "my_deficits").output == "new_deficit: OK; 5 deficits in total.\n"
+
+    def test_the_longest_names_are_clean_too(self, tmp_path: Path) -> None:
+        for kind in KINDS:
+            self.made(kind, f"{kind}_{LONG}"[:40])
+            self.made(kind, kind[:2])
+        assert_clean(tmp_path)
+        files = sorted(str(tmp_path / path) for path in here() if path.endswith(".py"))
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", *files], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def test_two_of_a_kind_get_on(self) -> None:
+        self.made("deficit", "one_more")
+        self.made("deficit", "yet_another")
+        deficits = discover_deficits(Path("my_deficits"))
+        assert (deficits["one_more"].priority, deficits["yet_another"].priority) == (5, 6)
+
+    def test_the_setting_names_the_folder(self, tmp_path: Path) -> None:
+        made = marag("new", "operator", "mine", "--json", OPERATORS_DIR="some where/operators")
+        assert made.exit_code == 0, made.output
+        told = json.loads(made.stdout)
+        assert told["files"] == ["some where/operators/mine.py", "some where/operators/tests/test_operator_mine.py"]
+        assert told["next"].startswith("`python -m pytest 'some where/operators'/tests` shows it at work; ")
+        assert here() == set(told["files"])
+
+    def made(self, kind: str, name: str) -> str:
+        """Make a member in the working folder; returns the command that shows it at work."""
+        result = marag("new", kind, name)
+        assert result.exit_code == 0, result.output
+        *written, following = result.output.splitlines()
+        assert {line.removeprefix("written: ") for line in written} <= here()
+        (command, *_) = re.findall(r"`(.*?)`", following)
+        return str(command)
+
+    def run(self, command: str, **env: str) -> str:
+        """Run a command of ours as it was printed, in this process."""
+        first, *words = shlex.split(command)
+        assert first == "marag"
+        benchmark = words[:2] == ["bench", "runner"]
+        chosen, rest = (runner, [*words[2:], "--no-plots"]) if benchmark else (app, words)
+        result = CliRunner().invoke(chosen, rest, env=env)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    def suite_of(self, folders: Sequence[str]) -> str:
+        """Run the tests in some folders, which know nothing of this repository's."""
+        command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *folders]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("deficits", "mine", "There is no kind 'deficits'; choose from: dataset, deficit, method, operator."),
+        *(
+            ("deficit", name, "is no Python identifier")
+            for name in ("", "two-words", "9lives", "a b", "../up", "line\n")
+        ),
+        *(("operator", name, f"'{name}' is a Python keyword") for name in ("class", "None", "async")),
+        *(("method", name, "is not a name of 2 to 40 lower-case") for name in ("x", "_x", "Upper", "ünder", "x" * 41)),
+        ("deficit", "reasoning_error", "Another deficit is already named 'reasoning_error'"),
+        ("operator", "count", "Another operator is already named 'count'"),
+        ("method", "flare", "Another method is already named 'flare'"),
+        ("dataset", "sample", "Another dataset is already named 'sample'"),
+        ("deficit", "stop", "The name 'stop' is reserved"),
+        ("method", "evaluate", "A prompt is already named 'evaluate'"),
+    ],
+)
+def test_a_wrong_name_is_refused(kind: str, name: str, words: str) -> None:
+    refused = marag("new", kind, name)
+    assert refused.exit_code == 2
+    assert words in refused.stderr
+    assert re.fullmatch(r"[^\n]+\.\n", refused.stderr)
+    assert not here()
+
+
+def test_a_folder_that_cannot_be_written_is_named() -> None:
+    Path("file").touch()
+    refused = marag("new", "deficit", "mine", DEFICITS_DIR="file")
+    assert refused.exit_code == 2
+    assert re.fullmatch(r"'file' cannot be written \(.+\); .* by DEFICITS_DIR\.\n", refused.stderr)
+    assert here() == {"file"}
+
+
+def test_all_files_are_written_or_none() -> None:
+    Path("my_methods").mkdir()
+    Path("my_methods/tests").touch()
+    refused = marag("new", "method", "mine")
+    assert refused.exit_code == 2
+    assert "'my_methods/tests' cannot be written" in refused.stderr
+    assert here() == {"my_methods/tests"}
+
+
+def test_a_clone_is_where_the_package_runs_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert clone() is None
+    monkeypatch.chdir(ROOT / "docs")
+    assert clone() == ROOT

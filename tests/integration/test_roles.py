@@ -1,0 +1,188 @@
+"""Several endpoints in one run: who is asked what, in which dialect, and what the run keeps of it."""
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
+from tests.integration.test_recording import replay, rows
+from tests.integration.test_runner import environment, in_process, lines, only_run
+
+METHODS = ("--method", "metarag,standard_rag", "--n", "2", "--judge")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Three:
+    """A writer that speaks DeepSeek's dialect, a critic that speaks OpenAI's, and a judge on llama.cpp's server."""
+
+    writer: LoopbackServer
+    critic: LoopbackServer
+    judge: LoopbackServer
+
+    def roles(self, folder: Path, **judge: Any) -> Path:
+        """The file that maps them to roles, the rest being left to the tiers."""
+        endpoints = {
+            "second": {"provider": "openai", "base_url": self.critic.base_url, "model": "gpt-4.1", "key": "SECOND_KEY"},
+            "impartial": {
+                "provider": "llama_server",
+                "base_url": self.judge.base_url,
+                "model": "judge-7b",
+                "headers": {"X-Team": "planted-header"},
+                "body": {"top_k": 1},
+                **judge,
+            },
+        }
+        roles = {"critic": "second", "second_route": "second", "judge": "impartial"}
+        file = folder / "roles.yaml"
+        file.write_text(yaml.safe_dump({"endpoints": endpoints, "roles": roles}))
+        return file
+
+
+@pytest.fixture
+def three() -> Iterator[Three]:
+    with (
+        loopback_server(disagreeing()) as writer,
+        loopback_server(disagreeing()) as critic,
+        loopback_server(disagreeing()) as judge,
+    ):
+        judge.listing = ServerReply(body={"data": [{"id": "judge-7b", "meta": {"n_params": 7, "n_ctx": 4096}}]})
+        yield Three(writer=writer, critic=critic, judge=judge)
+
+
+@pytest.fixture
+def env(three: Three, tmp_path: Path) -> dict[str, str]:
+    own = {"MODEL_ROLES": str(three.roles(tmp_path)), "SECOND_KEY": "sk-second-secret"}
+    return {**environment(three.writer.base_url, tmp_path / "data"), **own}
+
+
+def test_each_endpoint_is_asked_in_its_own_dialect(three: Three, env: dict[str, str], tmp_path: Path) -> None:
+    done = in_process([*METHODS], env)
+    assert done.exit_code == 0, done.output
+    assert "deepseek-v4-flash at DeepSeek" in done.stderr
+    assert "critic: gpt-4.1 at OpenAI" in done.stderr
+    calls = lines(only_run(tmp_path) / "calls.jsonl")
+    served = {(call["role"], call["provider"], call["endpoint"], call["model"]) for call in calls}
+    assert served == {
+        ("writer", "deepseek", "flash", "deepseek-v4-flash"),
+        ("critic", "openai", "second", "gpt-4.1"),
+        ("second_route", "openai", "second", "gpt-4.1"),
+        ("judge", "llama_server", "impartial", "judge-7b"),
+    }
+    assert all(body["thinking"] == {"type": "disabled"} and "max_tokens" in body for body in three.writer.bodies)
+    assert all("max_completion_tokens" in body and "max_tokens" not in body for body in three.critic.bodies)
+    assert all(body["response_format"] == {"type": "json_object"} for body in three.critic.bodies)
+    assert all(body["response_format"]["type"] == "json_schema" and body["top_k"] == 1 for body in three.judge.bodies)
+    asked = {"deepseek": three.writer, "openai": three.critic, "llama_server": three.judge}
+    paid = {name: [call for call in calls if call["provider"] == name and not call["cached"]] for name in asked}
+    assert {name: len(server.bodies) for name, server in asked.items()} == {name: len(of) for name, of in paid.items()}
+    assert all(call["cost_usd"] is not None for call in (*paid["deepseek"], *paid["openai"]))
+    assert all(call["cost_usd"] is None for call in paid["llama_server"])
+
+
+def test_the_run_and_its_record_name_them_without_secrets(three: Three, env: dict[str, str], tmp_path: Path) -> None:
+    kept = tmp_path / "run.jsonl"
+    assert in_process([*METHODS, "--record", str(kept)], env).exit_code == 0
+    folder = only_run(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    head = json.loads(kept.read_text().splitlines()[0])["run"]
+    for told in (config["endpoints"], head["endpoints"]):
+        assert {role: (one["provider"], one["model"]) for role, one in told.items()} == {
+            "writer": ("deepseek", "deepseek-v4-flash"),
+            "look_up": ("deepseek", "deepseek-v4-flash"),
+            "second_route": ("openai", "gpt-4.1"),
+            "critic": ("openai", "gpt-4.1"),
+            "judge": ("llama_server", "judge-7b"),
+        }
+        assert told["judge"]["identity"].startswith("llama_server:")
+    whole = kept.read_text() + (folder / "config.json").read_text() + (folder / "calls.jsonl").read_text()
+    for secret in ("sk-second-secret", "planted-header", "sk-planted-secret"):
+        assert secret not in whole
+
+
+@pytest.mark.parametrize("strict", [(), ("--strict",)])
+def test_the_record_replays_without_any_of_them(
+    three: Three, env: dict[str, str], tmp_path: Path, strict: tuple[str, ...]
+) -> None:
+    kept = tmp_path / "run.jsonl"
+    assert in_process([*METHODS, "--record", str(kept)], env).exit_code == 0
+    asked = [len(server.bodies) for server in (three.writer, three.critic, three.judge)]
+    again = replay(kept, tmp_path, *strict)
+    assert again.exit_code == 0, again.output
+    assert "byte for byte" in again.stdout
+    assert [len(server.bodies) for server in (three.writer, three.critic, three.judge)] == asked
+    assert rows(only_run(tmp_path)) == rows(next((tmp_path / "AGAIN").iterdir()))
+
+
+def test_every_table_of_a_mixed_run_says_so(env: dict[str, str], tmp_path: Path) -> None:
+    assert in_process([*METHODS], env).exit_code == 0
+    folder = only_run(tmp_path)
+    models = {name: found["models"] for name, found in summary(folder)["methods"].items()}
+    assert models["standard_rag"] == {"deepseek-v4-flash": 2}
+    assert set(models["metarag"]) == {"deepseek-v4-flash", "gpt-4.1"}
+    report = (folder / "report.md").read_text()
+    assert "**Mixed models**: " in report
+    assert "standard_rag: deepseek-v4-flash (2)" in report
+    ours = [file for file in (folder / "tables").glob("*.csv") if not file.stem.startswith("published")]
+    assert len(ours) >= 5
+    for file in ours:
+        head, *cells = csv.reader(file.read_text().splitlines())
+        assert (head[-1], {line[-1] for line in cells}) == ("caveat", {"mixed models"}), file.name
+        assert "(mixed models)" in file.with_suffix(".tex").read_text(), file.name
+
+
+def test_by_default_every_method_has_one_model_and_no_table_has_a_caveat(three: Three, tmp_path: Path) -> None:
+    env = environment(three.writer.base_url, tmp_path / "data")
+    assert in_process([*METHODS[:4]], env).exit_code == 0
+    folder = only_run(tmp_path)
+    assert {model for found in summary(folder)["methods"].values() for model in found["models"]} == {
+        "deepseek-v4-flash"
+    }
+    assert "ixed models" not in (folder / "report.md").read_text()
+    assert in_process([*METHODS[:4], "--set", "TIERS=by_stage", "--output-dir", "two"], env).exit_code == 0
+    (two,) = (tmp_path / "two").iterdir()
+    assert set(summary(two)["methods"]["metarag"]["models"]) == {"deepseek-v4-flash", "deepseek-v4-pro"}
+    assert "**Mixed models**: " in (two / "report.md").read_text()
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return found
+
+
+def test_a_resumed_run_keeps_its_judge_on_another_node_and_takes_no_other(
+    three: Three, env: dict[str, str], tmp_path: Path
+) -> None:
+    assert in_process([*METHODS], env).exit_code == 0
+    folder = only_run(tmp_path)
+    with loopback_server(disagreeing()) as node:
+        node.listing = three.judge.listing
+        moved = Three(writer=three.writer, critic=three.critic, judge=node)
+        moved.roles(tmp_path, concurrency=8, context=4096)
+        done = in_process(["--resume", str(folder)], env)
+        assert done.exit_code == 2, "the window that evidence is cut for shapes answers"
+        moved.roles(tmp_path, concurrency=8)
+        assert in_process(["--resume", str(folder)], env).exit_code == 0
+        assert not node.bodies, "all of it was answered"
+        node.listing = ServerReply(body={"data": [{"id": "judge-7b", "meta": {"n_params": 8}}]})
+        done = in_process(["--resume", str(folder)], env)
+    assert done.exit_code == 2
+    assert "different endpoints" in done.stderr
+    three.roles(tmp_path, model="judge-8b")
+    done = in_process(["--resume", str(folder)], env)
+    assert done.exit_code == 2
+    assert "different values of MODEL_ROLES" in done.stderr
+
+
+def test_a_missing_key_is_named_before_anything_is_paid(three: Three, env: dict[str, str], tmp_path: Path) -> None:
+    del env["SECOND_KEY"]
+    done = in_process([*METHODS], env)
+    assert done.exit_code == 2
+    assert "The endpoint 'second' of MODEL_ROLES needs the key SECOND_KEY, which is not set" in done.stderr
+    assert not three.writer.bodies
+    assert not (tmp_path / "RESULTS").exists()

@@ -1,0 +1,248 @@
+"""A run in shards on several machines, merged: as if it had been one, and checked before it is."""
+
+import gzip
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from benchmarks.merge import app
+from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
+from tests.forked import RUNNER, forked
+from tests.integration.test_kills import killed
+from tests.integration.test_recording import replay
+from tests.integration.test_runner import command, environment, in_process, lines, only_run
+
+COUNT = 4
+KILLS = 5
+WORDS = ("--n", "14", "--method", "metarag,standard_rag", "--concurrency", "2")
+
+
+def shard_words(number: int, *words: str) -> list[str]:
+    return [*WORDS, "--shard", f"{number}/{COUNT}", *words]
+
+
+def merge(shards: Sequence[Path], *words: str) -> Result:
+    return CliRunner().invoke(app, [*map(str, shards), "--output-dir", "MERGED", "--no-plots", *words])
+
+
+def timeless(folder: Path) -> dict[str, Any]:
+    """A summary without what was measured in seconds, and without what the response cache served."""
+    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    for figures in found["methods"].values():
+        del figures["latency_s"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LoopbackServer]:
+    with loopback_server(disagreeing(0.02)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def finished(server: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    """The folders of all shards, run one after the other, each with its record beside it."""
+    folder = tmp_path_factory.mktemp("shards")
+    found: list[Path] = []
+    for number in range(1, COUNT + 1):
+        env = environment(server.base_url, folder / f"data-{number}")
+        record = ("--record", str(folder / f"{number}.jsonl.gz"))
+        done = in_process(shard_words(number, *record, "--output-dir", str(folder / str(number))), env)
+        assert done.exit_code == 0, done.output
+        found += (folder / str(number)).iterdir()
+    return tuple(found)
+
+
+@pytest.fixture(scope="module")
+def whole(server: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the same run in one, with its record beside it."""
+    folder = tmp_path_factory.mktemp("whole")
+    env = environment(server.base_url, folder / "data")
+    words = [*WORDS, "--record", str(folder / "whole.jsonl"), "--output-dir", str(folder / "RESULTS")]
+    done = in_process(words, env)
+    assert done.exit_code == 0, done.output
+    return only_run(folder)
+
+
+def test_shards_on_processes_of_their_own_are_one_run_even_where_each_is_killed(tmp_path: Path, whole: Path) -> None:
+    chance = random.Random(4812)
+    kills = 0
+    with loopback_server(disagreeing(0.03)) as own:
+        env = environment(own.base_url, tmp_path / "data")
+        places = [tmp_path / str(number) for number in range(1, COUNT + 1)]
+        words = {place: command(*shard_words(number)) for number, place in enumerate(places, 1)}
+        for place in places:
+            place.mkdir()
+        for _ in range(KILLS):
+            for place in places:
+                kills += killed(words[place], env, place, own, chance)
+                words[place] = command("--resume", only_run(place).name)
+        children = [forked(RUNNER, words[place], env, place) for place in places]  # all of them at once
+        assert [child.ended() for child in children] == [0] * COUNT, [child.err.read_text() for child in children]
+        asked = Counter(json.dumps(body, sort_keys=True) for body in own.bodies)
+    shards = [only_run(place) for place in places]
+    assert kills >= KILLS * COUNT * 3 // 4, "nearly every kill must hit a run that is at work"
+    done = merge(shards)
+    assert done.exit_code == 0, done.output
+    (merged,) = (tmp_path / "MERGED").iterdir()
+    assert timeless(merged) == timeless(whole)
+    calls = lines(merged / "calls.jsonl")
+    received = Counter(row["request"] for row in calls if not row["cached"] and not row["error"])
+    assert set(received.values()) == {1}, "a reply that was received is never paid for again"
+    assert len(calls) == sum(len(lines(shard / "calls.jsonl")) for shard in shards)
+    assert len(asked) == len(received)
+
+
+def test_the_merged_folder_is_whole(finished: tuple[Path, ...], whole: Path, tmp_path: Path) -> None:
+    done = merge(finished, "--json")
+    assert done.exit_code == 0, done.output
+    (merged,) = (tmp_path / "MERGED").iterdir()
+    assert json.loads(done.stdout)["run"] == str(Path("MERGED") / merged.name)
+    assert timeless(merged) == timeless(whole)
+    config = json.loads((merged / "config.json").read_text())
+    assert config["experiment"]["shard"] is None
+    assert config["merged"] == [shard.name for shard in finished]
+    assert all(shard.name.endswith(f"-shard-{number}-of-4") for number, shard in enumerate(finished, 1))
+    for name in ("predictions.json", "predictions-standard_rag-2.json"):
+        both = [json.loads((folder / name).read_text()) for folder in (merged, whole) if (folder / name).exists()]
+        assert len({json.dumps(one, sort_keys=True) for one in both}) <= 1
+    assert sorted(row["id"] for row in lines(merged / "samples.jsonl")) == sorted(
+        row["id"] for row in lines(whole / "samples.jsonl")
+    )
+    assert "14 questions" in (merged / "report.md").read_text()
+
+
+def test_shards_share_nothing_and_miss_nothing(finished: tuple[Path, ...], whole: Path) -> None:
+    ids = [{row["id"] for row in lines(shard / "samples.jsonl")} for shard in finished]
+    assert [len(found) for found in ids] == [4, 4, 3, 3]
+    assert set.union(*ids) == {row["id"] for row in lines(whole / "samples.jsonl")}
+    assert sum(map(len, ids)) == 14
+
+
+def test_records_merge_to_one_that_replays(finished: tuple[Path, ...], whole: Path, tmp_path: Path) -> None:
+    records = [finished[0].parents[1] / f"{number}.jsonl.gz" for number in (3, 1, 4, 2)]
+    done = merge(records, "--record", "merged.jsonl.gz")
+    assert done.exit_code == 0, done.output
+    (merged,) = (tmp_path / "MERGED").iterdir()
+    assert timeless(merged) == timeless(whole)
+    again = replay(tmp_path / "merged.jsonl.gz", tmp_path)
+    assert again.exit_code == 0, again.output
+    assert "byte for byte" in again.stdout
+    strictly = replay(tmp_path / "merged.jsonl.gz", tmp_path / "strict", "--strict")
+    assert strictly.exit_code == 0, strictly.output
+    asked = [
+        [line["question"]["id"] for line in record_lines(path) if "question" in line]
+        for path in (tmp_path / "merged.jsonl.gz", whole.parents[1] / "whole.jsonl")
+    ]
+    assert asked[0] == asked[1], "in the order of the sample"
+
+
+def record_lines(path: Path) -> list[dict[str, Any]]:
+    content = path.read_bytes()
+    text = gzip.decompress(content) if path.suffix == ".gz" else content
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def altered(shard: Path, folder: Path, **parts: Any) -> Path:
+    """A copy of a shard's folder, with other parts of its configuration."""
+    copy = folder / "copies" / shard.name
+    shutil.copytree(shard, copy)
+    config = json.loads((copy / "config.json").read_text())
+    for part, value in parts.items():
+        config[part] = {**config[part], **value} if isinstance(value, dict) else value
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"commit": "other"}, "they differ in commit"),
+        ({"version": "9"}, "they differ in version"),
+        ({"experiment": {"seed": 7}}, "they differ in seed"),
+        ({"dataset": {"sha256": "0"}}, "they differ in dataset"),
+        ({"prompts": {"write": "0"}}, "they differ in prompts"),
+        ({"settings": {"rrf_k": 9}}, "they differ in RRF_K"),
+        ({"sample": {"questions": 15}}, "they differ in questions"),
+        ({"experiment": {"shard": None}}, "was run without --shard"),
+        ({"experiment": {"shard": "2/5"}}, "were cut into 4 and 5 shards"),
+        ({"experiment": {"shard": "1/4"}}, "Two of the runs are shard 1/4"),
+    ],
+)
+def test_what_is_not_of_one_experiment_is_refused(
+    finished: tuple[Path, ...], tmp_path: Path, parts: dict[str, Any], said: str
+) -> None:
+    first, second, *others = finished
+    extra = [second] if "Two of" in said else []
+    done = merge([first, altered(second, tmp_path, **parts), *extra, *others])
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "MERGED").exists()
+
+
+def test_a_server_that_moved_and_other_limits_are_no_difference(finished: tuple[Path, ...], tmp_path: Path) -> None:
+    first, *others = finished
+    moved = altered(first, tmp_path, settings={"llm_base_url": "http://node9:1/v1", "llm_max_retries": 9})
+    assert merge([moved, *others]).exit_code == 0
+
+
+def test_a_missing_shard_and_a_missing_answer_are_named(finished: tuple[Path, ...], tmp_path: Path) -> None:
+    done = merge(finished[:3])
+    assert done.exit_code == 2
+    assert "Missing: shard 4/4; run it with --shard 4/4" in done.stderr
+    short = altered(finished[1], tmp_path)
+    *kept, _ = (short / "samples.jsonl").read_text().splitlines(keepends=True)
+    (short / "samples.jsonl").write_text("".join(kept))
+    done = merge([finished[0], short, *finished[2:]])
+    assert done.exit_code == 2
+    assert "lacks 1 of 4 answers of" in done.stderr
+    assert f"continue it with --resume {short}" in done.stderr
+    other = altered(finished[2], tmp_path)
+    samples = (other / "samples.jsonl").read_text()
+    twice = lines(finished[1] / "samples.jsonl")[0]["id"]
+    (other / "samples.jsonl").write_text(samples.replace(lines(other / "samples.jsonl")[0]["id"], twice))
+    done = merge([finished[0], finished[1], other, finished[3]])
+    assert done.exit_code == 2
+    assert f"both answer {twice!r}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("shard", "said"),
+    [
+        ("1", "Write the shard as I/N"),
+        ("0/4", "I goes from 1 to N"),
+        ("5/4", "I goes from 1 to N"),
+        ("9/9", "there are only 3 questions"),
+    ],
+)
+def test_a_shard_that_there_is_not(tmp_path: Path, shard: str, said: str) -> None:
+    done = in_process(["--n", "3", "--shard", shard], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert not (tmp_path / "RESULTS").exists()
+
+
+def test_a_shard_is_resumed_as_the_shard_that_it_is(finished: tuple[Path, ...], server: LoopbackServer) -> None:
+    env = environment(server.base_url, finished[1].parents[1] / "data-2")
+    done = in_process(["--resume", str(finished[1]), "--shard", "3/4"], env)
+    assert done.exit_code == 2
+    assert "--shard is '3/4', but that run has '2/4'" in done.stderr
+    asked = len(server.bodies)
+    assert in_process(["--resume", str(finished[1])], env).exit_code == 0
+    assert len(server.bodies) == asked
+
+
+def test_folders_and_records_do_not_mix(finished: tuple[Path, ...]) -> None:
+    record = finished[0].parents[1] / "1.jsonl.gz"
+    for words, said in (([finished[0], record], "others are records"), ([record], "Give --record FILE")):
+        done = merge(words)
+        assert done.exit_code == 2
+        assert said in done.stderr

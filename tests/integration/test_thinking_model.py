@@ -1,0 +1,126 @@
+"""A model that thinks 6,000 tokens before each reply: announced or not, no question fails."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.errors import StructuredOutputError
+from meta_agent_rag.testing.server import Behaviour, ServerReply, always, disagreeing, loopback_server
+from tests.integration.test_runner import environment, in_process, lines, only_run
+from tests.loopback import ASK, Answer, Serve, opened
+
+HIDDEN = 6_000
+METHODS = ("--method", "metarag,standard_rag,self_consistency,ircot", "--n", "3")
+
+
+def thinking(inner: Behaviour, hidden: int = HIDDEN, *, counted: bool = True) -> Behaviour:
+    """The same replies after so many hidden tokens, which count against the limit; `counted` tells of them."""
+
+    def behaviour(body: dict[str, Any]) -> ServerReply:
+        reply = inner(body)
+        limit = body.get("max_tokens") or body["max_completion_tokens"]
+        room = limit - hidden
+        words = reply.text.split(" ")
+        text = "" if room <= 0 else " ".join(words[:room])
+        spent = min(hidden, limit) + (len(words[:room]) if room > 0 else 0)
+        details = {"completion_tokens_details": {"reasoning_tokens": min(hidden, limit)}} if counted else {}
+        usage = {"prompt_tokens": 100, "completion_tokens": spent, **details}
+        cut = room < len(words)
+        return ServerReply(text=text, usage=usage, finish_reason="length" if cut else "stop")
+
+    return behaviour
+
+
+def test_announced_it_costs_one_call_each(tmp_path: Path) -> None:
+    with loopback_server(thinking(disagreeing())) as server:
+        env = {**environment(server.base_url, tmp_path / "data"), "FLASH_THINKING": "true"}
+        done = in_process([*METHODS], env)
+        assert done.exit_code == 0, done.output
+        calls = lines(only_run(tmp_path) / "calls.jsonl")
+        assert len(calls) == len(server.bodies)
+    methods = json.loads((only_run(tmp_path) / "summary.json").read_text())["methods"]
+    assert [found["errors"] for found in methods.values()] == [0, 0, 0, 0]
+    assert all(found["tokens"]["reasoning"] == HIDDEN * found["llm_calls"] for found in methods.values())
+    assert {call["attempt"] for call in calls} == {0}
+    assert all(call["reasoning_tokens"] == HIDDEN and call["finish_reason"] == "stop" for call in calls)
+    report = (only_run(tmp_path) / "report.md").read_text()
+    assert "of which reasoning" in report
+    assert "Replies cut" not in report
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_unannounced_it_is_asked_again_with_more_room_and_says_what_to_set(tmp_path: Path, counted: bool) -> None:
+    with loopback_server(thinking(disagreeing(), counted=counted)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = in_process([*METHODS], env)
+        assert done.exit_code == 0, done.output
+    methods = json.loads((only_run(tmp_path) / "summary.json").read_text())["methods"]
+    assert [found["errors"] for found in methods.values()] == [0, 0, 0, 0]
+    calls = lines(only_run(tmp_path) / "calls.jsonl")
+    cut = [call for call in calls if call["finish_reason"] == "length"]
+    assert len(cut) == len(calls) / 2
+    assert "the model reasons before it replies: set FLASH_THINKING=true" in done.stderr
+    report = (only_run(tmp_path) / "report.md").read_text()
+    assert "Replies cut at their limit, by stage: baseline (" in report
+    assert "THINKING_TOKENS" in report
+
+
+@pytest.mark.parametrize(
+    ("values", "hidden", "said"),
+    [
+        (
+            {"flash_thinking": True},
+            50_000,
+            "the reply was cut at its limit of 17084 tokens, 17084 of them for hidden reasoning; raise THINKING_TOKENS "
+            "(now 16384).",
+        ),
+        ({"flash_thinking": True, "thinking_tokens": 7_000}, 7_699, "raise THINKING_TOKENS (now 7000)."),
+        ({}, 50_000, "set FLASH_THINKING=true."),
+    ],
+)
+async def test_one_that_never_comes_to_an_end_says_which_limit_to_raise(
+    serve: Serve, values: dict[str, object], hidden: int, said: str
+) -> None:
+    server = serve(thinking(always(ServerReply(text='{"answer": "Goethe"}')), hidden))
+    async with opened(server, **values) as model:
+        with pytest.raises(StructuredOutputError) as caught:
+            await model.session().ainvoke("write", ASK, Answer)
+        assert str(caught.value).endswith(said)
+
+
+async def test_free_text_without_a_word_is_no_answer(serve: Serve) -> None:
+    server = serve(thinking(always(ServerReply(text="Goethe")), 50_000))
+    async with opened(server) as model:
+        with pytest.raises(StructuredOutputError, match="sent no text: the reply was cut at its limit of 17084 tokens"):
+            await model.session().ainvoke("write", ASK)
+
+
+async def test_a_reply_that_is_merely_long_names_the_limit_of_its_stage(serve: Serve) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 700}
+    server = serve(always(ServerReply(text='{"answer": "Goe', finish_reason="length", usage=usage)))
+    async with opened(server) as model:
+        with pytest.raises(StructuredOutputError) as caught:
+            await model.session().ainvoke("write", ASK, Answer)
+    assert str(caught.value).endswith(
+        "even when asked again: the reply was cut at its limit of 700 tokens; raise it with STAGE_TOKENS=write=1400."
+    )
+
+
+async def test_the_limits_of_stages_are_settings(serve: Serve) -> None:
+    server = serve(always(ServerReply(text="Goethe")))
+    async with opened(server, stage_tokens={"write": 1400}, thinking_tokens=9_000, pro_thinking=True) as model:
+        for stage in ("write", "reference", "rewrite"):
+            await model.session().ainvoke(stage, ASK)
+    assert [body["max_tokens"] for body in server.bodies] == [1400, 400, 9_800]
+
+
+async def test_reasoning_takes_half_the_window_at_most_and_evidence_gives_way(serve: Serve) -> None:
+    server = serve(always(ServerReply(text="Goethe")))
+    row = {"base_url": server.base_url, "model": "qwen", "thinking": True, "context": 8_192}
+    roles = {"endpoints": {"small": row}, "roles": {"writer": "small"}}
+    async with opened(server, model_roles=roles) as model:
+        await model.session().ainvoke("write", ASK)
+        assert model.evidence_tokens() == 8_192 - 4_096 - 1_800
+    assert server.bodies[0]["max_tokens"] == 700 + 4_096

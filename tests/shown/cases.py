@@ -1,0 +1,123 @@
+"""Answers over documents, right and wrong, asked of the checks with a model that says what the case says."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import yaml
+
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
+from meta_agent_rag.conversation.companion import Companion
+from meta_agent_rag.grounding.quotes import is_verbatim
+from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.hybrid import Retrieval
+from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.testing import ScriptedModel
+from meta_agent_rag.testing.scripted import Line
+from meta_agent_rag.text.sentences import sentences
+from tests.loop import draft, reference, settings_in, user_text
+
+Critic: TypeAlias = Literal["honest", "gullible", "sly"]
+"""Who judges the open claims: as a careful reader would; yes to everything; yes to everything but the control."""
+_LISTED = re.compile(r"^(\d+)\. ", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """An answer to a question about passages. `wrong` is the number of its wrong claim, `None` where it is right."""
+
+    name: str
+    kind: str
+    passages: tuple[Passage, ...]
+    question: str
+    answer: str
+    short: str
+    quotes: tuple[str, ...]
+    words: tuple[str, ...]
+    wrong: int | None
+
+
+@cache
+def cases(file: str) -> tuple[Case, ...]:
+    """The cases of a file of this folder."""
+    return tuple(_cases(yaml.safe_load(Path(__file__).with_name(file).read_text(encoding="utf-8"))))
+
+
+def _cases(domains: Sequence[Any]) -> Iterator[Case]:
+    for domain in domains:
+        passages = tuple(
+            Passage(id=str(number), doc_id=str(number), title=one["title"], text=one["text"])
+            for number, one in enumerate(domain["passages"], start=1)
+        )
+        for side in ("right", "wrong"):
+            for row in domain[side]:
+                yield Case(
+                    name=f"{domain['domain']}: {row['answer']}",
+                    kind=row["kind"],
+                    passages=passages,
+                    question=row["question"],
+                    answer=row["answer"],
+                    short=row["short"],
+                    quotes=tuple(row["quotes"]),
+                    words=tuple(row.get("words", row["quotes"])),
+                    wrong=row.get("claim", 1) if side == "wrong" else None,
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Fixed:
+    passages: Sequence[Passage]
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        return Retrieval(found=tuple(Found(passage=one, score=1.0, dense=0.9) for one in self.passages)[:k])
+
+
+async def checked_case(folder: Path, case: Case, critic: Critic, *assignments: str) -> GroundedAnswer:
+    """The case's answer as the checks show it."""
+    written = draft(case.short, quotes=case.quotes, answer=case.answer) | {"confidence": 0.9}
+
+    def judged(request: Request) -> Line:
+        return _verdicts(case, critic, user_text(request))
+
+    model = ScriptedModel({"write": written, "reference": reference(case.short), "check_claims": judged})
+    settings = settings_in(folder, *assignments)
+    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+        companion = Companion(
+            engine=engine, retriever=_Fixed(passages=case.passages), checks=Checks.of(settings, "cases")
+        )
+        return (await companion(case.question, case.question)).grounded
+
+
+def _verdicts(case: Case, critic: Critic, asked: str) -> dict[str, Any]:
+    """The critic's reply to the claims that it is shown; one that is gullible names the words that are nearest."""
+    listed = [int(number) for number in _LISTED.findall(asked.rpartition("Claims:")[2])]
+    right = {number for number in listed if number > 0 and (case.wrong is None or number < case.wrong)}
+    believed = {"honest": right, "gullible": set(listed), "sly": {number for number in listed if number > 0}}[critic]
+    words = case.words if critic == "honest" else _nearest(case)
+    return {
+        "claims": [
+            {"claim": number, "quotes": list(words) if number in believed else [], "supported": number in believed}
+            for number in listed
+        ],
+        "answers_question": critic != "honest" or case.wrong is None,
+    }
+
+
+def _nearest(case: Case) -> tuple[str, ...]:
+    texts = [passage.searchable() for passage in case.passages]
+    quoted = tuple(quote for quote in case.quotes if is_verbatim(quote, texts))
+    return quoted or (sentences(case.passages[0].text)[0].strip(),)
+
+
+def shown(case: Case, reply: GroundedAnswer) -> bool:
+    """Is a right answer shown without a mark; is the wrong claim of a wrong one?"""
+    if reply.refused is not None:
+        return False
+    support = [found.supported for _, found in reply.claims]
+    return all(support) if case.wrong is None else support[case.wrong - 1]

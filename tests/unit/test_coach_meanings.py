@@ -1,0 +1,183 @@
+"""What learners and the coach mean by words that no list has, and files of words of one's own."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from meta_agent_rag.conversation.answers import reply_phrase
+from meta_agent_rag.conversation.own_files import check_files, files_of
+from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
+from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import gives_up
+from meta_agent_rag.conversation.socratic.hooks.exit_trigger import POST_HOOK as EXIT
+from meta_agent_rag.conversation.socratic.levels import levels
+from meta_agent_rag.conversation.socratic.meanings import Meanings
+from meta_agent_rag.conversation.socratic.phrases import coach_words
+from meta_agent_rag.conversation.socratic.wording import statements
+from meta_agent_rag.errors import PromptError
+from meta_agent_rag.prompts import check_prompts, prompt
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hub import packaged_folder
+from meta_agent_rag.retrieval.encoders.loading import load_encoder
+from meta_agent_rag.retrieval.vectors import FloatMatrix
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
+from tests.coach import ASKED, coaching, reply
+from tests.unit.test_coach_hooks import FarOff, draft_of, incoming
+
+TABLE = Path(__file__).parents[1] / "coaching" / "meanings.yaml"
+LEAST = {"gives_up": 0.7, "right": 0.5}
+MOST_WRONG = {"gives_up": 0.07, "right": 0.15}
+"""Shares of what measures: a celebration too few is better than one too many."""
+
+
+@cache
+def measured(name: str) -> Sequence[str]:
+    """The second of each pair: what nothing was fitted on."""
+    return [pair[1] for pair in yaml.safe_load(TABLE.read_text("utf-8"))[name]]
+
+
+@cache
+def meanings() -> Meanings:
+    if packaged_folder() is None:
+        pytest.skip("no encoder is packaged")
+    return Meanings(encoder=AsyncEncoder(load_encoder(Settings.load(), "all-MiniLM-L6-v2").encoder))
+
+
+async def share(texts: Sequence[str], meaning: str) -> float:
+    known = meanings()
+    asked = [statements(text) if meaning == "right" else [text] for text in texts]
+    return sum([await known.any_means(one, meaning) for one in asked]) / len(texts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("meaning", "opposite"), [("gives_up", "goes_on"), ("right", "not_right")])
+async def test_meaning_tells_what_words_leave_open(meaning: str, opposite: str) -> None:
+    assert await share(measured(meaning), meaning) >= LEAST[meaning]
+    assert await share(measured(opposite), meaning) <= MOST_WRONG[meaning]
+
+
+async def test_a_learner_who_has_enough_gets_a_hint_by_meaning_alone() -> None:
+    message = "stop asking me questions"
+    assert not gives_up(message)
+    asked = incoming(message)
+    assert not (await DEADLOCK.before(asked)).emergency
+    assert (await DEADLOCK.before(replace(asked, meanings=meanings(), scope=FarOff()))).emergency
+    for attempt in ("it points to the north", "Yes", "about 60 degrees", "maybe I give up too early"):
+        assert not (await DEADLOCK.before(replace(incoming(attempt), meanings=meanings()))).emergency
+
+
+def test_what_sounds_right_is_overruled_by_words() -> None:
+    good = replace(draft_of("You're hitting the nail. What follows?"), sounds_right=True)
+    assert EXIT.after(good).acknowledged
+    assert not EXIT.after(replace(good, is_hint=True)).acknowledged
+    assert not EXIT.after(replace(good, text="That is not right. What moves?")).acknowledged
+
+
+async def test_any_encoder_will_do_and_no_text_breaks_it() -> None:
+    known = Meanings(encoder=AsyncEncoder(HashEncoder()))
+    assert await known.any_means(["I give up, tell me the answer."], "gives_up")
+    assert not await known.any_means([], "right")
+    assert not await known.any_means(["...", ""], "right")
+
+
+def test_files_of_words_of_one_s_own(tmp_path: Path) -> None:
+    (tmp_path / "levels.yaml").write_text("3: {limit: 60, templates: {en: ['Really?']}}\n", "utf-8")
+    (tmp_path / "replies.yaml").write_text("thanks: Any time.\n", "utf-8")
+    (tmp_path / "words.yaml").write_text("mumbles: [[meh]]\nreasons: {no_question: ask something}\n", "utf-8")
+    check_files(tmp_path)
+    with files_of(tmp_path):
+        assert levels()[3].limit == 60
+        assert levels()[3].template("en", 5) == "Really?"
+        assert levels()[3].name == "iron mask"
+        assert reply_phrase("thanks") == "Any time."
+        assert coach_words().mumbles == {"meh"}
+    assert levels()[3].limit == 80
+    assert reply_phrase("thanks") != "Any time."
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("levels", "4: {limit: 60}", "unknown entry 4"),
+        ("levels", "3: {limits: 60}", "unknown entry 'limits'"),
+        ("levels", "3: {limit: short}", "must be a whole number"),
+        ("words", "surender: [pass]", "unknown entry 'surender'"),
+        ("replies", "thanks: [a]", "must be a text"),
+        ("replies", "a: [", "cannot be read"),
+        ("level", "1: {}", "rename it to one of: levels.yaml"),
+        ("meanings", "- a", "must map names"),
+    ],
+)
+def test_a_misspelt_name_is_an_error(tmp_path: Path, name: str, text: str, named: str) -> None:
+    (tmp_path / f"{name}.yaml").write_text(text, "utf-8")
+    with pytest.raises(PromptError, match=named):
+        check_files(tmp_path)
+    with pytest.raises(PromptError, match="is not a folder"):
+        check_files(tmp_path / "gone")
+
+
+def test_strategies_of_one_s_own_and_misspelt_ones(tmp_path: Path) -> None:
+    (tmp_path / "strategies.yaml").write_text("slowly: Take your time.\n", "utf-8")
+    (tmp_path / "answerer.yaml").write_text("instruction: Answer.\nreasoning_strategy: slowly\n", "utf-8")
+    check_prompts(tmp_path)
+    assert "Take your time." in prompt("answerer", tmp_path).text()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "answerer.yaml").write_text("instruction: Answer.\nreasoning_strategy: chain_of_thougt\n", "utf-8")
+    with pytest.raises(PromptError, match="unknown strategy 'chain_of_thougt'; choose from: chain_of_thought"):
+        check_prompts(other)
+    third = tmp_path / "third"
+    third.mkdir()
+    (third / "answerer.yaml").write_text("instruction: Answer.\nreasoning_strategy: Think of a number.\n", "utf-8")
+    assert "Think of a number." in prompt("answerer", third).text()
+
+
+async def test_the_coach_uses_the_files_of_its_settings(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "levels.yaml").write_text("1: {limit: 20}\n", "utf-8")
+    model = ScriptedModel({"coach": reply("Which of the two turns around, the Sun or the Earth?")})
+    async with coaching(tmp_path, model, f"COACH_DIR={own}") as conversation:
+        turn = await conversation.say("Why does the shadow move?")
+    assert turn.reply.text != ASKED
+    assert "at most 20 are allowed" in model.requests[1].messages[-1].content
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("words.yaml", "affirmations: [yes, no]", "put yes, no, on and off in quotes"),
+        ("words.yaml", "safe: [1]", "which is no text"),
+        ("levels.yaml", "1: {templates: {en: []}}", "empty list"),
+        ("generic.yaml", "rivals: []", "empty list"),
+        ("meanings.yaml", "right: []", "empty list"),
+        ("replies.yaml", 'out_of_scope: "It is $scroe."', "unknown placeholder $scroe"),
+        ("levels.yml", "templates: {}", "replaces none"),
+    ],
+)
+def test_a_fault_in_a_file_of_ones_own_is_found_at_the_start(tmp_path: Path, file: str, text: str, said: str) -> None:
+    (tmp_path / file).write_text(text)
+    with pytest.raises(PromptError) as found:
+        check_files(tmp_path)
+    assert said in str(found.value)
+
+
+async def test_a_first_comparison_that_is_cut_off_leaves_the_next_one_whole() -> None:
+    class CutOff(HashEncoder):
+        left = 1
+
+        def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+            self.left -= 1
+            if self.left < 0:
+                self.left = 1_000
+                raise OSError("cut off")
+            return super().encode_passages(texts)
+
+    meanings = Meanings(encoder=AsyncEncoder(CutOff()))
+    with pytest.raises(OSError, match="cut off"):
+        await meanings.any_means(["I give up"], "gives_up")
+    assert isinstance(await meanings.any_means(["I give up"], "gives_up"), bool)

@@ -1,0 +1,154 @@
+"""What belongs to a subject: nearer to it than to anything else, and a topic that limits the search."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.coaching.course import read_course
+from benchmarks.coaching.explainer import data
+from benchmarks.coaching.measures import scope_quality
+from meta_agent_rag.conversation.socratic.coach import CoachReply
+from meta_agent_rag.conversation.socratic.scope import TopicScope
+from meta_agent_rag.conversation.socratic.topics import Subject, Topic, corpus_subject, subject_of
+from meta_agent_rag.conversation.study import open_study
+from meta_agent_rag.errors import UnknownNameError
+from meta_agent_rag.ingestion.pipeline import ingest
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.hub import packaged_folder
+from meta_agent_rag.retrieval.encoders.loading import load_encoder
+from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
+from meta_agent_rag.retrieval.limited import LimitedRetriever
+from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
+from tests.coach import reply
+from tests.loop import settings_in
+
+COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"
+HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "SCOPE_THRESHOLD=-1")
+SUN = Topic(name="sun", anchors=("the height of the sun",))
+TIME = Topic(name="time", anchors=("clock time",))
+
+
+def hashed(*topics: Topic, threshold: float | None = None) -> TopicScope:
+    return TopicScope(subject=Subject(topics=topics), encoder=AsyncEncoder(HashEncoder()), threshold=threshold)
+
+
+async def test_the_nearest_topic_counts_or_the_chosen_one() -> None:
+    scope = hashed(SUN, TIME)
+    nearest = await scope.score("clock time")
+    assert nearest is not None
+    assert nearest.topic == "time"
+    assert nearest.score >= nearest.threshold
+    chosen = await scope.score("clock time", "sun")
+    assert chosen is not None
+    assert chosen.topic == "sun"
+    assert chosen.score < nearest.score
+    with pytest.raises(UnknownNameError, match="no topic 'moon'"):
+        await scope.score("clock time", "moon")
+    assert await hashed().score("clock time") is None
+
+
+async def test_the_threshold_is_calibrated_or_that_of_the_setting() -> None:
+    calibrated = await hashed(SUN, TIME).score("clock time")
+    narrow = await hashed(TIME).score("clock time")
+    fixed = await hashed(SUN, TIME, threshold=0.3).score("clock time")
+    assert calibrated is not None
+    assert narrow is not None
+    assert fixed is not None
+    assert fixed.threshold == 0.3
+    assert calibrated.threshold >= narrow.threshold  # with more to be near to, strangers come nearer
+
+
+async def test_passages_count_beside_titles() -> None:
+    encoder = HashEncoder()
+    subject = Subject(
+        topics=(SUN, TIME),
+        vectors=np.asarray(encoder.encode_passages(["a gnomon throws a shadow"]), dtype=np.float32),
+        owners=(0,),
+    )
+    with_passages = TopicScope(subject=subject, encoder=AsyncEncoder(encoder))
+    found, without = await with_passages.score("gnomon shadow"), await hashed(SUN, TIME).score("gnomon shadow")
+    assert found is not None
+    assert without is not None
+    assert (found.topic, found.score > without.score) == ("sun", True)
+
+
+async def test_questions_on_the_course_pass_and_others_do_not() -> None:
+    if packaged_folder() is None:
+        pytest.skip("no encoder is packaged")
+    encoder = load_encoder(Settings.load(), "all-MiniLM-L6-v2").encoder
+    scope = TopicScope(subject=read_course().subject(encoder), encoder=AsyncEncoder(encoder))
+    questions, more = data("questions"), data("scope")["course"]
+    found = await scope_quality(scope, [*questions["within"], *more["within"]], [*questions["outside"], *more["near"]])
+    assert (found["within"], found["outside"]) == (40, 40)
+    assert found["precision"] >= 0.9
+    assert found["recall"] >= 0.9
+
+
+async def test_a_corpus_knows_which_passages_belong_to_which_topic(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, *HASHED)
+    encoder = AsyncEncoder(HashEncoder())
+    await ingest(settings, [COURSE], "course", encoder=encoder)
+    async with open_retriever(settings, "course", encoder=encoder) as retriever:
+        subject = await asyncio.to_thread(corpus_subject, retriever.corpus.catalogue)
+        assert [topic.name for topic in subject.topics] == ["seasons", "sundials", "time"]
+        assert len(subject.owners) == len(subject.vectors) == retriever.corpus.manifest.passages
+        assert set(subject.owners) == {0, 1, 2}
+        documents = subject.topics[1].documents
+        assert len(documents) == 2
+        limited = LimitedRetriever(retriever=retriever, documents=documents)
+        everything = await retriever.retrieve(["the shadow and the seasons"], k=8)
+        about = await limited.retrieve(["the shadow and the seasons"], k=8)
+        assert {found.passage.doc_id for found in everything.found} > documents
+        assert {found.passage.doc_id for found in about.found} == documents
+        assert isinstance(retriever, HybridRetriever)
+    assert subject_of(None, None) == Subject()
+
+
+async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, *HASHED)
+    await ingest(settings, [COURSE], "course", encoder=AsyncEncoder(HashEncoder()))
+    model = ScriptedModel({"coach": reply("What stands still, the stick or the Sun?")})
+    async with open_study(settings, corpus="course", transport=model) as study:
+        documents = next(topic.documents for topic in study.topics if topic.name == "seasons")
+        await study.hold(mode="coach", topic="seasons")
+        turn = await study.reply("Why does the shadow of a sundial move over the dial in the morning?")
+        assert isinstance(turn.reply, CoachReply)
+        assert turn.reply.topic == "seasons"
+        read = {found.passage.doc_id for found in turn.reply.trace.evidence}
+        assert read
+        assert read <= documents
+
+
+class Listed:
+    """Finds its passages in their order, and counts the searches."""
+
+    def __init__(self, *documents: str) -> None:
+        self.searches = 0
+        self._found = [
+            Found(passage=Passage(id=str(number), doc_id=name, title="", text="text"), score=1.0)
+            for number, name in enumerate(documents)
+        ]
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        self.searches += 1
+        return Retrieval(found=tuple(one for one in self._found if one.passage.id not in exclude)[:k])
+
+
+@pytest.mark.parametrize(
+    ("documents", "k", "expected"),
+    [(["a"] * 9 + ["b", "a", "b"], 2, ["9", "11"]), (["a"] * 100 + ["b"], 1, []), ([], 3, [])],
+    ids=["further on", "beyond what is searched", "nothing there"],
+)
+async def test_the_search_goes_on_past_other_documents(documents: list[str], k: int, expected: list[str]) -> None:
+    listed: Any = Listed(*documents)
+    found = await LimitedRetriever(retriever=listed, documents=frozenset({"b"})).retrieve(["q"], k=k)
+    assert [one.passage.id for one in found.found] == expected
+    assert listed.searches <= 2

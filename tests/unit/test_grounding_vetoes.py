@@ -1,0 +1,156 @@
+"""What forbids to take a sentence for the support of a claim; and derived figures."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from meta_agent_rag.grounding import vetoes
+from meta_agent_rag.grounding.claims import claims
+from meta_agent_rag.grounding.operations import cues, discover_operations
+from meta_agent_rag.grounding.support.confirmed import confirmed
+from meta_agent_rag.grounding.support.derived import derived
+from meta_agent_rag.grounding.support.rules import supports
+from meta_agent_rag.grounding.support.sources import read_sources
+from meta_agent_rag.grounding.support.statement import read
+from meta_agent_rag.grounding.support.tables import lines
+from meta_agent_rag.grounding.support.verdict import Support
+from meta_agent_rag.grounding.vetoes import discover_vetoes
+from meta_agent_rag.retrieval.passage import Found, Passage
+
+TABLE = "| Plant | 2020 | 2021 (t) |\n|---|---|---|\n| Harbour | 395 | 410 |\n| Westfield | 498 | 530 |"
+NONE = Support(score=0.0, passage_id=None, supported=False)
+
+
+def confirm(text: str, claim: str, words: Sequence[str], question: str = "") -> Support:
+    passage = Passage(id="p", doc_id="d", title="", text=text)
+    return confirmed(NONE, read(claim, "en"), words, read_sources([passage], [1]), read(question, "en"))
+
+
+@pytest.mark.parametrize(
+    ("veto", "sentence", "wrong", "right"),
+    [
+        ("figures", "The wall is 37 m high.", "The wall is 38 m high.", "The wall is 3700 cm high."),
+        ("names", "The wall was built by Veith.", "The wall was built by Otto Kern.", "Veith built the wall."),
+        ("negation", "Swimming is not allowed.", "Swimming is allowed.", "Nobody is allowed to swim there."),
+        ("negation", "Undo works here but not in the list.", "Undo works in the list.", "Undo works here."),
+        ("roles", "Joan Pike thanked Ama Rao.", "Ama Rao thanked Joan Pike.", "Ama Rao was thanked by Joan Pike."),
+        ("roles", "Her pupil Marte Lie edited her book.", "Elin Moe edited Marte Lie's book.", "Marte Lie edited it."),
+        ("places", "The fine is 20 cents for books and 50 cents for films.", "The fine for books is 50 cents.",
+         "The fine for films is 50 cents."),
+        ("places", "Strand was born in Oslo and died in Lyon.", "Strand was born in Lyon.", "Strand died in Lyon."),
+        ("parties", "The plant in Brno made a profit, the one in Porto a loss.", "The plant in Brno made a loss.",
+         "The plant in Brno made a profit."),
+        ("modifiers", "The stone oven bakes 96 loaves; the electric one bakes 60.",
+         "The electric oven bakes 96 loaves.", "The stone oven bakes 96 loaves."),
+        ("opposites", "Spelling is disabled by default.", "Spelling is enabled by default.",
+         "Spelling is off by default."),
+        ("rows", TABLE, "Harbour made 530 t in 2021.", "Westfield made 530 t in 2021."),
+    ],
+)  # fmt: skip
+def test_a_veto_tells_a_wrong_claim_from_a_right_one(
+    veto: str, sentence: str, wrong: str, right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["| Westfield | 498 | 530 |"] if sentence is TABLE else [sentence]
+    alone = {veto: discover_vetoes()[veto]}
+    with monkeypatch.context() as patched:
+        patched.setattr(vetoes, "discover_vetoes", lambda: alone)
+        assert confirm(sentence, wrong, words).fault, "no other veto stands in for it"
+    assert confirm(sentence, right, words).supported, confirm(sentence, right, words).fault
+
+
+def test_every_veto_is_tested_and_named_as_its_file() -> None:
+    names = set(discover_vetoes())
+    assert len(names) >= 8
+    assert names == {"figures", "names", "negation", "roles", "places", "parties", "modifiers", "opposites", "rows"}
+
+
+@pytest.mark.parametrize("words", [(), ("",), ("The wall is blue.",), ("The wall is 37 m high.",) * 40])
+def test_a_yes_needs_words_that_stand_in_the_passage(words: Sequence[str]) -> None:
+    reply = confirm("The wall is 37 m high. It was built in 1912.", "The wall is 37 m high.", words)
+    assert not reply.supported
+    assert "the critic named" in (reply.fault or "")
+
+
+def test_a_paraphrase_of_few_common_words_is_left_to_the_critic() -> None:
+    sentence = "The meeting was chaired by Ama Boateng in the absence of Colin Marsh."
+    assert confirm(sentence, "Ama Boateng presided over that day's gathering.", [sentence]).supported
+    assert not confirm(sentence, "The meeting was chaired by Colin Marsh.", [sentence]).supported
+
+
+@pytest.mark.parametrize(
+    ("claim", "named", "operation", "steps"),
+    [
+        ("Together they cost £2,200.", "£1,260 for the hall and £940 for the path", "sum", "£1,260 + £940 = 2,200"),
+        ("The limit rose by 16 MB.", "64 MB, up from 48 MB", "difference", "64 MB \u2212 48 MB = 16"),
+        ("It took 28 days.", "from 12 July 2021 to 9 August 2021", "duration", "12 July 2021 \u2192 9 August 2021: 28"),
+        ("She was 77 years old.", "born 9 October 1871, died 30 January 1949", "duration",
+         "9 October 1871 \u2192 30 January 1949: 77"),
+        ("It returned in 2019.", "found on 2 March 1978; 41 years for one orbit", "duration",
+         "2 March 1978 + 41 years = 2019"),
+        ("It is open for four hours.", "from 10 am to 2 pm", "duration", "10 am \u2192 2 pm: 4"),
+        ("That is 15 %.", "18 of 120 patients", "share", "18 / 120 = 15 %"),
+        ("The mean is 6 t.", "4 t and 8 t", "average", "(4 t + 8 t) / 2 = 6"),
+        ("She won three times.", "in 1905, 1919 and 1933", "count", "1905, 1919, 1933: 3"),
+        ("In all it holds 135,000 litres.", "600 casks of 225 litres", "product", "600 \u00d7 225 litres = 135,000"),
+    ],
+)  # fmt: skip
+def test_figures_that_follow_from_others(claim: str, named: str, operation: str, steps: str) -> None:
+    (found,) = derived(read(claim, "en"), [read(named, "en")])
+    assert (found.operation, found.steps) == (operation, steps)
+
+
+@pytest.mark.parametrize("claim", ["Together they cost £2,300.", "It took 27 days.", "She was 78 years old."])
+def test_figures_that_do_not_follow(claim: str) -> None:
+    named = read("£1,260 for the hall and £940 for the path; from 12 July 2021 to 9 August 2021", "en")
+    assert derived(read(claim, "en"), [named]) == ()
+
+
+def test_every_operation_has_words_that_call_for_it() -> None:
+    assert len(discover_operations()) >= 7
+    assert {*discover_operations(), "count"} == set(cues())
+
+
+def test_rows_of_a_table_are_read_with_their_headers() -> None:
+    rows = [line for line in lines(f"Output\n{TABLE}\nThat is all.") if line.label]
+    assert [row.text for row in rows] == [
+        "Plant = Harbour; 2020 = 395; 2021 = 410 t",
+        "Plant = Westfield; 2020 = 498; 2021 = 530 t",
+    ]
+    assert [line.text for line in lines("a\tb\n1\t2\n")] == ["a; b", "a = 1; b = 2"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "claim"),
+    [
+        ("The pump was switched on at noon.", "The pump was switched off at noon."),
+        ("No-one was hurt in the fire.", "She was hurt in the fire."),
+        ("No-smoking rooms are on the third floor.", "Smoking rooms are on the third floor."),
+        ("The engineers worked 30 days on the bridge.", "The 12 engineers worked 360 days on the bridge."),
+        ("The museum owns 30 paintings.", "The 7 museums own 210 paintings."),
+        ("The lift, the pump and the boiler were replaced.", "The 3 boilers were replaced."),
+    ],
+)
+def test_rules_alone_do_not_accept_it(sentence: str, claim: str) -> None:
+    passage = Passage(id="p", doc_id="d", title="", text=sentence)
+    (found,) = supports(claims(f"{claim} [1]", [sentence]), [Found(passage=passage, score=1.0)])
+    assert not found.supported
+
+
+@pytest.mark.parametrize(
+    ("sentence", "claim"),
+    [
+        ("The park covers 5 square kilometres.", "The park covers 500 hectares."),
+        ("The tank holds 2 cubic metres.", "The tank holds 2000 litres."),
+        ("In 1986 Stone directed Platoon in the Philippines.", "Stone directed Platoon in 1986."),
+    ],
+)
+def test_rules_alone_do_not_refute_it(sentence: str, claim: str) -> None:
+    passage = Passage(id="p", doc_id="d", title="", text=sentence)
+    (found,) = supports(claims(f"{claim} [1]", [sentence]), [Found(passage=passage, score=1.0)])
+    assert found.standing != "refuted"
+    assert found.supported, found
+
+
+def test_a_product_is_explained_once() -> None:
+    figures = derived(read("The 12 crates hold 360 bottles in total.", "en"), [read("A crate holds 30 bottles.", "en")])
+    assert len({one.steps for one in figures}) == 1

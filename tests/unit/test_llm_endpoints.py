@@ -1,0 +1,213 @@
+"""Which endpoint serves a stage, under every way of saying so."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from meta_agent_rag.errors import SettingsError, UnknownNameError
+from meta_agent_rag.llm.providers import Endpoint, choose_provider
+from meta_agent_rag.llm.serving.connections import OpenConnections
+from meta_agent_rag.llm.serving.identity import identity
+from meta_agent_rag.llm.serving.stages import ANSWER, check_stages, endpoints_in_use, serving, stage, stages
+from meta_agent_rag.settings import Settings
+
+SECRET = "sk-0123456789-very-secret"
+NODE = "http://node7:8000/v1"
+
+
+def settings(*assignments: str, file: dict[str, object] | None = None) -> Settings:
+    if file is not None:
+        Path("roles.yaml").write_text(yaml.safe_dump(file))
+        assignments = (*assignments, "MODEL_ROLES=roles.yaml")
+    return Settings.load(["LLM_PROVIDER=deepseek", f"DEEPSEEK_API_KEY={SECRET}", *assignments])
+
+
+def served(name: str, own: Settings) -> Endpoint:
+    check_stages(own)
+    return serving(stage(name, own), own, choose_provider(own))
+
+
+@pytest.mark.parametrize(
+    ("assignments", "models"),
+    [
+        ([], ("deepseek-v4-flash", "deepseek-v4-pro", "deepseek-v4-pro", "deepseek-v4-flash")),
+        (["TIERS=flash"], ("deepseek-v4-flash", "deepseek-v4-flash", "deepseek-v4-pro", "deepseek-v4-flash")),
+        (["TIERS=pro"], ("deepseek-v4-pro", "deepseek-v4-pro", "deepseek-v4-pro", "deepseek-v4-pro")),
+        (
+            ["TIERS=flash", "STAGE_TIERS=evaluate=pro"],
+            ("deepseek-v4-flash", "deepseek-v4-pro", "deepseek-v4-pro", "deepseek-v4-flash"),
+        ),
+        (
+            ["MODEL_ROLES=critic=openai:gpt-4.1,judge=groq:m/n"],
+            ("deepseek-v4-flash", "gpt-4.1", "m/n", "deepseek-v4-flash"),
+        ),
+        (
+            ["MODEL_ROLES=writer=pro,baseline=deepseek:other"],
+            ("deepseek-v4-pro", "deepseek-v4-pro", "deepseek-v4-pro", "other"),
+        ),
+    ],
+)
+def test_a_stage_comes_before_its_role_and_its_role_before_its_tier(
+    assignments: list[str], models: tuple[str, ...]
+) -> None:
+    own = settings(*assignments)
+    assert tuple(served(name, own).model for name in ("write", "evaluate", "judge", "baseline")) == models
+
+
+def test_every_stage_has_a_role_that_several_share() -> None:
+    assert {one.role for one in stages().values()} == {
+        *("writer", "look_up", "second_route", "critic", "rewriter", "coach", "judge"),
+    }
+
+
+def test_a_row_of_the_file_changes_what_it_names_and_nothing_else() -> None:
+    row = {"base_url": NODE, "model": "Qwen3", "concurrency": 256, "context": 40000, "json": "json_schema"}
+    more = {"seeds": True, "logprobs": True, "seconds": 30, "headers": {"X-A": SECRET}, "body": {"top_k": 1}}
+    own = settings(file={"endpoints": {"qwen": {**row, **more}}, "roles": {"writer": "qwen"}})
+    found = served("write", own)
+    assert (found.base_url, found.model, found.concurrency, found.seconds) == (NODE, "Qwen3", 256, 30)
+    assert found.provider.json_mode == "json_schema"
+    assert (found.provider.context, found.provider.seeds, found.provider.logprobs) == (40000, True, True)
+    assert (found.provider.limit, found.provider.label) == ("max_tokens", choose_provider_label("compatible"))
+    assert SECRET not in f"{found!r} {own!r} {own.model_dump_json()}"
+    assert served("evaluate", own).model == "deepseek-v4-pro"
+
+
+def choose_provider_label(name: str) -> str:
+    from meta_agent_rag.llm.providers import providers
+
+    return providers()[name].label
+
+
+def test_tiers_can_be_mapped_and_pro_follows_flash() -> None:
+    row = {"base_url": NODE, "model": "Qwen3"}
+    own = Settings.load(model_roles={"endpoints": {"qwen": row}, "roles": {"flash": "qwen"}})
+    choice = choose_provider(own)
+    assert choice.models == {"flash": "Qwen3", "pro": "Qwen3"}
+    assert choice.base_url == NODE
+    assert choice.reason == "MODEL_ROLES has flash=qwen"
+
+
+def test_a_key_goes_to_its_own_address_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    moved = {"provider": "openai", "base_url": NODE, "model": "m"}
+    own = settings(file={"endpoints": {"proxy": moved}, "roles": {"critic": "proxy", "judge": "openai:gpt-4.1"}})
+    assert served("evaluate", own).api_key is None
+    key = served("judge", own).api_key
+    assert key is not None
+    assert key.get_secret_value() == SECRET
+
+
+def test_a_key_is_read_from_the_variable_that_the_row_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"provider": "openai", "model": "gpt-4.1", "key": "JUDGE_KEY"}
+    own = settings(file={"endpoints": {"third": row}, "roles": {"judge": "third"}})
+    with pytest.raises(SettingsError, match=r"'third' of MODEL_ROLES needs the key JUDGE_KEY, which is not set"):
+        served("judge", own).require_key()
+    Path(".env").write_text(f"JUDGE_KEY={SECRET}\n")
+    served("judge", own).require_key()
+    monkeypatch.setenv("JUDGE_KEY", "of the environment")
+    key = served("judge", own).api_key
+    assert key is not None
+    assert key.get_secret_value() == "of the environment"
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ({"roles": {"judge": "nobody"}}, "names the unknown endpoint 'nobody'; choose from: flash, pro, or write"),
+        ({"roles": {"juge": "pro"}}, "names the unknown role 'juge'; choose from: writer, "),
+        ({"endpoints": {"a": {"model": "m"}}, "roles": {"judge": "a"}}, "'a' of MODEL_ROLES has no base_url"),
+        ({"endpoints": {"a": {"base_url": NODE}}, "roles": {"judge": "a"}}, "'a' of MODEL_ROLES has no model"),
+        ({"endpoints": {"pro": {"base_url": NODE, "model": "m"}}}, "the name of the tier 'pro'"),
+        ({"endpoints": {"a": {"provider": "b", "model": "m"}}, "roles": {"judge": "a"}}, "There is no provider 'b'"),
+    ],
+)
+def test_a_slip_in_the_file_is_one_sentence(file: dict[str, object], said: str) -> None:
+    with pytest.raises((SettingsError, UnknownNameError)) as caught:
+        check_stages(settings(file=file))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("endpoints: {a: {modle: m}}", "endpoints.a.modle: unknown field"),
+        ("endpoints: {a: {concurrency: 0}}", "endpoints.a.concurrency: it must be more than 0"),
+        ("endpoints: {a: {base_url: 'http://me:secret@h/v1'}}", "it contains a user name or password"),
+        ("roles: [", "the file is not YAML"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_field_and_without_values(text: str, said: str) -> None:
+    Path("roles.yaml").write_text(text)
+    with pytest.raises(SettingsError, match=r"^The setting MODEL_ROLES cannot be 'roles.yaml': ") as caught:
+        Settings.load(["MODEL_ROLES=roles.yaml"])
+    assert said in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_what_is_recorded_can_be_read_again() -> None:
+    row = {"base_url": NODE, "model": "Qwen3", "json": "json_schema", "headers": {"X-A": SECRET}}
+    own = settings(file={"endpoints": {"qwen": row}, "roles": {"writer": "qwen"}})
+    again = Settings.load(model_roles=own.model_dump(mode="json")["model_roles"])
+    assert again.model_roles.roles == own.model_roles.roles
+    assert again.model_roles.endpoints["qwen"].json_mode == "json_schema"
+
+
+def test_roles_in_use_list_each_endpoint_once() -> None:
+    own = settings("MODEL_ROLES=critic=openai:gpt-4.1,coach=groq:m", "TIERS=flash")
+    assert {role: one.model for role, one in endpoints_in_use(own, ANSWER).items()} == {
+        **dict.fromkeys(("writer", "look_up", "second_route"), "deepseek-v4-flash"),
+        "critic": "gpt-4.1",
+    }
+    tiers = ["writer", "rewrite", "second_route", "look_up", "critic", "short_answer"]
+    assert list(endpoints_in_use(settings(), ANSWER)) == tiers
+
+
+VLLM = {"root": "Qwen3-32B"}
+LLAMA = {"meta": {"n_params": 1777088000, "size": 1111370240, "ftype": "Q4_K - Medium"}}
+
+
+def test_the_identity_is_the_address_only_where_it_is_the_providers_own() -> None:
+    own = settings()
+    assert identity(served("write", own), {}) == "https://api.deepseek.com"
+    moved = settings(f"LLM_BASE_URL={NODE}")
+    found = {identity(served("write", moved), report) for report in ({}, VLLM, LLAMA)}
+    assert len(found) == 3
+    assert all(name.split(":")[0] == "deepseek" and "node7" not in name for name in found)
+    elsewhere = settings("LLM_BASE_URL=http://node8:9000/v1")
+    assert identity(served("write", elsewhere), VLLM) == identity(served("write", moved), VLLM)
+
+
+def test_another_json_mode_is_another_identity() -> None:
+    rows = [{"base_url": NODE, "model": "m", **more} for more in ({}, {"json": "json_schema"}, {"concurrency": 9})]
+    found = [
+        identity(served("judge", settings(file={"endpoints": {"a": row}, "roles": {"judge": "a"}})), VLLM)
+        for row in rows
+    ]
+    assert found[0] == found[2] != found[1]
+
+
+async def test_one_connection_name_at_two_addresses_is_two_transports() -> None:
+    own = settings("LLM_BASE_URL=http://node1:8000/v1", "MODEL_ROLES=pro=deepseek:deepseek-v4-pro")
+    tiers = choose_provider(own).tiers
+    assert tiers["flash"].connection == tiers["pro"].connection
+    connections = OpenConnections(settings=own)
+    elsewhere = replace(tiers["pro"], base_url="http://127.0.0.1:9/v1")
+    found = [await connections.to(tiers["pro"]), await connections.to(elsewhere), await connections.to(tiers["pro"])]
+    assert found[0].transport is found[2].transport
+    assert found[0].transport is not found[1].transport
+    assert [one.transport.endpoint for one in found[:2]] == [tiers["pro"].base_url, "http://127.0.0.1:9/v1"]
+    await connections.aclose()
+
+
+@pytest.mark.parametrize("name", ["deepseek", "deepseek:"])
+def test_a_provider_without_a_model_is_no_endpoint(name: str) -> None:
+    with pytest.raises(SettingsError, match="or write PROVIDER:MODEL"):
+        check_stages(settings(f"MODEL_ROLES=judge={name}"))
+
+
+def test_the_embedded_model_answers_under_its_own_name_alone() -> None:
+    own = Settings.load(["LLM_PROVIDER=embedded", "MODEL_ROLES=writer=embedded:other"])
+    assert served("write", own).model == choose_provider(own).models["flash"]

@@ -1,0 +1,147 @@
+"""Models that run on this machine: the list, and which of them the embedded provider takes."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.run.provenance import changed_settings, recorded_settings
+from benchmarks.run.serving import as_served, one_model
+from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.llm.embedded import embedded_model_file
+from meta_agent_rag.llm.local import choice, memory
+from meta_agent_rag.llm.local.catalogue import PACKAGED, local_models
+from meta_agent_rag.llm.local.choice import AUTO, decided, listed_model, own_model_file
+from meta_agent_rag.llm.local.memory import machine_memory
+from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.settings import Settings
+
+GB = 10**9
+
+
+def settings(**values: object) -> Settings:
+    return Settings.load((), llm_provider="embedded", **values)
+
+
+def downloaded(*names: str) -> None:
+    for name in names:
+        file = local_models()[name].path(Settings.load())
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+
+
+def taken(**values: object) -> str | None:
+    model = listed_model(settings(**values))
+    return None if model is None else model.name
+
+
+def test_the_list_is_one_that_anyone_may_use() -> None:
+    models = list(local_models().values())
+    assert len(models) >= 5
+    assert [model.parameters for model in models] == sorted(model.parameters for model in models)
+    assert {model.licence for model in models} == {"Apache-2.0", "MIT"}
+    assert all(1.5 <= model.parameters <= 8 for model in models)
+    for field in ("file", "sha256"):
+        assert len({getattr(model, field) for model in models}) == len(models)
+    assert all(name == name.lower() and name not in (AUTO, PACKAGED) for name in local_models())
+    assert all("Q4_K_M" in model.file.upper() for model in models)
+
+
+def test_memory_is_weights_context_and_what_runs_beside_them() -> None:
+    model = local_models()["qwen2.5-1.5b"]
+    a_token = 28 * 2 * 128 * 2 * 2  # layers, heads, size, keys and values, bytes
+    assert model.memory(settings()) == model.bytes + a_token * 8192 * 2 + 2 * 2**30
+    assert model.memory(settings(embedded_context_tokens=4096)) == model.bytes + a_token * 4096 * 2 + 2 * 2**30
+
+
+def test_auto_takes_the_largest_that_is_there_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert taken() is None
+    downloaded("qwen2.5-7b", "qwen2.5-1.5b", "smollm2-1.7b")
+    for memory_gb, name, tokens in (
+        (100, "qwen2.5-7b", 8192),
+        (7, "smollm2-1.7b", 8192),
+        (5, "qwen2.5-1.5b", 8192),
+        (5, "smollm2-1.7b", 1024),
+        (2, None, 8192),
+    ):
+        monkeypatch.setattr(choice, "machine_memory", lambda memory_gb=memory_gb: memory_gb * GB)
+        assert taken(embedded_context_tokens=tokens) == name
+    monkeypatch.setattr(choice, "machine_memory", lambda: None)
+    assert taken() == "qwen2.5-7b"
+
+
+def test_a_name_is_taken_whether_it_fits_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "machine_memory", lambda: GB)
+    downloaded("qwen2.5-7b")
+    assert taken(embedded_model=" Qwen2.5-7B ") == "qwen2.5-7b"
+    assert taken(embedded_model=PACKAGED) is None
+    with pytest.raises(SettingsError, match=r"unknown model 'qwen'; choose from: auto, smollm2-135m, qwen2\.5-1\.5b"):
+        taken(embedded_model="qwen")
+
+
+def test_a_file_of_ones_own_comes_first(tmp_path: Path) -> None:
+    own = tmp_path / "own.gguf"
+    own.touch()
+    chosen = settings(embedded_model="qwen3-4b", embedded_model_path=own)
+    assert own_model_file(chosen) == embedded_model_file(chosen) == own
+    assert choose_provider(chosen).models == {"flash": "own", "pro": "own"}
+    assert decided(chosen) is chosen
+
+
+def test_the_file_names_the_model_in_ledger_and_results() -> None:
+    chosen = settings(embedded_model="qwen3-4b")
+    with pytest.raises(SettingsError, match=r"'qwen3-4b' is not downloaded; run `marag models get qwen3-4b`"):
+        embedded_model_file(chosen)
+    downloaded("qwen3-4b")
+    assert embedded_model_file(chosen).name == "Qwen3-4B-Instruct-2507-Q4_K_M.gguf"
+    assert embedded_model_file(settings()) == embedded_model_file(chosen)
+    assert set(choose_provider(chosen).models.values()) == {"Qwen3-4B-Instruct-2507-Q4_K_M"}
+
+
+def test_the_memory_of_a_container_is_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(memory, "_LIMITS", (str(limit), str(tmp_path / "none")))
+    for text, expected in (("max\n", whole), (f"{2**62}\n", whole), ("1073741824\n", 2**30)):
+        limit.write_text(text)
+        assert machine_memory() == expected
+
+
+def as_json(one: Settings) -> dict[str, Any]:
+    return one.model_dump(mode="json")
+
+
+def test_a_run_keeps_the_model_that_auto_took_at_its_beginning() -> None:
+    downloaded("qwen2.5-1.5b")
+    begun = one_model(settings())
+    assert begun.embedded_model == "qwen2.5-1.5b"
+    downloaded("qwen2.5-7b")
+    assert taken() == "qwen2.5-7b"
+    resumed = as_served(settings(), as_json(begun))
+    assert resumed.embedded_model == "qwen2.5-1.5b"
+    assert changed_settings(as_json(begun), as_json(resumed)) == []
+    other = as_served(settings(embedded_model="qwen2.5-7b"), as_json(begun))
+    assert changed_settings(as_json(begun), as_json(other)) == ["embedded_model"]
+
+
+def test_a_run_from_before_the_setting_had_the_packaged_model() -> None:
+    downloaded("qwen2.5-1.5b")
+    before = as_json(settings(tiers="flash"))
+    del before["embedded_model"]
+    resumed = as_served(settings(), before)
+    assert resumed.embedded_model == PACKAGED
+    assert changed_settings(before, as_json(resumed)) == []
+    replayed = recorded_settings({"settings": before, "provider": {"name": "embedded"}})
+    assert set(choose_provider(replayed).models.values()) == {"SmolLM2-135M-Instruct"}
+
+
+def test_a_run_that_asks_no_embedded_model_names_none() -> None:
+    downloaded("qwen2.5-1.5b")
+    begun = one_model(Settings.load((), llm_provider="deepseek", deepseek_api_key="none"))
+    assert begun.embedded_model == AUTO
+
+
+def test_a_record_is_replayed_where_its_model_is_not() -> None:
+    record = {"settings": as_json(settings(embedded_model="qwen3-4b")), "provider": {"name": "embedded"}}
+    assert set(choose_provider(recorded_settings(record)).models.values()) == {"Qwen3-4B-Instruct-2507-Q4_K_M"}

@@ -1,0 +1,53 @@
+"""Right answers are shown and wrong ones are not, whoever the critic is: the cases of `tests/shown`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.shown.cases import Case, Critic, cases, checked_case, shown
+
+FILES = ("tuned.yaml", "tuned_second.yaml", "tuned_third.yaml", "tuned_fourth.yaml", "held_out.yaml")
+RIGHT_SHOWN = 57 / 60
+WRONG_SHOWN = 2 / 120
+SLY_SHOWN = 1 / 4
+"""Of all wrong answers, where the critic refuses the control claim alone: 52 of 248 when it was measured."""
+
+
+def of(file: str, *, right: bool) -> Sequence[Case]:
+    return [case for case in cases(file) if (case.wrong is None) is right]
+
+
+async def shown_of(folder: Path, some: Sequence[Case], critic: Critic) -> list[str]:
+    """The names of the cases that are shown unmarked."""
+    replies = [(case, await checked_case(folder, case, critic, "CLAIM_CHECK=both")) for case in some]
+    return [case.name for case, reply in replies if shown(case, reply)]
+
+
+def test_there_are_enough_cases_of_every_kind() -> None:
+    right, wrong = ([case for file in FILES for case in of(file, right=side)] for side in (True, False))
+    assert len(right) >= 60
+    assert len(wrong) >= 120
+    assert {case.kind for case in right} >= {"paraphrase", "language", "table", "sum", "count", "date", "unit"}
+    assert {case.kind for case in wrong} == {
+        *("other_fact", "swapped", "negated", "unsupported", "memory", "invented_quote"),
+    }
+
+
+@pytest.mark.parametrize("file", FILES)
+async def test_right_answers_are_shown(file: str, tmp_path: Path) -> None:
+    right = of(file, right=True)
+    held = await shown_of(tmp_path, right, "honest")
+    assert len(held) >= RIGHT_SHOWN * len(right), sorted({case.name for case in right} - set(held))
+
+
+@pytest.mark.parametrize("critic", ["honest", "gullible"])
+@pytest.mark.parametrize("file", FILES)
+async def test_wrong_answers_are_not(file: str, critic: Critic, tmp_path: Path) -> None:
+    wrong = of(file, right=False)
+    assert len(slipped := await shown_of(tmp_path, wrong, critic)) <= WRONG_SHOWN * max(len(wrong), 60), slipped
+
+
+async def test_what_passes_a_critic_that_refuses_the_control_claim_alone(tmp_path: Path) -> None:
+    wrong = [case for file in FILES for case in of(file, right=False)]
+    assert len(await shown_of(tmp_path, wrong, "sly")) <= SLY_SHOWN * len(wrong)
