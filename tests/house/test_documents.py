@@ -70,6 +70,12 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")), ids=lambda path: path.name)
+def test_a_page_can_be_read_at_one_sitting(path: Path) -> None:
+    text = re.sub(r"<!-- table: .*?<!-- /table -->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(text.split()) <= 1500 or path.name == "benchmarks-reference.md", "split the page by meaning"
+
+
 def test_commands_in_the_documents_exist() -> None:
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     words = {match for path in documents for match in re.findall(r"marag ([a-z]+)", path.read_text(encoding="utf-8"))}

@@ -1,4 +1,4 @@
-"""Every example of docs/extending.md, added to a copy of the tree: all else follows by itself."""
+"""Every example of the two pages on extending, added to a copy of the tree: all else follows by itself."""
 
 import re
 from itertools import chain
@@ -67,7 +67,8 @@ assert "length" in {analysis.name for analysis in discover_analyses()}
 
 def examples() -> dict[str, list[tuple[str, str]]]:
     """The files of each example, as (path, text), by the heading of its section."""
-    guide = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    pages = ("extending.md", "extending-documents.md")
+    guide = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in pages)
     sections = [section.partition("\n") for section in re.split(r"^## ", guide, flags=re.MULTILINE)[1:]]
     return {point: FILE.findall(text) for point, _, text in sections}
 
