@@ -54,6 +54,7 @@ async def test_workers_count_together_come_again_and_drain(
         async with asyncio.timeout(30):
             while len(started(process)) < 3:  # noqa: ASYNC110  # another process does not tell
                 await asyncio.sleep(0.05)
+        filled = time.monotonic()
         more = await asked(process, 6)
         assert sorted(response.status_code for response in more) == [200] * 2 + [429] * 4, "over both, and a death"
         begun = time.monotonic()
@@ -61,7 +62,8 @@ async def test_workers_count_together_come_again_and_drain(
         assert time.monotonic() - begun < 10
         await asyncio.to_thread(process.start)
         (late,) = await asked(process, 1)
-        assert (late.status_code, code_of(late)) == (429, "rate_limited"), "over a restart"
+        if time.monotonic() - filled < 60:  # a slow machine may take longer than the window
+            assert (late.status_code, code_of(late)) == (429, "rate_limited"), "over a restart"
         await asyncio.to_thread(process.stop, signal.SIGKILL)
         async with asyncio.timeout(30):
             while any(map(alive, started(process))):  # noqa: ASYNC110  # nor does this one

@@ -230,6 +230,8 @@ def translated(error: "openai.APIError", *, where: str, model: str) -> MetaRagEr
     """An error of the SDK as one of ours, with the remedy."""
     import openai
 
+    if type(error.__cause__).__name__ == "DecodingError":
+        return TransientError(f"{where} sent a reply that cannot be read: {error.__cause__}; try again.")
     if isinstance(error, openai.APIConnectionError):
         lost = UnreachableError if _never_sent(error) else LostConnectionError
         return lost(
