@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from meta_agent_rag.testing import ScriptedModel
 
 from .conftest import OpenPage
@@ -20,6 +22,7 @@ def replay(page: "Page") -> "Locator":
     return page.locator("#runs-replay")
 
 
+@pytest.mark.slow
 def test_the_recorded_run_is_filtered_and_replayed_without_a_call(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?tab=runs")
     page.locator("#runs-count", has_text="24 of 48 answers.").wait_for()

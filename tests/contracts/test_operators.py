@@ -22,6 +22,7 @@ def test_its_examples_pass_every_check(operator: Operator) -> None:
         assert directed(plan, question) == plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
 def test_values_that_cannot_be_read_give_no_comparison(operator: Operator) -> None:
     operands = [Operand(of="A", value="???"), Operand(of="B", value="!!!")]

@@ -32,6 +32,7 @@ def test_generated_parts_are_fresh() -> None:
     assert not stale, "run: uv run python docs/generate.py"
 
 
+@pytest.mark.slow
 def test_the_readme_example_runs_with_the_embedded_model(tmp_path: Path) -> None:
     (example,) = blocks(ROOT / "README.md", "python")
     (tmp_path / "example.py").write_text(example)

@@ -152,6 +152,7 @@ async def test_a_month_that_an_earlier_version_took_out_is_still_archived(tmp_pa
     assert [row["mode"] for path in archives(folder) for row in read_archive(path)] == [""]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("either_database")
 async def test_kills_while_archiving_lose_and_double_nothing(nursery: Nursery, tmp_path: Path) -> None:
     settings, chance = settings_in(tmp_path), random.Random(12)

@@ -7,6 +7,8 @@ import pytest
 
 from tests.terminal import CTRL_C, CTRL_D, Terminal, at_terminal
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("xllamacpp")
 
 PATIENCE = 240.0

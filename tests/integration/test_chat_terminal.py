@@ -58,6 +58,7 @@ def environment(base_url: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
     with loopback_server(SERVER) as server:
@@ -102,6 +103,7 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
     assert "+Thanks a lot!" in asked
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(90)
 def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
     lines = [

@@ -36,6 +36,7 @@ def answers(folder: Path) -> list[tuple[str, str, int]]:
     return sorted((row["id"], row["prediction"], len(row["rounds"])) for row in rows)
 
 
+@pytest.mark.slow
 def test_a_run_survives_a_leaping_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from meta_agent_rag.testing.server import ServerReply, disagreeing, helpful, loopback_server
 from tests.integration.test_runner import environment, in_process, lines, only_run
 
@@ -18,6 +20,7 @@ def figures(folder: Path, name: str = "metarag") -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_failure_stays_until_it_is_asked_again(tmp_path: Path) -> None:
     words = ["--limit", "1-12", "--mode", "supporting"]
     with loopback_server(broken_for_one) as server:
@@ -69,6 +72,7 @@ def test_a_flag_that_contradicts_the_resumed_run_is_refused(tmp_path: Path) -> N
         assert in_process(["--resume", str(folder), "--n", "2"], env).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_dry_run_asks_nothing_and_scales_an_earlier_run(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -180,6 +184,7 @@ def test_a_record_holds_no_files_of_the_user(tmp_path: Path) -> None:
     assert not (tmp_path / "RESULTS").exists()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_loses_no_call_that_was_under_way(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")

@@ -52,6 +52,7 @@ def config(folder: Path) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 def test_a_run_its_resumption_and_its_record_keep_the_model() -> None:
     files = [downloaded(SMALL)]
     asked = ("--dataset", "sample", "--mode", "gold", "--method", "closed_book", "--n", "1")

@@ -157,6 +157,7 @@ async def test_closing_ends_a_start_under_way() -> None:
     assert servers_of(os.getpid()) == []
 
 
+@pytest.mark.slow
 async def test_a_server_that_died_is_started_anew_once() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
@@ -171,6 +172,7 @@ async def test_a_server_that_died_is_started_anew_once() -> None:
     assert servers_of(os.getpid()) == []
 
 
+@pytest.mark.slow
 async def test_calls_under_way_when_the_server_dies_are_answered_by_the_next() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
@@ -275,6 +277,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_it_does_not_outlive_a_parent_that_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None

@@ -57,6 +57,7 @@ def require_equal(found: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:
             assert spent(row) - per_call < spent(loop) * 1.05, "one chain less would have spent less"
 
 
+@pytest.mark.slow
 def test_each_question_costs_what_the_loop_spent_on_it(server: LoopbackServer, tmp_path: Path) -> None:
     env = environment(server.base_url, tmp_path / "data")
     kept = tmp_path / "run.jsonl"
@@ -74,6 +75,7 @@ def test_each_question_costs_what_the_loop_spent_on_it(server: LoopbackServer, t
         assert rows(replayed) == rows(folder)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_comes_to_the_same(server: LoopbackServer, tmp_path: Path) -> None:
     env = environment(server.base_url, tmp_path / "data")
     child = forked(RUNNER, command(*WORDS, "--concurrency", "1"), env, tmp_path)

@@ -8,6 +8,8 @@ import pytest
 
 from tests.trees import PARTS, copied_tree, in_tree, run_suites, told
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"^.*`(?P<path>(?:backend|benchmarks)/[^`]+)`.*\n\n```\w+\n(?P<text>[\s\S]*?)^```$", re.MULTILINE)
 SUITES = ("tests/contracts", "tests/unit/test_settings.py")

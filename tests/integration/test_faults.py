@@ -1,10 +1,13 @@
 """A run against a server that misbehaves in every way that it knows."""
 
+import pytest
+
 from benchmarks.speed.faults import measured
 from meta_agent_rag.testing.faults import FAULTS, Misbehaving
 from meta_agent_rag.testing.server import ServerReply, always
 
 
+@pytest.mark.slow
 async def test_failing_calls_cost_further_calls_and_no_answer() -> None:
     result = await measured(n=24, share=0.3, seed=1, concurrency=24, seconds=5.0)
     assert len(result["faults"]) >= 12

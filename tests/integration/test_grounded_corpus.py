@@ -144,6 +144,7 @@ def test_the_questions_are_fifty_and_different() -> None:
     assert not {question for question, _, _ in UNANSWERABLE if question in corpus}
 
 
+@pytest.mark.slow
 async def test_a_model_that_obeys_answers_none_of_them(data: Path, encoder: AsyncEncoder) -> None:
     model = ScriptedModel({"write": NOT_FOUND, "reference": {"steps": [], "short_answer": "NOT FOUND"}})
     async with asking(data, encoder, model) as companion:

@@ -137,6 +137,7 @@ def test_copy_knows_its_places_and_needs_addresses(docs: Path) -> None:
     assert marag("corpora", "copy", "notes", "--to", "servers").exit_code == 2, "no server is set"
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
     (docs / "long.jsonl").write_bytes(
         rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(8_000)))

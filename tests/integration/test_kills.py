@@ -6,9 +6,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
 from tests.integration.test_runner import command, environment, lines, only_run, run, summary_of
+
+pytestmark = pytest.mark.slow
 
 KILLS = 10
 WORDS = ("--n", "12", "--concurrency", "2", "--method", "metarag,standard_rag")

@@ -38,6 +38,7 @@ def made(factory: Any, **configurable: Any) -> AbstractAsyncContextManager[Compi
     return made
 
 
+@pytest.mark.slow
 async def test_a_run_needs_a_question_alone(offered: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_server(helpful()) as model:
         monkeypatch.setenv("LLM_BASE_URL", model.base_url)

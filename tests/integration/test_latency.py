@@ -52,6 +52,7 @@ def test_the_first_question_does_not_wait_for_the_encoder(tmp_path: Path, monkey
     assert max(row["latency_s"] for row in lines(only_run(tmp_path) / "samples.jsonl")) < START_S
 
 
+@pytest.mark.slow
 def test_latencies_survive_a_resume(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.1)) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -74,6 +75,7 @@ def test_latencies_survive_a_resume(tmp_path: Path) -> None:
     assert "| metarag | cached |" not in report
 
 
+@pytest.mark.slow
 def test_a_run_out_of_the_cache_has_no_latencies(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")

@@ -152,6 +152,7 @@ async def test_over_http_beyond_this_machine_a_key_is_needed(tmp_path: Path) -> 
                 await serving
 
 
+@pytest.mark.slow
 async def test_over_stdio_nothing_but_the_protocol_is_said(tmp_path: Path) -> None:
     """The command itself, in a process of its own; the client fails at any other line on standard output."""
     server = StdioServerParameters(

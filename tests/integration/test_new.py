@@ -18,6 +18,8 @@ from meta_agent_rag.shipped import clone
 from meta_agent_rag.testing.server import helpful, loopback_server
 from tests.trees import PARTS, ROOT, copied_tree, in_tree, run_suites, told
 
+pytestmark = pytest.mark.slow
+
 LONG = "a_name_of_as_many_as_forty_characters_xx"
 KINDS = {
     "deficit": "docs/architecture.md",

@@ -149,6 +149,7 @@ for record in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_every_record_scores_the_same_after_prompts_deficits_and_prices_changed(tmp_path: Path) -> None:
     tree = copied_tree(tmp_path / "tree", "backend", "benchmarks")
     package = tree / "backend" / "meta_agent_rag"

@@ -105,6 +105,7 @@ def test_the_run_and_its_record_name_them_without_secrets(three: Three, env: dic
         assert secret not in whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [(), ("--strict",)])
 def test_the_record_replays_without_any_of_them(
     three: Three, env: dict[str, str], tmp_path: Path, strict: tuple[str, ...]
@@ -136,6 +137,7 @@ def test_every_table_of_a_mixed_run_says_so(env: dict[str, str], tmp_path: Path)
         assert "(mixed models)" in file.with_suffix(".tex").read_text(), file.name
 
 
+@pytest.mark.slow
 def test_by_default_every_method_has_one_model_and_no_table_has_a_caveat(three: Three, tmp_path: Path) -> None:
     env = environment(three.writer.base_url, tmp_path / "data")
     assert in_process([*METHODS[:4]], env).exit_code == 0
@@ -155,6 +157,7 @@ def summary(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_judge_on_another_node_and_takes_no_other(
     three: Three, env: dict[str, str], tmp_path: Path
 ) -> None:

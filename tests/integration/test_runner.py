@@ -134,6 +134,7 @@ def test_a_repeated_run_pays_nothing(server: LoopbackServer, tmp_path: Path) -> 
     assert {row["paid_usd"] for row in lines(two / "calls.jsonl")} == {"0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finished", [3])
 def test_a_killed_run_resumes_without_asking_again(tmp_path: Path, finished: int) -> None:
     with loopback_server(disagreeing(0.05)) as server:
@@ -246,6 +247,7 @@ def test_an_unreachable_server_ends_the_run(tmp_path: Path) -> None:
     assert "Continue with: --resume" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_loses_its_key_keeps_what_it_has(tmp_path: Path) -> None:
     replies = iter(range(10_000))
 
@@ -292,6 +294,7 @@ def test_a_refused_key_or_account_ends_the_run_within_two_seconds(tmp_path: Path
     assert sum(row["error"] == "cancelled" for row in lines(only_run(tmp_path) / "calls.jsonl")) == 7
 
 
+@pytest.mark.slow
 def test_a_cost_limit_stops_the_run_cleanly_and_it_resumes(server: LoopbackServer, tmp_path: Path) -> None:
     env = {**environment(server.base_url, tmp_path / "data"), "PRICE_AS": "gpt-4.1"}  # the same at any hour
     done = run(command("--n", "6", "--cost-limit", "0.02"), env, tmp_path)

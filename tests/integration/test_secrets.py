@@ -32,6 +32,7 @@ def repeating(body: dict[str, Any]) -> ServerReply:
     return ServerReply(status=401, body=words, headers={"x-request-key": KEY})
 
 
+@pytest.mark.slow
 async def test_no_secret_is_said_logged_or_kept(
     nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

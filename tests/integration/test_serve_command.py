@@ -18,6 +18,7 @@ from tests.loopback import Serve
 from tests.service import ASKED, GOOD, Nursery, bearer, code_of, service_process
 
 
+@pytest.mark.slow
 async def test_a_started_service_answers_cancels_and_drains(
     serve: Serve, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,8 @@ from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.loopback import Serve
 from tests.service import ASKED, SCRIPT, Nursery, bearer, code_of, events_of, running, service_process
 
+pytestmark = pytest.mark.slow
+
 KILLS = 4
 ANSWERS = 12
 

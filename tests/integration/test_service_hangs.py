@@ -96,6 +96,7 @@ async def _unknown(running: Running, record: str, capped: str) -> None:
     assert [(response.status_code, code_of(response)) for response in refused] == [(503, "unavailable")] * 3
 
 
+@pytest.mark.slow
 async def test_requests_are_answered_in_time_while_the_database_hangs(
     postgresql: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

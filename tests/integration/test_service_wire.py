@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import pytest
+
 from meta_agent_rag.errors import RequestError
 from meta_agent_rag.service.access.wrong_keys import WrongKeys, _bound, _place
 from meta_agent_rag.service.server.header_timeout import HeaderTimeoutProtocol
@@ -62,6 +64,7 @@ def head(service: Running, *lines: str, path: str = "/v1/ask", method: str = "PO
     return "\r\n".join([*own, *lines, "", ""]).encode("latin-1")
 
 
+@pytest.mark.slow
 async def test_slow_and_malformed_clients_are_sent_away(tmp_path: Path) -> None:
     json = "Content-Type: application/json"
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.8") as service, listening(service) as port:

@@ -40,6 +40,7 @@ def started(process: ServiceProcess) -> list[int]:
     return [int(number) for number in re.findall(r"Worker (\d+) is started", process.log.read_text())]
 
 
+@pytest.mark.slow
 async def test_workers_count_together_come_again_and_drain(
     redis_url: str, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

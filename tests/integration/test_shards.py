@@ -19,6 +19,8 @@ from tests.integration.test_kills import killed
 from tests.integration.test_recording import replay
 from tests.integration.test_runner import command, environment, in_process, lines, only_run
 
+pytestmark = pytest.mark.slow
+
 COUNT = 4
 KILLS = 5
 WORDS = ("--n", "14", "--method", "metarag,standard_rag", "--concurrency", "2")

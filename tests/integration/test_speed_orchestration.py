@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.speed.orchestration import Workload, measured
 from meta_agent_rag.testing.server import disagreeing, loopback_server
 
 
+@pytest.mark.slow
 async def test_both_sides_make_the_same_calls(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.05)) as server:
         result = await measured(Workload(address=server.base_url, n=4, concurrency=4, seconds=0.05), tmp_path, 1)

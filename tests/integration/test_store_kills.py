@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.stores import StorePlace, discover_stores
@@ -60,6 +61,7 @@ def updating(folder: str, number: int) -> None:
     asyncio.run(update(folder, number))
 
 
+@pytest.mark.slow
 async def test_an_acknowledged_update_outlives_a_kill_and_no_half_of_another_does(tmp_path: Path) -> None:
     folder, pauses = tmp_path / "dense", random.Random(7)
     done, killed_within = -1, 0

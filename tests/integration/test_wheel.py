@@ -14,7 +14,7 @@ from meta_agent_rag.testing.server import loopback_server, quoting
 ROOT = Path(__file__).parents[2]
 UV = shutil.which("uv")
 
-pytestmark = pytest.mark.skipif(UV is None, reason="uv is not on the PATH")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(UV is None, reason="uv is not on the PATH")]
 
 
 def uv(*words: str) -> str:

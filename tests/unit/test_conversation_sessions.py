@@ -330,6 +330,7 @@ async def test_a_turn_that_failed_or_needed_no_document_is_not_kept(tmp_path: Pa
         assert await talk.sessions.load("talk") is None
 
 
+@pytest.mark.slow
 async def test_500_turns_take_no_more_than_50(tmp_path: Path) -> None:
     model = writer()
     tokens: list[int] = []

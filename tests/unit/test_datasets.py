@@ -310,6 +310,7 @@ def run_beside_a_lost_hub(
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.slow
 def test_a_lost_hub_is_said_in_one_sentence_with_the_remedy(tmp_path: Path) -> None:
     started = time.monotonic()
     result = run_beside_a_lost_hub(HUB_CODE, tmp_path)
@@ -329,6 +330,7 @@ def test_a_hub_that_has_no_such_data_set(tmp_path: Path) -> None:
     assert re.search(r"could not be loaded from the Hugging Face hub \(\w+\); .* --data-file\.$", result.stderr.strip())
 
 
+@pytest.mark.slow
 def test_a_lost_hub_leaves_the_cached_copy(tmp_path: Path) -> None:
     hub_row = {
         "id": "1",

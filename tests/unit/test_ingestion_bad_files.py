@@ -43,6 +43,7 @@ async def read(job: Job, names: Sequence[str]) -> tuple[dict[str, str], dict[str
     return outcomes, readings
 
 
+@pytest.mark.slow
 async def test_every_bad_file_ends_as_expected_and_the_reader_lives_on() -> None:
     assert len(EXPECTED) >= 46
     outcomes, readings = await read(JOB, [name for name in EXPECTED if name not in ENDLESS])

@@ -34,6 +34,7 @@ def digest(limit: int, seed: int) -> str:
     return subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.slow
 def test_a_rule_has_one_digest_in_every_process_and_another_has_another() -> None:
     assert digest(0, seed=1) == digest(0, seed=2)
     assert digest(0, seed=1) != digest(1, seed=1)

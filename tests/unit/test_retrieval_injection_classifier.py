@@ -97,6 +97,7 @@ def test_training_tells_the_two_sides_apart_and_scores_as_the_package_does() -> 
         assert score(texts[number].text, packaged) == pytest.approx(scores[number], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_what_is_held_out_is_in_no_part_of_the_fit() -> None:
     texts = _some(made_attacks([HARMLESS.split(". ")]), 200) + _some(made_harmless(), 100)
     windows = Windows.of([text.text for text in texts])

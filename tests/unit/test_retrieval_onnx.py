@@ -88,6 +88,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.slow
 def test_vectors_are_those_of_torch(exported: Path) -> None:
     assert FOLDER is not None
     torch = SentenceEncoder(name=PACKAGED, folder=FOLDER)
@@ -171,6 +172,7 @@ def _forget_computing() -> None:
     encoders._loaded.cache_clear()
 
 
+@pytest.mark.slow
 def test_exporting_twice_at_once_leaves_one_whole_export(tmp_path: Path) -> None:
     folder = tiny(tmp_path)
     torch, place = reference_and_place(folder, tmp_path / "own")

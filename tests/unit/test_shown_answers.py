@@ -34,6 +34,7 @@ def test_there_are_enough_cases_of_every_kind() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 async def test_right_answers_are_shown(file: str, tmp_path: Path) -> None:
     right = of(file, right=True)
@@ -41,6 +42,7 @@ async def test_right_answers_are_shown(file: str, tmp_path: Path) -> None:
     assert len(held) >= RIGHT_SHOWN * len(right), sorted({case.name for case in right} - set(held))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("critic", ["honest", "gullible"])
 @pytest.mark.parametrize("file", FILES)
 async def test_wrong_answers_are_not(file: str, critic: Critic, tmp_path: Path) -> None:
@@ -48,6 +50,7 @@ async def test_wrong_answers_are_not(file: str, critic: Critic, tmp_path: Path) 
     assert len(slipped := await shown_of(tmp_path, wrong, critic)) <= WRONG_SHOWN * max(len(wrong), 60), slipped
 
 
+@pytest.mark.slow
 async def test_what_passes_a_critic_that_refuses_the_control_claim_alone(tmp_path: Path) -> None:
     wrong = [case for file in FILES for case in of(file, right=False)]
     assert len(await shown_of(tmp_path, wrong, "sly")) <= SLY_SHOWN * len(wrong)
