@@ -6,6 +6,8 @@ import zipfile
 from collections.abc import Mapping, Sequence
 
 import docx
+import openpyxl
+import pptx
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
@@ -29,20 +31,22 @@ def pdf(
     title: str | None = None,
     outline: Mapping[str, int] | None = None,
     password: str | None = None,
+    tables: Mapping[int, Sequence[Sequence[str]]] | None = None,
 ) -> bytes:
-    """A PDF with these lines on each page; `outline` maps headings to pages from 0."""
+    """A PDF with these lines on each page; `outline` maps headings to pages from 0, `tables` pages to ruled tables."""
     writer = PdfWriter()
     font = DictionaryObject({
         NameObject("/Type"): NameObject("/Font"),
         NameObject("/Subtype"): NameObject("/Type1"),
         NameObject("/BaseFont"): NameObject("/Helvetica"),
     })  # fmt: skip
-    for lines in pages:
+    for number, lines in enumerate(pages):
         page = writer.add_blank_page(width=600, height=800)
         shown = "".join(f"({line}) Tj 0 -14 Td " for line in lines)
         content = DecodedStreamObject()
-        content.set_data(f"BT /F1 12 Tf 40 760 Td {shown}ET".encode("latin-1"))
-        page[NameObject("/Contents")] = content
+        drawn = _table((tables or {}).get(number, ()))
+        content.set_data(f"BT /F1 12 Tf 40 760 Td {shown}ET {drawn}".encode("latin-1"))
+        page[NameObject("/Contents")] = writer._add_object(content)  # a stream must be an object of its own
         page[NameObject("/Resources")] = DictionaryObject(
             {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
         )
@@ -55,6 +59,19 @@ def pdf(
     stream = io.BytesIO()
     writer.write(stream)
     return stream.getvalue()
+
+
+def _table(rows: Sequence[Sequence[str]], top: int = 600) -> str:
+    """Operators that draw a ruled table of cells 120 wide and 20 high, with a line of text below."""
+    if not rows:
+        return ""
+    cells = [
+        f"{40 + 120 * column} {top - 20 * (row + 1)} 120 20 re S "
+        f"BT /F1 10 Tf {44 + 120 * column} {top - 14 - 20 * row} Td ({text}) Tj ET "
+        for row, texts in enumerate(rows)
+        for column, text in enumerate(texts)
+    ]
+    return "".join([*cells, f"BT /F1 12 Tf 40 {top - 20 * len(rows) - 30} Td (Below the table.) Tj ET"])
 
 
 def word(*, title: str = "") -> bytes:
@@ -92,6 +109,97 @@ def archive(parts: Mapping[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
+def workbook(sheets: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
+    """An Excel workbook."""
+    book = openpyxl.Workbook()
+    book.remove(book.worksheets[0])
+    for name, lines in sheets.items():
+        sheet = book.create_sheet(name)
+        for line in lines:
+            sheet.append(list(line))
+    stream = io.BytesIO()
+    book.save(stream)
+    return stream.getvalue()
+
+
+def slides(*texts: tuple[str, str], table: Sequence[Sequence[str]] = (), notes: str = "") -> bytes:
+    """A presentation: a title and a text for each slide, a table and notes on the last."""
+    shown = pptx.Presentation()
+    for title, text in texts:
+        slide = shown.slides.add_slide(shown.slide_layouts[1])
+        slide.shapes.title.text = title
+        slide.placeholders[1].text = text
+    if table:
+        size = pptx.util.Inches(1)
+        frame = slide.shapes.add_table(len(table), len(table[0]), size, size, size, size)
+        for row, cells in enumerate(table):
+            for column, cell in enumerate(cells):
+                frame.table.cell(row, column).text = cell
+    if notes:
+        slide.notes_slide.notes_text_frame.text = notes
+    stream = io.BytesIO()
+    shown.save(stream)
+    return stream.getvalue()
+
+
+def opendocument(body: str, *, title: str = "") -> bytes:
+    """An OpenDocument text with this body of raw XML."""
+    kind = "application/vnd.oasis.opendocument.text"
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "text", "table", "meta")
+    )
+    meta = f'<office:meta xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{title}</dc:title></office:meta>'
+    manifest = (
+        '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+        f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
+        '<manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml"/>'
+        '<manifest:file-entry manifest:full-path="meta.xml" manifest:media-type="text/xml"/></manifest:manifest>'
+    )
+    text = f"<office:body><office:text>{body}</office:text></office:body>"
+    content = f"<office:document-content {spaces}>{text}</office:document-content>"
+    return archive({
+        "mimetype": kind.encode(),
+        "META-INF/manifest.xml": manifest.encode(),
+        "content.xml": content.encode(),
+        "meta.xml": f"<office:document-meta {spaces}>{meta}</office:document-meta>".encode(),
+    })  # fmt: skip
+
+
+def book(chapters: Mapping[str, str], *, title: str = "Rivers", extra: Mapping[str, bytes] | None = None) -> bytes:
+    """An electronic book whose spine has the chapters in their order; the manifest has them backwards."""
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="text/book.opf"/></rootfiles></container>'
+    )
+    items = "".join(
+        f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>'
+        for name in reversed(list(chapters))
+    )
+    spine = "".join(f'<itemref idref="{name}"/>' for name in chapters)
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><metadata><dc:title xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"{title}</dc:title></metadata><manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    return archive({
+        "mimetype": b"application/epub+zip",
+        "META-INF/container.xml": container.encode(),
+        "text/book.opf": package.encode(),
+        **{f"text/{name}.xhtml": f"<html><body>{body}</body></html>".encode() for name, body in chapters.items()},
+        **(extra or {}),
+    })  # fmt: skip
+
+
 def rows(*items: Mapping[str, object]) -> bytes:
     """JSON lines."""
     return "".join(json.dumps(item) + "\n" for item in items).encode()
+
+
+OFFICE = {
+    "xlsx": ("a.xlsx", workbook({"Rivers": [["River", "Note"], ["Danube", "It flows through ten countries."]]})),
+    "pptx": ("a.pptx", slides(("Rivers", "The Danube flows through ten countries."))),
+    "odt": ("a.odt", opendocument("<text:p>The Danube flows through ten countries.</text:p>")),
+    "epub": ("a.epub", book({"one": "<p>The Danube flows through ten countries.</p>"})),
+    "rtf": ("a.rtf", rb"{\rtf1\ansi\ansicpg1252 The Danube flows through ten countries.\par}"),
+}
+"""A good file of each office format, by the kind of its parser."""

@@ -166,11 +166,12 @@ def assert_in_place(citation: Citation, asked: Asked, folder: Path, sources: dic
 def written_as(style: str, citation: Citation) -> str:
     """What a reader sees, made anew from the citation's parts."""
     if style == "title":
-        return f"[{citation.title}]"
+        return f"[{citation.name}]"
     if style == "page":
-        return f"[p.{citation.pages}]" if citation.pages else f"[{citation.title}]"
+        return f"[{citation.name}, p.{citation.pages}]" if citation.pages else f"[{citation.name}]"
     page = f" (Page {citation.pages})" if citation.pages else ""
-    return f'[Source: {citation.section}{page} - "{citation.snippet}"]'
+    place = citation.name if citation.section in {None, citation.name} else f"{citation.name}, {citation.section}"
+    return f'[Source: {place}{page} - "{citation.snippet}"]'
 
 
 async def asked_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Asked, GroundedAnswer]]:

@@ -89,7 +89,11 @@ def assert_refused(reply: GroundedAnswer, reason: str) -> None:
 
 async def test_an_answer_that_holds_is_shown_with_its_citation(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, answering())
-    assert (reply.text, reply.short_answer, reply.refused) == ("Mira Holt was born in Oslo [p.7-8].", "Oslo", None)
+    assert (reply.text, reply.short_answer, reply.refused) == (
+        "Mira Holt was born in Oslo [Mira Holt, p.7-8].",
+        "Oslo",
+        None,
+    )
     (citation,) = reply.citations
     assert (citation.doc_id, citation.passage_id, citation.section) == ("lives", "birth", "Early life")
     assert citation.span == (100, 100 + len(BIRTH_SENTENCE) - 1)
@@ -214,7 +218,7 @@ async def test_an_answer_that_no_passage_bears_out(tmp_path: Path, answer: str, 
 async def test_a_verdict_is_judged_by_its_question(tmp_path: Path) -> None:
     script = answering("Yes [2].", short="yes")
     reply = await grounded(tmp_path, script, question="Is Mira Holt from Oslo?")
-    assert (reply.refused, reply.text) == (None, "Yes [p.7-8].")
+    assert (reply.refused, reply.text) == (None, "Yes [Mira Holt, p.7-8].")
 
 
 async def test_below_the_floor_it_is_not_covered(tmp_path: Path) -> None:
@@ -236,10 +240,10 @@ async def test_a_citation_of_no_passage_of_the_prompt_is_removed_and_counted(tmp
     reply = await grounded(tmp_path, answering("Mira Holt was born in Oslo [2][9]. She left the city [4]."))
     assert reply.refused is None
     assert reply.removed == 2
-    assert reply.text == "Mira Holt was born in Oslo [p.7-8]. She left the city. [unsupported]"
+    assert reply.text == "Mira Holt was born in Oslo [Mira Holt, p.7-8]. She left the city. [unsupported]"
     # two passages are shown, so the third is none of the prompt's
     few = await grounded(tmp_path, answering("Mira Holt was born in Oslo [2][3]."), "RETRIEVAL_TOP_K=2")
-    assert (few.removed, few.text) == (1, "Mira Holt was born in Oslo [p.7-8].")
+    assert (few.removed, few.text) == (1, "Mira Holt was born in Oslo [Mira Holt, p.7-8].")
 
 
 async def test_a_claim_without_a_mark_gets_that_of_the_quoted_passage(tmp_path: Path) -> None:
@@ -258,9 +262,9 @@ async def test_a_claim_without_a_mark_gets_that_of_the_quoted_passage(tmp_path: 
 @pytest.mark.parametrize(
     ("style", "shown"),
     [
-        ("page", "Mira Holt was born in Oslo [p.7-8]."),
+        ("page", "Mira Holt was born in Oslo [Mira Holt, p.7-8]."),
         ("title", "Mira Holt was born in Oslo [Mira Holt]."),
-        ("source", f'Mira Holt was born in Oslo [Source: Early life (Page 7-8) - "{BIRTH_TEXT}"].'),
+        ("source", f'Mira Holt was born in Oslo [Source: Mira Holt, Early life (Page 7-8) - "{BIRTH_TEXT}"].'),
     ],
 )
 async def test_the_styles(tmp_path: Path, style: str, shown: str) -> None:
@@ -280,8 +284,12 @@ MIXED = "Mira Holt was born in Oslo [2]. She won 7 prizes at Cannes [2]."
 @pytest.mark.parametrize(
     ("how", "shown"),
     [
-        ("mark", "Mira Holt was born in Oslo [p.7-8]. She won 7 prizes at Cannes [p.7-8]. [unsupported]"),
-        ("drop", "Mira Holt was born in Oslo [p.7-8]."),
+        (
+            "mark",
+            "Mira Holt was born in Oslo [Mira Holt, p.7-8]. She won 7 prizes at Cannes [Mira Holt, p.7-8]. "
+            "[unsupported]",
+        ),
+        ("drop", "Mira Holt was born in Oslo [Mira Holt, p.7-8]."),
     ],
 )
 async def test_unsupported_claims_are_marked_or_dropped(tmp_path: Path, how: str, shown: str) -> None:

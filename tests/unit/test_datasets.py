@@ -279,6 +279,7 @@ def test_the_official_files_load(name: str, file: str, count: int, hops: set[int
 
 # -- the hub, in a process of its own: the address is read at import, and a lost hub is slow to notice
 
+Done = subprocess.CompletedProcess[str]
 HUB_CODE = """
 import sys
 from meta_agent_rag.datasets import load_questions
@@ -293,8 +294,7 @@ import json, sys
 from pathlib import Path
 from datasets import Dataset, DatasetInfo, SplitDict, SplitInfo, config
 folder = Path(config.HF_DATASETS_CACHE) / "hotpotqa___hotpot_qa" / "distractor" / "0.0.0" / "abc"
-rows = Dataset.from_list([json.loads(sys.argv[1])])
-rows.save_to_disk(folder)
+(rows := Dataset.from_list([json.loads(sys.argv[1])])).save_to_disk(folder)
 next(folder.glob("data-*.arrow")).rename(folder / "hotpot_qa-validation.arrow")
 splits = SplitDict({"validation": SplitInfo("validation", num_examples=1, dataset_name="hotpot_qa")})
 names = {"dataset_name": "hotpot_qa", "config_name": "distractor", "builder_name": "parquet", "version": "0.0.0"}
@@ -302,18 +302,16 @@ DatasetInfo(features=rows.features, splits=splits, **names).write_to_directory(f
 """
 
 
-def run_beside_a_lost_hub(
-    code: str, home: Path, *arguments: str, hub: str = "http://127.0.0.1:9"
-) -> "subprocess.CompletedProcess[str]":
+def beside_a_lost_hub(code: str, home: Path, *more: str, hub: str = "http://127.0.0.1:9") -> Done:
     environment = {**os.environ, "HF_ENDPOINT": hub, "HF_HOME": str(home), "HF_HUB_OFFLINE": ""}
-    command = [sys.executable, "-c", code, *arguments]
+    command = [sys.executable, "-c", code, *more]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.mark.slow
 def test_a_lost_hub_is_said_in_one_sentence_with_the_remedy(tmp_path: Path) -> None:
     started = time.monotonic()
-    result = run_beside_a_lost_hub(HUB_CODE, tmp_path)
+    result = beside_a_lost_hub(HUB_CODE, tmp_path)
     assert time.monotonic() - started < 40
     assert result.returncode == 1
     assert "does not answer and no cached copy can be read" in result.stderr
@@ -324,7 +322,7 @@ def test_a_lost_hub_is_said_in_one_sentence_with_the_remedy(tmp_path: Path) -> N
 def test_a_hub_that_has_no_such_data_set(tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:  # 501 for whatever is asked
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        result = run_beside_a_lost_hub(HUB_CODE, tmp_path, hub=f"http://127.0.0.1:{server.server_port}")
+        result = beside_a_lost_hub(HUB_CODE, tmp_path, hub=f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
     assert result.returncode == 1
     assert re.search(r"could not be loaded from the Hugging Face hub \(\w+\); .* --data-file\.$", result.stderr.strip())
@@ -340,9 +338,9 @@ def test_a_lost_hub_leaves_the_cached_copy(tmp_path: Path) -> None:
         "supporting_facts": {"title": ["T"], "sent_id": [0]},
         "context": {"title": ["T"], "sentences": [["Some text."]]},
     }
-    prepared = run_beside_a_lost_hub(CACHE_CODE, tmp_path, json.dumps(hub_row))
+    prepared = beside_a_lost_hub(CACHE_CODE, tmp_path, json.dumps(hub_row))
     assert prepared.returncode == 0, prepared.stderr
-    result = run_beside_a_lost_hub(HUB_CODE, tmp_path)
+    result = beside_a_lost_hub(HUB_CODE, tmp_path)
     assert (result.returncode, result.stdout.strip()) == (0, "1"), result.stderr
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from meta_agent_rag.datasets.hub import _commit
-from tests.unit.test_datasets import run_beside_a_lost_hub
+from tests.unit.test_datasets import beside_a_lost_hub
 
 ASK = """
 import sys
@@ -38,7 +38,7 @@ def test_the_token_and_the_revision_reach_the_hub(tmp_path: Path, revision: str)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        result = run_beside_a_lost_hub(ASK, tmp_path, revision, hub=f"http://127.0.0.1:{server.server_port}")
+        result = beside_a_lost_hub(ASK, tmp_path, revision, hub=f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
     assert result.returncode == 1
     assert "hf-planted" not in result.stderr

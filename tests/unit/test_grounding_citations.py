@@ -62,7 +62,7 @@ def written(answer: str, style: str = "page", quotes: tuple[str, ...] = ()) -> C
         ("Oslo ([1]).", [(1,)]),
         ("[1] Oslo", [(1,)]),
         ("array[3] is", []),
-        ("[sic] [a] [] [ ] [1a] [p.3] [-1]", []),
+        ("[sic] [a] [] [ ] [1a] [Mira Holt, p.3] [-1]", []),
         ("in [1912] and [1912-1920]", []),
         ("in [1912] [2]", [(2,)]),
         ("[1, 1912]", [(1, 1912)]),
@@ -100,11 +100,11 @@ def test_marks_lie_in_the_text_in_order(text: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "shown", "removed"),
     [
-        ("Born in Oslo [1].", "Born in Oslo [p.3].", 0),
+        ("Born in Oslo [1].", "Born in Oslo [Mira Holt, p.3].", 0),
         ("A film [2].", "A film [The Salt Road].", 0),
-        ("Both [1, 2] and [1][2].", "Both [p.3] [The Salt Road] and [p.3] [The Salt Road].", 0),
+        ("Both [1, 2] and [1][2].", "Both [Mira Holt, p.3] [The Salt Road] and [Mira Holt, p.3] [The Salt Road].", 0),
         ("Born in Oslo [7].", "Born in Oslo.", 1),
-        ("Born [7, 0] in Oslo [1][9].", "Born in Oslo [p.3].", 3),
+        ("Born [7, 0] in Oslo [1][9].", "Born in Oslo [Mira Holt, p.3].", 3),
         ("[7] Oslo.", "Oslo.", 1),
         ("Oslo ([7]).", "Oslo.", 1),
         ("Oslo.\n[7]\nBergen.", "Oslo.\nBergen.", 1),
@@ -124,14 +124,16 @@ def test_styles_are_written_as_their_names_say() -> None:
     answer, quote = "She sailed to Bergen [1].", "sailed to Bergen"
     assert written(answer, "title").text == "She sailed to Bergen [Mira Holt]."
     source = written(answer, "source", (quote,))
-    assert source.text == (f'She sailed to Bergen [Source: Early life (Page 3) - "{source.citations[0].snippet}"].')
+    assert source.text == (
+        f'She sailed to Bergen [Source: Mira Holt, Early life (Page 3) - "{source.citations[0].snippet}"].'
+    )
     assert quote in source.citations[0].snippet
     assert written("A film [2].", "source").text == f'A film [Source: The Salt Road - "{ROAD}"].'
 
 
 def test_a_passage_over_two_pages_names_both() -> None:
     over = found("over", ROAD, "", (3, 4))
-    assert cite("So [1].", [over], [], chosen("page")).text == "So [p.3-4]."
+    assert cite("So [1].", [over], [], chosen("page")).text == "So [doc-over, p.3-4]."
     assert cite("So [1].", [over], [], chosen("title")).text == "So [doc-over]."
     assert cite("So [1].", [over], [], chosen("source")).text == f'So [Source: doc-over (Page 3-4) - "{ROAD}"].'
 

@@ -86,8 +86,16 @@ def _that_fits(passage: Passage, number: int, budget: int, marked: bool) -> str:
 def _block(passage: Passage, number: int, text: str, marked: bool) -> str:
     # an apostrophe stays one: a small model copies "&#x27;" into its answer
     title = f' title="{_quoted(passage.title)}"' if passage.title else ""
+    section = f' section="{_quoted(passage.section)}"' if passage.section and passage.section != passage.title else ""
     fenced = _CLOSING.sub(r"<\\/\1", _marked(text) if marked else text)
-    return f'<passage n="{number}"{title}>{fenced}</passage>'
+    return f'<passage n="{number}"{title}{section}{_pages(passage)}>{fenced}</passage>'
+
+
+def _pages(passage: Passage) -> str:
+    first, last = passage.start_page, passage.end_page
+    if first is None:
+        return ""
+    return f' page="{first}"' if last in {None, first} else f' pages="{first}-{last}"'
 
 
 def _marked(text: str) -> str:

@@ -1,10 +1,10 @@
-"""`[p.3]`, for documents with pages."""
+"""`[The Salt Road, p.3]`: the document and the page."""
 
 from ..citation import Citation, Style
 
 
 def _written(citation: Citation) -> str:
-    return f"[{citation.name}]" if citation.pages is None else f"[p.{citation.pages}]"
+    return f"[{citation.name}]" if citation.pages is None else f"[{citation.name}, p.{citation.pages}]"
 
 
-STYLE = Style(name="page", description="the page, or the title if there are no pages", written=_written)
+STYLE = Style(name="page", description="the document's title, and the page if there are pages", written=_written)

@@ -1,16 +1,17 @@
-"""`[Source: Early life (Page 3) - "..."]`: where it stands, and what stands there."""
+"""`[Source: The Salt Road, Early life (Page 3) - "..."]`: where it stands, and what stands there."""
 
 from ..citation import Citation, Style
 
 
 def _written(citation: Citation) -> str:
-    section = " ".join((citation.section or "").split()) or citation.name
+    section = " ".join((citation.section or "").split())
+    place = citation.name if section in {"", citation.name} else f"{citation.name}, {section}"
     page = "" if citation.pages is None else f" (Page {citation.pages})"
-    return f'[Source: {section}{page} - "{citation.snippet}"]'
+    return f'[Source: {place}{page} - "{citation.snippet}"]'
 
 
 STYLE = Style(
     name="source",
-    description="section (or title), page, and an excerpt of 30 to 50 words",
+    description="title, section, page, and an excerpt of 30 to 50 words",
     written=_written,
 )

@@ -21,6 +21,7 @@ from ..quotes import is_verbatim
 from ..vetoes import fault
 from .derived import Derived, derived, may_follow
 from .grounds import NEARLY, Grounds, share_held
+from .pages import on_its_page
 from .sources import Source, read_sources
 from .statement import Item, Statement, read
 from .verdict import Standing, Support
@@ -79,6 +80,9 @@ def standing(claim: Statement, sources: Sequence[Source], question: Statement, q
     """What the rules say of a claim that was read, held against passages that were."""
     if not sources:
         return Support(score=0.0, passage_id=None, supported=False, standing="refuted")
+    if placed := next((source for source in sources if on_its_page(claim, source, question)), None):
+        number, passage = placed.number, placed.passage.id
+        return Support(score=1.0, passage_id=passage, number=number, supported=True, standing="supported")
     best: Support | None = None
     for source, sentences in _candidates(sources, quotes):
         found = _held_against(claim, source, sentences, sources, question)

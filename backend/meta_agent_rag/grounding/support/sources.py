@@ -28,6 +28,7 @@ class Source:
     number: int
     passage: Passage
     title: Statement
+    heading: Statement
     sentences: tuple[Sentence, ...]
 
     @property
@@ -56,6 +57,7 @@ def _source(passage: Passage, number: int) -> Source:
         number=number,
         passage=passage,
         title=read(passage.title, language),
+        heading=read(passage.section or "", language),
         sentences=tuple(_sentences(passage.text, language)),
     )
 

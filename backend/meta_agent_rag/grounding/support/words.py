@@ -35,6 +35,12 @@ class Grammar:
 
 
 @cache
+def page_words() -> frozenset[str]:
+    """Words for a page, in every language."""
+    return frozenset(str(word).lower() for words in _rows("words.yaml")["page"].values() for word in words)
+
+
+@cache
 def grammar(language: str) -> Grammar:
     """The words of a language; empty sets where it has none."""
     rows = _rows("words.yaml")

@@ -28,7 +28,7 @@ def cut(document: Document, doc_id: str, *, characters: int, overlap: int) -> It
     """Cut a document; takes time in proportion to its length."""
     layout = Layout(document, doc_id)
     blocks = document.blocks
-    sizes = [len(block.text) for block in blocks]
+    sizes = [0 if block.text == block.section else len(block.text) for block in blocks]  # a lone heading is none
     for run in runs([block.section for block in blocks], sizes, _SHORTEST_SECTION):
         start, end = layout.block_span(run[0])[0], layout.block_span(run[-1])[1]
         for span in spans(layout.text, start, end, characters, overlap):

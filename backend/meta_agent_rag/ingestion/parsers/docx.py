@@ -2,27 +2,21 @@
 
 import io
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..content import archive
+from ..content.tables import row_text, table_blocks
 from ..document import Block, Document, Refused
 from ..text import one_line
 from . import File, Parser
-from .tables import row_text, table_blocks
 
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument
 
 _SUFFIXES = (".docx",)
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-_MOST_ENTRIES = 10_000
-_MOST_PACKED = 100
-"""Times that a part over 1 MB may be smaller packed; a handbook of 872 pages comes to 18."""
-_MEGABYTE = 1024 * 1024
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _DEFAULT_TITLE = "Word Document"
@@ -33,59 +27,24 @@ _BREAKS = {f"{_WORD}tab": " ", f"{_WORD}br": "\n", f"{_WORD}cr": "\n", f"{_WORD}
 
 
 def _recognises(file: File) -> bool:
-    """Any zip or OLE file: what else such a file may be is told when it is opened."""
-    return file.content.startswith((*_ZIP, _OLE))
+    """Any zip or OLE file that no other parser took: what it may be is told when it is opened."""
+    return file.content.startswith((*archive.SIGNATURES, _OLE))
 
 
 def _parse(file: File) -> Document:
     if file.content.startswith(_OLE):
         if _ENCRYPTED in file.content:
             raise Refused("encrypted", "it is protected by a password; save it without one")
-        raise Refused("type", "it is an old Office file; save it as .docx")
-    _check_archive(file)
+        raise Refused("type", "it is an old Office file; save it as .docx, .xlsx or .pptx")
+    archive.check(file)
+    if not archive.holds(file, "[Content_Types].xml") or not archive.holds(file, "word/document.xml"):
+        raise Refused("type", "it is a zip archive, but not a document of a kind that is read; save it as PDF or .docx")
     document = _opened(file)
     blocks = tuple(_blocks(document))
     stated = one_line(document.core_properties.title or "")
     stated = "" if stated == _DEFAULT_TITLE else stated
     headings = (block.text for block in blocks if block.section == block.text)
     return Document(title=stated or next(headings, "") or file.stem, kind="docx", blocks=blocks)
-
-
-def _check_archive(file: File) -> None:
-    """Refuse what is no Word document, and what would unpack to too much, by its word and in fact."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
-            entries = archive.infolist()
-            names = {entry.filename for entry in entries}
-            if "[Content_Types].xml" not in names or not any(name.startswith("word/") for name in names):
-                raise Refused("type", "it is a zip archive, but not a Word document")
-            if len(entries) > _MOST_ENTRIES:
-                raise Refused("limit", f"it has more than {_MOST_ENTRIES} parts")
-            if sum(entry.file_size for entry in entries) > file.unpacked_bytes:
-                raise _too_large(file)
-            left = file.unpacked_bytes
-            for entry in entries:
-                left -= _unpacked_size(archive, entry, left, file)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
-        raise Refused("unreadable", f"the archive is damaged ({one_line(str(error))[:120]})") from error
-    except RuntimeError as error:  # zipfile's way of asking for a password
-        raise Refused("encrypted", "its parts are protected by a password; save it without one") from error
-
-
-def _unpacked_size(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int, file: File) -> int:
-    size = 0
-    with archive.open(entry) as stream:
-        while part := stream.read(_MEGABYTE):
-            size += len(part)
-            if size > most:
-                raise _too_large(file)
-    if size > max(_MEGABYTE, _MOST_PACKED * entry.compress_size):
-        raise Refused("limit", f"its part {entry.filename!r} is compressed more than text can be")
-    return size
-
-
-def _too_large(file: File) -> Refused:
-    return Refused("limit", f"it unpacks to more than {file.unpacked_bytes // _MEGABYTE} MB; raise INGEST_FILE_MB")
 
 
 def _opened(file: File) -> "WordDocument":
@@ -162,4 +121,4 @@ def _is_heading(paragraph: Any, styles: set[str]) -> bool:
     return (style is not None and style.get(f"{_WORD}val") in styles) or level is not None
 
 
-PARSER = Parser(kind="docx", suffixes=_SUFFIXES, priority=0, recognises=_recognises, parse=_parse)
+PARSER = Parser(kind="docx", suffixes=_SUFFIXES, priority=1, recognises=_recognises, parse=_parse)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..content.tables import row_text, table_blocks
 from ..document import Block, Document, Refused
 from ..text import decoded
 from . import File, Parser
-from .tables import row_text, table_blocks
 
 if TYPE_CHECKING:
     from bs4 import Tag

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ..content.tables import row_text, table_blocks
 from ..document import Block, Document
 from ..text import clean, one_line
 from . import File, Parser
 from .html import markup_blocks
-from .tables import row_text, table_blocks
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

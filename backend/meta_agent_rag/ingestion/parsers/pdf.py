@@ -1,4 +1,4 @@
-"""PDF, with pypdf: text page by page, sections from the outline."""
+"""PDF: text page by page with pypdf, ruled tables with pdfplumber, sections from the outline."""
 
 import io
 import logging
@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..content.pdf_tables import Part, PdfTables, may_hold_tables
+from ..content.running_heads import running_heads
+from ..content.tables import table_blocks
 from ..document import Block, Document, Refused
 from ..text import one_line
 from . import LONGEST_TITLE, File, Parser
@@ -13,6 +16,7 @@ from . import LONGEST_TITLE, File, Parser
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
+_LOG = logging.getLogger(__name__)
 _SUFFIXES = (".pdf",)
 _HEAD_BYTES = 1024
 _MOST_CONTENT = 2 * 1024 * 1024
@@ -26,6 +30,8 @@ _NO_TITLE = re.compile(
     r"untitled\b|microsoft (?:word|powerpoint|excel)\b|.*\.(?:docx?|indd|qxd|tex|dvi|rtf|pptx?|pdf)$", re.I
 )
 _SHORT_LINE = 0.75
+_MOST_TABLE_PAGES = 200
+"""Pages that pdfplumber is asked about: it takes ten times as long as pypdf."""
 _DEEPEST_OUTLINE = 8
 
 
@@ -49,23 +55,25 @@ def _parse(file: File) -> Document:
         raise
     except Exception as error:  # pypdf lets TypeError, AttributeError and others escape
         raise _refused(error) from error
-    blocks, notes = _read_pages(pages, _sections(reader))
+    blocks, notes = _read_pages(file, pages, _sections(reader))
     return Document(title=_title(reader, blocks, file), kind="pdf", blocks=blocks, pages=len(pages), notes=notes)
 
 
-def _read_pages(pages: list["PageObject"], sections: Mapping[int, str]) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+def _read_pages(
+    file: File, pages: list["PageObject"], sections: Mapping[int, str]
+) -> tuple[tuple[Block, ...], tuple[str, ...]]:
     """The blocks of all pages, and a note on each page that could not be read."""
-    blocks: list[Block] = []
+    parts: dict[int, Sequence[Part]] = {}
     faults: dict[int, Refused] = {}
+    reading = _Reading(PdfTables(file.content))
     for number, page in enumerate(pages, start=1):
         try:
-            paragraphs = list(_paragraphs(_page_text(page)))
+            parts[number] = reading.parts(number, page)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 # pypdf raises whatever it likes; the page is named in the notes
             faults[number] = _refused(error)
-            continue
-        blocks.extend(Block(text=text, section=sections.get(number), page=number) for text in paragraphs)
+    blocks = list(_blocks(parts, sections))
     damaged = [fault for fault in faults.values() if fault.kind != "limit"]
     good = len({block.page for block in blocks})
     if faults and (not good or len(damaged) > _MOST_DAMAGED * (good + len(damaged))):
@@ -86,13 +94,42 @@ def _refused(error: Exception) -> Refused:
     return Refused("unreadable", f"it is not a valid PDF ({type(error).__name__}: {one_line(str(error))[:120]})")
 
 
-def _page_text(page: "PageObject") -> str:
-    size = 0
-    for stream in _content_streams(page):
-        size += len(stream.get_data())
-        if size > _MOST_CONTENT:
-            raise Refused("limit", "it is a drawing of more than 2 MB")
-    return page.extract_text()
+class _Reading:
+    """Reads one page after another; counts those that pdfplumber was asked about."""
+
+    def __init__(self, tables: PdfTables) -> None:
+        self._tables = tables
+        self._left = _MOST_TABLE_PAGES
+
+    def parts(self, number: int, page: "PageObject") -> Sequence[Part]:
+        """Text and tables of a page (from 1) in their order."""
+        streams: list[bytes] = []
+        for stream in _content_streams(page):
+            streams.append(stream.get_data())
+            if sum(map(len, streams)) > _MOST_CONTENT:
+                raise Refused("limit", "it is a drawing of more than 2 MB")
+        if self._left and may_hold_tables(streams):
+            self._left -= 1
+            try:
+                if found := self._tables.parts(number - 1):
+                    return found
+            except MemoryError:
+                raise
+            except Exception:  # noqa: BLE001 # a table that cannot be told apart is read as text
+                _LOG.debug("The tables of page %d are read as text.", number, exc_info=True)
+        return [Part(lines=tuple(page.extract_text().split("\n")))]
+
+
+def _blocks(pages: Mapping[int, Sequence[Part]], sections: Mapping[int, str]) -> Iterator[Block]:
+    """Paragraphs and tables without running heads and page numbers."""
+    lines = [[line for part in parts for line in part.lines] for parts in pages.values()]
+    for (number, parts), heads in zip(pages.items(), running_heads(lines), strict=True):
+        place = 0
+        for part in parts:
+            kept = [line for at, line in enumerate(part.lines, start=place) if at not in heads]
+            place += len(part.lines)
+            for text in (*_paragraphs(kept), *table_blocks(part.rows)):
+                yield Block(text=text, section=sections.get(number), page=number)
 
 
 def _content_streams(page: "PageObject") -> Iterator[Any]:
@@ -106,9 +143,9 @@ def _content_streams(page: "PageObject") -> Iterator[Any]:
             yield stream
 
 
-def _paragraphs(page_text: str) -> Iterator[str]:
+def _paragraphs(page_lines: Sequence[str]) -> Iterator[str]:
     """A paragraph ends at a blank line, and after a sentence that leaves its last line short."""
-    lines = [line.strip() for line in page_text.translate(_LIGATURES).split("\n")]
+    lines = [line.translate(_LIGATURES).strip() for line in page_lines]
     width = max((len(line) for line in lines), default=0)
     paragraph: list[str] = []
     for line in lines:

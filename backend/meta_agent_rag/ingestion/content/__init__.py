@@ -1,0 +1,1 @@
+"""What several parsers need: tables, running heads, archives."""

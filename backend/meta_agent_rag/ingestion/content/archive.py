@@ -1,0 +1,87 @@
+"""Zip archives that documents come in: what is in one, and whether it is safe to open."""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..document import Refused
+from ..parsers import File
+from ..text import one_line
+
+SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
+_MOST_ENTRIES = 10_000
+_MOST_PACKED = 100
+"""Times that a part over 1 MB may be smaller packed; a handbook of 872 pages comes to 18."""
+_MEGABYTE = 1024 * 1024
+_MOST_KIND = 200
+"""Bytes of the entry `mimetype`."""
+
+
+def holds(file: File, part: str) -> bool:
+    """Is the file a zip archive with this part?"""
+    return part in _names(file)
+
+
+def stated_kind(file: File) -> str:
+    """What the part `mimetype` says, as in OpenDocument and EPUB; empty if there is none."""
+    if not holds(file, "mimetype"):
+        return ""
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.content)) as archive, archive.open("mimetype") as part:
+            return part.read(_MOST_KIND).decode("ascii", "replace").strip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError, RuntimeError):
+        return ""
+
+
+@contextmanager
+def opened(file: File) -> Iterator[zipfile.ZipFile]:
+    """The archive, once it is known what it unpacks to. Raises `Refused`."""
+    check(file)
+    with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+        yield archive
+
+
+def check(file: File) -> None:
+    """Refuse what would unpack to too much, by its own word and in fact, and what is damaged or encrypted."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+            entries = archive.infolist()
+            if len(entries) > _MOST_ENTRIES:
+                raise Refused("limit", f"it has more than {_MOST_ENTRIES} parts")
+            if sum(entry.file_size for entry in entries) > file.unpacked_bytes:
+                raise _too_large(file)
+            left = file.unpacked_bytes
+            for entry in entries:
+                left -= _unpacked_size(archive, entry, left, file)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
+        raise Refused("unreadable", f"the archive is damaged ({one_line(str(error))[:120]})") from error
+    except RuntimeError as error:  # zipfile's way of asking for a password
+        raise Refused("encrypted", "its parts are protected by a password; save it without one") from error
+
+
+def _names(file: File) -> frozenset[str]:
+    if not file.content.startswith(SIGNATURES):
+        return frozenset()
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+            return frozenset(entry.filename for entry in archive.infolist())
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
+        return frozenset()
+
+
+def _unpacked_size(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int, file: File) -> int:
+    size = 0
+    with archive.open(entry) as stream:
+        while part := stream.read(_MEGABYTE):
+            size += len(part)
+            if size > most:
+                raise _too_large(file)
+    if size > max(_MEGABYTE, _MOST_PACKED * entry.compress_size):
+        raise Refused("limit", f"its part {entry.filename!r} is compressed more than text can be")
+    return size
+
+
+def _too_large(file: File) -> Refused:
+    return Refused("limit", f"it unpacks to more than {file.unpacked_bytes // _MEGABYTE} MB; raise INGEST_FILE_MB")

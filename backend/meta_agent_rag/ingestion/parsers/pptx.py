@@ -1,0 +1,70 @@
+"""PowerPoint presentations (.pptx), with python-pptx: a page for each slide, its notes included."""
+
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..content import archive
+from ..content.tables import row_text, table_blocks
+from ..document import Block, Document
+from ..text import one_line
+from . import File, Parser
+
+if TYPE_CHECKING:
+    from pptx.slide import Slide
+
+_SUFFIXES = (".pptx",)
+_DEFAULT_TITLE = "PowerPoint Presentation"
+"""What the library and PowerPoint itself write where nobody stated a title."""
+
+
+def _recognises(file: File) -> bool:
+    return archive.holds(file, "ppt/presentation.xml")
+
+
+def _parse(file: File) -> Document:
+    from pptx import Presentation
+
+    archive.check(file)
+    presentation = Presentation(io.BytesIO(file.content))
+    slides = list(presentation.slides)
+    blocks = tuple(block for number, slide in enumerate(slides, start=1) for block in _slide(slide, number))
+    stated = one_line(presentation.core_properties.title or "")
+    stated = "" if stated == _DEFAULT_TITLE else stated
+    first = next((block.section for block in blocks if block.section), "")
+    return Document(title=stated or first or file.stem, kind="pptx", blocks=blocks, pages=len(slides))
+
+
+def _slide(slide: "Slide", number: int) -> Iterator[Block]:
+    """The title first, then text and tables in the order of the slide, then the notes."""
+    heading = slide.shapes.title
+    section = one_line(heading.text_frame.text) if heading is not None else ""
+    if section:
+        yield Block(text=section, section=section, page=number)
+    for shape in _shapes(slide.shapes):
+        if heading is not None and shape.shape_id == heading.shape_id:
+            continue
+        if getattr(shape, "has_table", False):
+            rows = (row_text(cell.text for cell in row.cells) for row in shape.table.rows)
+            texts = list(table_blocks(rows))
+        else:
+            texts = [shape.text_frame.text] if shape.has_text_frame else []
+        yield from (Block(text=text, section=section or None, page=number) for text in texts if text.strip())
+    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+        notes = slide.notes_slide.notes_text_frame.text
+        if notes.strip():
+            yield Block(text=notes, section=section or None, page=number)
+
+
+def _shapes(shapes: Any) -> Iterator[Any]:
+    """All shapes, those in groups included; without recursion, since groups may be nested at will."""
+    waiting = list(reversed(list(shapes)))
+    while waiting:
+        shape = waiting.pop()
+        if hasattr(shape, "shapes"):
+            waiting.extend(reversed(list(shape.shapes)))
+        else:
+            yield shape
+
+
+PARSER = Parser(kind="pptx", suffixes=_SUFFIXES, priority=0, recognises=_recognises, parse=_parse)
