@@ -83,7 +83,9 @@ async def service(folder: Path, model_url: str, *assignments: str) -> AsyncItera
         "SERVICE_RATE_A_MINUTE=1000000",
         *assignments,
     ]
-    (folder / "encoders").symlink_to(Settings.load().marag_data_dir / "encoders")  # exported once, for minutes
+    exported = Settings.load().marag_data_dir / "encoders"  # once, for minutes
+    exported.mkdir(parents=True, exist_ok=True)
+    (folder / "encoders").symlink_to(exported)
     settings = Settings.load(said)
     async with open_database(settings) as database:
         token, _ = await open_keys(database, settings).create("measurement")
