@@ -34,7 +34,9 @@ class FakeAnswerer:
     asked: list[tuple[str, str]] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
 
-    async def __call__(self, question: str, standalone: str, *, before: str = "") -> TurnReply:
+    async def __call__(
+        self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
+    ) -> TurnReply:
         self.asked.append((question, standalone))
         self.before.append(before)
         if self.fault is not None:

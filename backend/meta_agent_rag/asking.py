@@ -1,5 +1,6 @@
 """`answer` and `grounded_answer`: one call from a notebook, everything opened and closed around it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -7,8 +8,10 @@ from .agent.engine import Answer, Engine, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
 from .llm.exchange import Transport
 from .retrieval.corpus.corpus import require_corpus
+from .retrieval.corpus.naming import documents_named
 from .retrieval.corpus.sample import SAMPLE
 from .retrieval.hybrid import Retriever
+from .retrieval.limited import limited
 from .retrieval.opening import open_retriever
 from .retrieval.passage import Passage
 from .settings import Settings
@@ -19,19 +22,25 @@ async def answer(
     *,
     corpus: str = SAMPLE,
     evidence: Sequence[Passage] | None = None,
+    documents: Sequence[str] = (),
     grounded: bool = False,
     settings: Settings | None = None,
     transport: Transport | None = None,
 ) -> Answer:
     """Answer a question, with the whole history of rounds.
 
-    The evidence is what you supply, else what retrieval finds in `corpus`. `grounded` answers from the
+    The evidence is what you supply, else what retrieval finds in `corpus`, or there in `documents` alone, named by
+    title or file. `grounded` answers from the
     evidence alone and says NOT FOUND where it is silent; otherwise the best guess is given. For many
     questions keep an engine open (`open_engine`), so that model and encoder load once.
 
     Raises a `MetaRagError` whose message says what to do.
     """
-    async with _opened(question, settings or Settings.load(), corpus, evidence, transport) as (engine, retriever):
+    chosen = settings or Settings.load()
+    async with _opened(question, chosen, corpus, evidence, documents=documents, transport=transport) as (
+        engine,
+        retriever,
+    ):
         return await engine.answer(question, evidence=evidence, retriever=retriever, grounded=grounded)
 
 
@@ -40,6 +49,7 @@ async def grounded_answer(
     *,
     corpus: str = SAMPLE,
     evidence: Sequence[Passage] | None = None,
+    documents: Sequence[str] = (),
     settings: Settings | None = None,
     transport: Transport | None = None,
 ) -> GroundedAnswer:
@@ -49,14 +59,23 @@ async def grounded_answer(
     """
     settings = settings or Settings.load()
     checks = Checks.of(settings, corpus)
-    async with _opened(question, settings, corpus, evidence, transport) as (engine, retriever):
+    async with _opened(question, settings, corpus, evidence, documents=documents, transport=transport) as (
+        engine,
+        retriever,
+    ):
         drafted = await engine.answer(question, evidence=evidence, retriever=retriever, grounded=True)
         return await checked(engine, drafted, checks)
 
 
 @asynccontextmanager
 async def _opened(
-    question: str, settings: Settings, corpus: str, evidence: Sequence[Passage] | None, transport: Transport | None
+    question: str,
+    settings: Settings,
+    corpus: str,
+    evidence: Sequence[Passage] | None,
+    *,
+    documents: Sequence[str],
+    transport: Transport | None,
 ) -> AsyncIterator[tuple[Engine, Retriever | None]]:
     """Engine and retriever; what is wrong with question or corpus is said before they are loaded."""
     require_question(question)
@@ -64,7 +83,9 @@ async def _opened(
         require_corpus(settings.marag_data_dir, corpus)
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(open_engine(settings, transport=transport))
-        retriever = None
+        retriever: Retriever | None = None
         if evidence is None:
-            retriever = await stack.enter_async_context(open_retriever(settings, corpus))
+            over = await stack.enter_async_context(open_retriever(settings, corpus))
+            known = await asyncio.to_thread(over.corpus.catalogue.documents) if documents else ()
+            retriever = limited(over, documents_named(known, documents))
         yield engine, retriever

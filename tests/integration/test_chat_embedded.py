@@ -49,7 +49,7 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
     }
     with at_terminal(["chat"], few_rounds) as screen:
         screen.until_prompt(PATIENCE)
-        assert "Corpus sample, session default-sample, nothing remembered yet." in screen.text
+        assert "Corpus sample, session default-sample, no questions yet." in screen.text
         assert "SmolLM2" in screen.text
         screen.say("Hello!", "Hello. What would you like to know")  # 1
         screen.say("What can you do?", "I answer questions from the documents")
@@ -78,7 +78,7 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         assert "Continue with: marag chat --session default-sample" in screen.text
     with at_terminal(["chat", "--session", "default-sample"], few_rounds) as screen:
         screen.until_prompt(PATIENCE)
-        assert "3 questions remembered" in screen.text
+        assert "3 questions so far" in screen.text
         screen.say("/history", "3. Who built Stag Skerry Light?")  # 18
         screen.say("What was my last question?", "Who built Stag Skerry Light?")  # 19
         screen.say("/reset", "Forgotten: 3 questions")  # 20

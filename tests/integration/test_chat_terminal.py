@@ -64,9 +64,15 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
     with loopback_server(SERVER) as server:
         with at_terminal(["chat", "--session", "evening"], environment(server.base_url)) as screen:
             screen.until_prompt(60)
-            assert "session evening, nothing remembered yet" in screen.text
+            assert "session evening, no questions yet" in screen.text
             assert "/help lists the commands" in screen.text
-            screen.say("Who designed the Pennant Bridge?", "Ivo Merrigold designed", "confidence ", "1 round, ")
+            screen.say(
+                "Who designed the Pennant Bridge?",
+                "Ivo Merrigold designed",
+                "Sources: Pennant Bridge",
+                "confidence ",
+                "1 round, ",
+            )
             assert "Retrieving" in screen.text or "Writing" in screen.text or "Checking" in screen.text
             screen.say("When was it designed?", "1926", "confidence ")
             screen.say("/trace 0", "Round 0 (chosen)", "monitor: satisfied")
@@ -95,7 +101,7 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
 
         with at_terminal(["chat", "--session", "evening"], environment(server.base_url)) as screen:
             screen.until_prompt(60)
-            assert "session evening, 4 questions remembered" in screen.text
+            assert "session evening, 4 questions so far" in screen.text
             screen.say("/history", "3. Who built Stag Skerry Light?", "4. Who won the regatta")
             screen.press(CTRL_D)
             assert screen.until_end() == 0

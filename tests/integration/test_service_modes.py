@@ -76,6 +76,18 @@ async def test_success_hint_and_topic_are_fields_of_the_reply(tmp_path: Path) ->
         assert (plain["success"], plain["hint"], plain["topic"]) == (None, None, None)
 
 
+async def test_documents_limit_a_question(tmp_path: Path) -> None:
+    async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=ScriptedModel(SCRIPT)) as service:
+        unknown = await service.ask(options={"documents": ["moons"]})
+        assert (unknown.status_code, code_of(unknown)) == (404, "unknown_document")
+        assert "No document is named 'moons'" in unknown.text
+        for names in ([], [""], ["a"] * 21, "a"):
+            assert (await service.ask(options={"documents": names})).status_code == 422
+        assert (await service.ask(mode="coach", options={"documents": ["moons"]})).status_code == 422
+        supplied = await service.client.post("/v1/ask", json={**CONTEXT, "options": {"documents": ["moons"]}})
+        assert supplied.status_code == 422
+
+
 async def test_words_of_one_s_own_are_said_over_http_too(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()

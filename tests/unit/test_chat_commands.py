@@ -183,7 +183,7 @@ def test_a_source_names_its_place(source: Mapping[str, object], line: str) -> No
 
 def test_no_control_character_is_saved_or_shown(capsys: pytest.CaptureFixture[str]) -> None:
     sources = [{**PLACE, "title": "Ti\x1b[2Jdes", "snippet": "high\x07 water"}]
-    text = as_markdown("evening", "sea", history_of("It is \x1b[31mred[/]."), sources)
+    text = as_markdown("evening", "sea", history_of("It is \x1b[31mred[/]."), (), sources)
     assert "\x1b" not in text
     assert "\x07" not in text
     screen = Screen()

@@ -173,7 +173,9 @@ class Switching(FakeAnswerer):
 
     talk: Conversation
 
-    async def __call__(self, question: str, standalone: str, *, before: str = "") -> TurnReply:
+    async def __call__(
+        self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
+    ) -> TurnReply:
         self.talk.socratic = Socratic(mode="coach")
         return TurnReply(text=EXPLAINED, short_answer="the Earth turns")
 

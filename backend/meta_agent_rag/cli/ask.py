@@ -1,5 +1,6 @@
 """`marag ask`: one question over a corpus."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,9 @@ def register(app: typer.Typer) -> None:
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
+    document: Annotated[
+        list[str] | None, typer.Option(help="Answer from this document alone, named by title or file; repeatable.")
+    ] = None,
     grounded: Annotated[
         bool, typer.Option("--grounded", help="Answer from the documents alone, or NOT FOUND.")
     ] = False,
@@ -43,8 +47,9 @@ def ask(
     if grounded:
         require("grounding", "`marag ask --grounded`")
     settings = Settings.load(set_ or ())
-    from_documents = run(_grounded(question, corpus, settings)) if grounded else None
-    result = run(_answer(question, corpus, settings)) if from_documents is None else from_documents.answer
+    named = document or ()
+    from_documents = run(_grounded(question, corpus, named, settings)) if grounded else None
+    result = run(_answer(question, corpus, named, settings)) if from_documents is None else from_documents.answer
     _show(result, from_documents, trace=trace, json_=json_)
     refused = is_abstention(result.short_answer) if from_documents is None else from_documents.refused
     if refused and (hint := small_model_hint(choose_provider(settings))) is not None:
@@ -64,16 +69,16 @@ def _show(result: "Answer", from_documents: "GroundedAnswer | None", *, trace: b
         _show_grounded(from_documents)
 
 
-async def _answer(question: str, corpus: str, settings: "Settings") -> "Answer":
+async def _answer(question: str, corpus: str, documents: Sequence[str], settings: "Settings") -> "Answer":
     from ..asking import answer
 
-    return await answer(question, corpus=corpus, settings=settings)
+    return await answer(question, corpus=corpus, documents=documents, settings=settings)
 
 
-async def _grounded(question: str, corpus: str, settings: "Settings") -> "GroundedAnswer":
+async def _grounded(question: str, corpus: str, documents: Sequence[str], settings: "Settings") -> "GroundedAnswer":
     from ..asking import grounded_answer
 
-    return await grounded_answer(question, corpus=corpus, settings=settings)
+    return await grounded_answer(question, corpus=corpus, documents=documents, settings=settings)
 
 
 def _show_grounded(result: "GroundedAnswer") -> None:

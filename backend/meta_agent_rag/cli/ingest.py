@@ -45,7 +45,7 @@ def ingest(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Read PDF, Word, PowerPoint, Excel, OpenDocument, RTF, EPUB, HTML, Markdown, text and passages (JSONL, also .gz) into a corpus.
+    """Read PDF, office files, EPUB, HTML, Markdown, text and passages (JSONL, also .gz) into a corpus.
 
     The type of a file is detected from its content, not its name. Unchanged files are left alone; changed ones
     replace their own passages. Exit code 1: a file was broken and skipped, the others were ingested.

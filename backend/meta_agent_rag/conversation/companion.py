@@ -7,6 +7,7 @@ from ..agent.engine import Engine, OnStep
 from ..agent.grounded import Checks, GroundedAnswer, checked
 from ..prompts import prompt
 from ..retrieval.hybrid import Retriever
+from ..retrieval.limited import limited
 from .turn import TurnReply
 
 
@@ -34,14 +35,16 @@ class Companion:
         """The same companion, who explains to a learner in simple terms."""
         return replace(self, manner=prompt("teacher", self.engine.settings.prompts_dir).text())
 
-    async def __call__(self, question: str, standalone: str, *, before: str = "") -> GroundedReply:
+    async def __call__(
+        self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
+    ) -> GroundedReply:
         """The answer to a user's words, retrieved and judged by what they are understood as; see `Answerer`."""
         task = Task(
             question=standalone,
             asked=question,
             conversation=before,
             manner=self.manner,
-            retriever=self.retriever,
+            retriever=limited(self.retriever, documents),
             grounded=True,
             method="chat",
         )

@@ -24,6 +24,10 @@ _LOG = logging.getLogger(__name__)
 _FILE = "sessions.sqlite"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TABLE = "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, saved TEXT NOT NULL, stored TEXT NOT NULL)"
+_TRANSCRIPT = (
+    "CREATE TABLE IF NOT EXISTS transcripts (name TEXT NOT NULL, turn INTEGER NOT NULL, question TEXT NOT NULL, "
+    "answer TEXT NOT NULL, sources TEXT NOT NULL, PRIMARY KEY (name, turn)) WITHOUT ROWID"
+)
 _BUSY_SECONDS = 5.0
 
 
@@ -51,6 +55,26 @@ class Stored:
 
 
 _STORED = TypeAdapter(Stored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """A question and its answer as they were shown, with the places that the answer cites, one line each."""
+
+    turn: int
+    question: str
+    answer: str
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """A conversation as it is listed: when it was last saved (UTC), its corpus and its number of questions."""
+
+    name: str
+    saved: datetime
+    corpus: str
+    turns: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +111,53 @@ class Sessions:
         """The names of conversations that were last saved before a moment."""
         return await self._select("SELECT name FROM sessions WHERE saved < ?", moment.astimezone(UTC).isoformat())
 
+    async def listed(self) -> list[Listed]:
+        """All conversations that can be read, the latest first."""
+        statement = "SELECT name, saved, stored FROM sessions ORDER BY saved DESC"
+        rows = await self._run(lambda connection: connection.execute(statement).fetchall())
+        return [one for row in rows if (one := _listed(*row)) is not None]
+
     async def drop(self, name: str) -> None:
         """Delete a conversation."""
+        await self.forget(name)
         await self._select("DELETE FROM sessions WHERE name = ?", name)
+
+    async def rename(self, name: str, new: str) -> None:
+        """Give a conversation another name. Raises `InputError` for a name that is unknown, invalid or taken."""
+        _check(new)
+
+        def renamed(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("SELECT 1 FROM sessions WHERE name = ?", (name,)).fetchone() is None:
+                raise unknown_session(name)
+            if connection.execute("SELECT 1 FROM sessions WHERE name = ?", (new,)).fetchone() is not None:
+                raise InputError(f"There is a session {new!r} already; choose another name, or delete it first.")
+            connection.execute("DELETE FROM transcripts WHERE name = ?", (new,))
+            connection.execute("UPDATE sessions SET name = ? WHERE name = ?", (new, name))
+            connection.execute("UPDATE transcripts SET name = ? WHERE name = ?", (new, name))
+
+        await self._run(renamed)
+
+    async def write_down(self, name: str, said: Said) -> None:
+        """Add an exchange to the transcript of a conversation; one of the same turn is replaced."""
+        texts = (part.encode("utf-8", "replace").decode() for part in (said.question, said.answer))
+        row = (name, said.turn, *texts, json.dumps(said.sources, ensure_ascii=False))
+        await self._run(
+            lambda connection: connection.execute("INSERT OR REPLACE INTO transcripts VALUES (?, ?, ?, ?, ?)", row)
+        )
+
+    async def said(self, name: str) -> tuple[Said, ...]:
+        """The transcript of a conversation; it begins later than the conversation if that is older than transcripts."""
+        statement = "SELECT turn, question, answer, sources FROM transcripts WHERE name = ? ORDER BY turn"
+        rows = await self._run(lambda connection: connection.execute(statement, (name,)).fetchall())
+        return tuple(
+            Said(turn=turn, question=question, answer=answer, sources=tuple(json.loads(sources)))
+            for turn, question, answer, sources in rows
+        )
+
+    async def forget(self, name: str) -> None:
+        """Delete the transcript of a conversation."""
+        await self._select("DELETE FROM transcripts WHERE name = ?", name)
 
     async def _select(self, statement: str, *values: str) -> list[str]:
         return await self._run(lambda connection: [row[0] for row in connection.execute(statement, values)])
@@ -125,6 +193,7 @@ async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
 
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute(_TABLE)
+    connection.execute(_TRANSCRIPT)
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checkpoints'").fetchone() is not None:
         _import_checkpoints(connection)
 
@@ -152,6 +221,19 @@ def _import_checkpoints(connection: sqlite3.Connection) -> None:
         _LOG.warning("Left out %s of an earlier version, which could not be read.", counted(damaged, "conversation"))
     connection.execute("DROP TABLE checkpoints")
     connection.execute("DROP TABLE IF EXISTS writes")
+
+
+def unknown_session(name: str) -> InputError:
+    """The error for a name that no conversation has."""
+    return InputError(f"There is no session {name!r}; `marag sessions list` lists them.")
+
+
+def _listed(name: str, saved: str, text: object) -> Listed | None:
+    try:
+        stored = Stored.from_json(str(text))
+        return Listed(name=name, saved=datetime.fromisoformat(saved), corpus=stored.corpus, turns=stored.history.turns)
+    except (DataFileError, ValueError):
+        return None
 
 
 def _load(connection: sqlite3.Connection, name: str) -> Stored | None:

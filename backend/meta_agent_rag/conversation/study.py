@@ -15,7 +15,9 @@ from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
+from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.editing import Progress
+from ..retrieval.corpus.naming import addressed
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.opening import open_retriever
 from ..settings import Settings
@@ -23,14 +25,15 @@ from .answers import reply_phrase
 from .companion import Companion, GroundedReply
 from .history import History
 from .own_files import check_files, files_of
-from .sessions import Sessions, Stored, open_sessions
+from .sessions import Said, Sessions, Stored, open_sessions
 from .socratic.coach import Coach, CoachReply
 from .socratic.hook import Scope
 from .socratic.levels import levels
 from .socratic.meanings import Meanings
 from .socratic.mode import PLAIN, Mode, Socratic
 from .socratic.scope import TopicScope
-from .socratic.topics import Subject, Topic, subject_of, topic_named
+from .socratic.topics import Catalogued, Subject, Topic, subject_of, topic_named
+from .transcript import source_lines
 from .turn import Conversation, Turn
 
 DEFAULT = "default"
@@ -42,7 +45,7 @@ class Study:
     """A conversation that is kept after every turn; a turn that fails or is cancelled is not part of it.
 
     `sources` are the citations of the last answer as plain values, `calls` all that this process spent, `topics` those
-    that the coach keeps to.
+    that the coach keeps to; `catalogue` lists the documents.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Study:
     sources: tuple[dict[str, Any], ...] = ()
     calls: list[LedgerRow] = field(default_factory=list)
     topics: tuple[Topic, ...] = ()
+    catalogue: Catalogued | None = None
 
     @property
     def history(self) -> History:
@@ -64,9 +68,13 @@ class Study:
         return total(self.calls)
 
     async def reply(self, message: str) -> Turn:
-        """Answer one message and keep the conversation; raises what `Conversation.reply` does."""
+        """Answer one message and keep the conversation; `@name` in it limits the answer to a document.
+
+        Raises what `Conversation.reply` does, and `InputError` for a name that no document has.
+        """
         history, sources = self.history, self.sources
-        turn = await self.conversation.reply(message)
+        text, documents = addressed(message, await self.documents() if "@" in message else ())
+        turn = await self.conversation.reply(text, documents=documents)
         self.calls.extend(turn.calls)
         if isinstance(turn.reply, GroundedReply):
             self.calls.extend(turn.reply.grounded.calls)
@@ -76,11 +84,20 @@ class Study:
         if self.history is not history:
             try:
                 await self._keep()
+                await self._write_down(message, turn)
             except asyncio.CancelledError:
                 self.conversation.history, self.sources = history, sources
                 await self._keep()  # it may have been written half or whole
                 raise
         return turn
+
+    async def documents(self) -> tuple[DocumentRecord, ...]:
+        """The documents of the corpus."""
+        return () if self.catalogue is None else await asyncio.to_thread(self.catalogue.documents)
+
+    async def said(self) -> tuple[Said, ...]:
+        """The whole conversation, also what the memory no longer holds."""
+        return await self.sessions.said(self.name)
 
     @property
     def socratic(self) -> Socratic:
@@ -120,7 +137,13 @@ class Study:
     async def reset(self) -> None:
         """Forget what was said."""
         self.conversation.history, self.sources = History(), ()
+        await self.sessions.forget(self.name)
         await self._keep()
+
+    async def _write_down(self, message: str, turn: Turn) -> None:
+        places = tuple(source_lines(source)[0] for source in self.sources) if turn.rewritten is not None else ()
+        said = Said(turn=self.history.turns, question=message, answer=turn.reply.text, sources=places)
+        await self.sessions.write_down(self.name, said)
 
     async def _keep(self) -> None:
         stored = Stored(corpus=self.corpus, history=self.history, sources=self.sources, socratic=self.socratic)
@@ -202,6 +225,7 @@ async def open_study(
             sessions=sessions,
             sources=stored.sources if stored is not None else (),
             topics=subject.topics,
+            catalogue=retriever.corpus.catalogue,
         )
 
 

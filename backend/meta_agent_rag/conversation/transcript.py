@@ -5,6 +5,7 @@ from typing import Any
 
 from ..wording import printable
 from .history import History
+from .sessions import Said
 from .socratic.coach import CoachTrace
 
 
@@ -15,13 +16,37 @@ def source_lines(source: Mapping[str, Any]) -> tuple[str, str]:
     return ", ".join(part for part in parts if part), _one_line(source.get("snippet"))
 
 
-def as_markdown(name: str, corpus: str, history: History, sources: Sequence[Mapping[str, Any]]) -> str:
-    """What is remembered of a conversation, with the citations of its last answer."""
+def in_short(sources: Sequence[Mapping[str, Any]]) -> str:
+    """Where kept citations lead, in one line: each document once, with its pages."""
+    pages: dict[str, list[str]] = {}
+    for source in sources:
+        title = _one_line(source.get("title")) or _one_line(source.get("doc_id")) or "?"
+        page = _pages(source).partition(" ")[2]
+        pages.setdefault(title, []).extend([page] if page else [])
+    return "; ".join(
+        f"{title}, p. {', '.join(dict.fromkeys(found))}" if found else title for title, found in pages.items()
+    )
+
+
+def as_markdown(
+    name: str, corpus: str, history: History, said: Sequence[Said], sources: Sequence[Mapping[str, Any]]
+) -> str:
+    """The whole conversation, with the places that its answers cite, and the citations of the last one in full.
+
+    `said` is its transcript; of turns that it lacks (of an earlier version) what is remembered.
+    """
     parts = [f"# Conversation {name}", f"Corpus: {corpus}"]
-    if history.summary:
+    known = {one.turn: one for one in said}
+    older = [exchange for exchange in history.exchanges if exchange.turn not in known]
+    first = min([*known, *(exchange.turn for exchange in older)], default=1)
+    if history.summary and first > 1:
         parts += ["## Earlier, in short", printable(history.summary)]
-    for exchange in history.exchanges:
-        parts += [f"## {exchange.turn}. {_one_line(exchange.question)}", printable(exchange.answer)]
+    known |= {one.turn: Said(turn=one.turn, question=one.question, answer=one.answer) for one in older}
+    for turn in sorted(known):
+        one = known[turn]
+        parts += [f"## {turn}. {_one_line(one.question)}", printable(one.answer)]
+        if one.sources:
+            parts.append(f"Sources: {printable('; '.join(one.sources))}")
     if sources:
         parts.append("## Sources of the last answer")
         places = enumerate(map(source_lines, sources), start=1)

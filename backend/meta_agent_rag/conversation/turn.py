@@ -37,10 +37,13 @@ class TurnReply:
 class Answerer(Protocol):
     """Answers a question for the documents."""
 
-    async def __call__(self, question: str, standalone: str, *, before: str = "") -> TurnReply:
+    async def __call__(
+        self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
+    ) -> TurnReply:
         """The answer to `question`, the user's own words; `standalone` is what it is understood as.
 
-        `before` is the conversation that the question refers to, empty where it stands alone.
+        `before` is the conversation that the question refers to, empty where it stands alone. `documents` are the
+        ids of those that it is to be answered from, all if there are none.
         An error that it raises ends the turn, and nothing of the turn is remembered.
         """
 
@@ -132,18 +135,21 @@ class Conversation:
             calls=(*turn.calls, *calls),
         )
 
-    async def reply(self, message: str, *, deadline: float | None = None) -> Turn:
+    async def reply(
+        self, message: str, *, deadline: float | None = None, documents: frozenset[str] = frozenset()
+    ) -> Turn:
         """Answer one message; a question for the documents is remembered, nothing else is.
 
-        `deadline` is a `time.monotonic` moment for the rewriter. Raises `InputError` for a message that is
-        empty or no Unicode, what the answerer raises, and what `rewriter.rewritten` does.
+        `documents` limit the answer to these, by their ids; the coach keeps to its topic instead. `deadline` is a
+        `time.monotonic` moment for the rewriter. Raises `InputError` for a message that is empty or no Unicode, what
+        the answerer raises, and what `rewriter.rewritten` does.
         """
         text = _checked(message)
         async with self._busy:
             with files_of(self.model.settings.coach_dir):
-                return await self._answered(text, deadline)
+                return await self._answered(text, deadline, documents)
 
-    async def _answered(self, text: str, deadline: float | None) -> Turn:
+    async def _answered(self, text: str, deadline: float | None, documents: frozenset[str]) -> Turn:
         reading, socratic = read_intent(text), self.socratic  # it may be set again while the turn lasts
         if self.coach is not None and socratic.mode == "coach" and not _asks_about_the_talk(reading):
             return await self._coached(self.coach, text, reading, socratic, deadline)
@@ -154,7 +160,7 @@ class Conversation:
         query = await rewritten(text, self.history, session)
         answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
         before = conversation(self.history, self.limits.tokens) if query.refers_back else ""
-        answer = await answerer(text, query.query, before=before)
+        answer = await answerer(text, query.query, before=before, documents=documents)
         within = self._remember(text, answer, query.query, socratic)
         notes = (reply_phrase("not_rewritten", reason=query.reason),) if query.how == "failed" else ()
         return Turn(

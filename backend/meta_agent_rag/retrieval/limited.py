@@ -31,3 +31,8 @@ class LimitedRetriever:
             if len(kept) >= k or not retrieval.found:
                 break
         return Retrieval(found=tuple(kept[:k]), dropped=tuple(dict.fromkeys(dropped)), pool_ids=retrieval.pool_ids)
+
+
+def limited(retriever: Retriever, documents: frozenset[str]) -> Retriever:
+    """The retriever, kept to these documents if there are any."""
+    return LimitedRetriever(retriever=retriever, documents=documents) if documents else retriever

@@ -67,13 +67,20 @@ _ONE_SOURCE: list[JsonValue] = [
                     "context": {"type": ["string", "array"]},
                     "corpus": {"type": "null"},
                     "mode": {"enum": ["grounded", "teacher"]},
+                    "options": {"properties": {"documents": {"type": "null"}}},
                 },
             },
         ]
     },
     {
         "anyOf": [
-            {"required": ["mode"], "properties": {"mode": {"const": "coach"}}},
+            {
+                "required": ["mode"],
+                "properties": {
+                    "mode": {"const": "coach"},
+                    "options": {"properties": {"documents": {"type": "null"}}},
+                },
+            },
             {"properties": {"options": {"properties": {"level": {"type": "null"}, "topic": {"type": "null"}}}}},
         ]
     },
@@ -104,6 +111,10 @@ class AskOptions(_Wire):
     unsupported_claims: Literal["mark", "drop"] | None = Field(
         None, description="Whether claims not supported by any cited passage are marked or dropped."
     )
+    documents: (
+        Annotated[tuple[Annotated[Text, Field(min_length=1, max_length=200)], ...], Field(min_length=1, max_length=20)]
+        | None
+    ) = Field(None, description="Answer from these documents of the corpus alone, named by title or file.")
     level: Annotated[int, Field(ge=1, le=3), NUMBER] | None = Field(
         None, description="How little the coach reveals: 1 (a hint and a question) to 3; only with mode coach."
     )
@@ -161,6 +172,8 @@ class AskRequest(_Wire):
                 raise ValueError("the coach searches a corpus; leave source_mode context-restricted out")
         elif self.context is not None:
             raise ValueError("a context requires source_mode context-restricted; set it, or leave the context out")
+        if self.options.documents is not None and (self.source_mode == CONTEXT_RESTRICTED or self.mode == "coach"):
+            raise ValueError("documents are those of a corpus, in mode grounded or teacher; leave documents out")
         for name in ("level", "topic"):
             if getattr(self.options, name) is not None and self.mode != "coach":
                 raise ValueError(f"a {name} requires mode coach; set it, or leave the {name} out")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeAlias
 
 from ...conversation.study import notice, topic_notice
@@ -128,6 +128,27 @@ async def _topics(shell: Shell, argument: str) -> NextAction:
         shell.screen.line(f"- {title}")
     if len(titles) > TOPICS:
         shell.screen.line(f"and {len(titles) - TOPICS} more")
+    return None
+
+
+async def _documents(shell: Shell, argument: str) -> NextAction:
+    documents = await shell.study.documents()
+    for document in documents[:TOPICS]:
+        pages = f", {counted(document.pages, 'page')}" if document.pages else ""
+        file = PurePath(document.source).name
+        facts = f"{file}; {document.kind}{pages}, {counted(document.passages, 'passage')}"
+        shell.screen.markup(f"- {plain(document.title)} [dim]({plain(facts)})[/]")
+    if len(documents) > TOPICS:
+        shell.screen.line(f"and {len(documents) - TOPICS} more")
+    shell.screen.note('A question about one of them: @NAME or @"LONGER NAME" before it.')
+    return None
+
+
+async def _sessions(shell: Shell, argument: str) -> NextAction:
+    for one in await shell.study.sessions.listed():
+        mark = "*" if one.name == shell.study.name else "-"
+        facts = f"{one.corpus}, {counted(one.turns, 'question')}, {one.saved:%Y-%m-%d %H:%M} UTC"
+        shell.screen.line(f"{mark} {one.name}: {facts}")
     return None
 
 
@@ -273,7 +294,7 @@ async def _save(shell: Shell, argument: str) -> NextAction:
         raise InputError("/save needs a file name; write /save FILE.")
     study = shell.study
     file = Path(argument.strip("\"'"))
-    text = as_markdown(study.name, study.corpus, study.history, study.sources)
+    text = as_markdown(study.name, study.corpus, study.history, await study.said(), study.sources)
     await asyncio.to_thread(_write_new, file, text)
     shell.screen.line(f"Saved to {str(file)!r}.")
     return None
@@ -298,6 +319,8 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="help", meaning="this list", run=_help),
     Command(name="history", meaning="what is remembered of the conversation", run=_history),
     Command(name="sources", meaning="the sources of the last answer", run=_sources),
+    Command(name="documents", meaning="the documents; @NAME in a question limits it to one", run=_documents),
+    Command(name="sessions", meaning="all conversations; `marag sessions` renames and deletes", run=_sessions),
     Command(name="topics", meaning="what the documents are about, by their titles", run=_topics),
     Command(
         name="trace",
@@ -330,6 +353,6 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(name="cost", meaning="calls, tokens and dollars of this session", run=_cost),
     Command(name="reset", meaning="forget the conversation", run=_reset),
-    Command(name="save", argument="FILE", meaning="write the conversation to a new Markdown file", run=_save),
+    Command(name="save", argument="FILE", meaning="write the whole conversation to a new Markdown file", run=_save),
     Command(name="quit", meaning="leave; so does Ctrl+D", run=_quit),
 )

@@ -14,6 +14,7 @@ from ...conversation.companion import GroundedReply
 from ...conversation.own_files import files_of
 from ...conversation.socratic.coach import CoachReply
 from ...conversation.study import Study, notice, open_study
+from ...conversation.transcript import in_short
 from ...errors import MetaRagError
 from ...grounding.confidence import Confidence
 from ...retrieval.corpus.sample import SAMPLE
@@ -136,6 +137,8 @@ class _Talk:
             shell.last = turn.reply.grounded
         await self._harmless(shell.screen.answer(turn.reply.text.strip() or turn.reply.short_answer))
         if isinstance(turn.reply, GroundedReply):
+            if shell.study.sources:
+                shell.screen.note(f"Sources: {in_short(shell.study.sources)}")
             rounds = len(turn.reply.grounded.answer.rounds)
             shell.screen.note(_summary(turn.reply.grounded.confidence, rounds, seconds))
             if turn.reply.grounded.refused and not self.hinted:
@@ -183,10 +186,20 @@ def _survive_foreign_characters() -> None:
 
 def _greeting(shell: Shell) -> str:
     study = shell.study
-    turns = study.history.turns
-    remembered = f"{counted(turns, 'question')} remembered" if turns else "nothing remembered yet"
-    about = f"Corpus {study.corpus}, session {study.name}, {remembered}."
+    about = f"Corpus {study.corpus}, session {study.name}, {_remembered(study)}."
     return f"{about} {models_of(shell)} /help lists the commands."
+
+
+def _remembered(study: Study) -> str:
+    """How many questions there were, and what the memory still holds of them."""
+    history = study.history
+    if not history.turns:
+        return "no questions yet"
+    asked, kept = counted(history.turns, "question"), len(history.exchanges)
+    if kept == history.turns:
+        return f"{asked} so far"
+    verbatim = f"the latest {kept} remembered in full" if kept else "none remembered in full"
+    return f"{asked} so far, {verbatim}" + (", earlier ones in a summary" if history.summary else "")
 
 
 def _summary(sure: Confidence | None, rounds: int, seconds: float) -> str:

@@ -14,7 +14,7 @@ from ...llm.exchange import Message
 from ...llm.ledger import LedgerRow
 from ...prompts import prompt
 from ...retrieval.hybrid import Retriever
-from ...retrieval.limited import LimitedRetriever
+from ...retrieval.limited import limited
 from ...retrieval.passage import Found
 from ..history import COACH, HINT, Exchange, History
 from ..own_files import files_of
@@ -195,7 +195,7 @@ class Coach:
 
     def _about(self, topic: str) -> Retriever:
         documents = topic_named(self.topics, topic).documents if topic and self.topics else frozenset()
-        return LimitedRetriever(retriever=self.retriever, documents=documents) if documents else self.retriever
+        return limited(self.retriever, documents)
 
     async def _incoming(
         self, message: str, history: History, socratic: Socratic

@@ -1,5 +1,6 @@
 """Answers one question for a client: the loop over a corpus or a supplied text, checked, within the deadline."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,9 @@ from ...grounding.styles import chosen
 from ...ingestion.chunkers.characters import spans
 from ...llm.ledger import total
 from ...prompts import prompt
+from ...retrieval.corpus.naming import documents_named
 from ...retrieval.hybrid import HybridRetriever, Retrieval, Retriever
+from ...retrieval.limited import limited
 from ...retrieval.passage import Passage, passage_id
 from ..opening import CONTEXT, Service
 from ..request_record import RequestRecord, Result, SmallTalk
@@ -123,7 +126,7 @@ async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]
     """The question as it was understood, and its answer."""
     service, asked, record = task.service, task.asked, task.record
     engine = _engine(service.engine, asked.options)
-    retriever = None if record.corpus is None else _watched(service, record.corpus, record)
+    retriever = None if record.corpus is None else await _limited(service, record, asked.options.documents or ())
     evidence = None if retriever is not None else supplied(service, asked)
     checks = _checks(service.checks[record.corpus or CONTEXT], asked.options)
     manner = prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else ""
@@ -161,6 +164,18 @@ async def _before(service: Service, record: RequestRecord) -> History:
     if record.session is None or record.client is None:
         return History()
     return await service.sessions.before(record.client.id, record.session, record.corpus or CONTEXT)
+
+
+async def _limited(service: Service, record: RequestRecord, names: Sequence[str]) -> Retriever:
+    """The corpus's retriever, kept to the documents with these names. Raises `RequestError` for an unknown one."""
+    watched, over = _watched(service, record.corpus or "", record), service.retrievers[record.corpus or ""]
+    if not names:
+        return watched
+    known = await asyncio.to_thread(over.corpus.catalogue.documents) if isinstance(over, HybridRetriever) else ()
+    try:
+        return limited(watched, documents_named(known, names))
+    except InputError as error:
+        raise RequestError(404, "unknown_document", str(error)) from None
 
 
 def _watched(service: Service, corpus: str, record: RequestRecord) -> Retriever:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ..extras import require
-from .shared.command import Assignments, Debug, complain, reporting, run
+from ...extras import require
+from ..shared.command import Assignments, Debug, complain, reporting, run
 
 
 def register(app: typer.Typer) -> None:
@@ -31,13 +31,13 @@ def serve(
 ) -> None:
     """Serve answers over HTTP within a deadline, to clients with a key (`marag keys create`)."""
     require("service", "`marag serve`")
-    from ..retrieval.corpus.corpus import require_corpus
-    from ..settings import Settings
+    from ...retrieval.corpus.corpus import require_corpus
+    from ...settings import Settings
 
     settings, corpora = Settings.load(set_ or ()), corpus or ["sample"]
     for name in corpora:
         require_corpus(settings.marag_data_dir, name)
-    from ..service.server.running import serve as serve_until_stopped
+    from ...service.server.running import serve as serve_until_stopped
 
     serve_until_stopped(settings, corpora, host=host, port=port, workers=workers)
 
@@ -56,8 +56,8 @@ def mcp(
 ) -> None:
     """Offer `ask` and `search` as tools to assistants (Model Context Protocol); needs the extra `mcp`."""
     require("mcp", "`marag mcp`")
-    from ..service.mcp import serve_http, serve_stdio
-    from ..settings import Settings
+    from ...service.mcp import serve_http, serve_stdio
+    from ...settings import Settings
 
     settings = Settings.load(set_ or ())
     if http:
@@ -88,13 +88,13 @@ def demo(
 ) -> None:
     """Watch the loop question and repair its answers, in a browser."""
     require("demo", "`marag demo`")
-    from ..retrieval.corpus.corpus import require_corpus
-    from ..settings import Settings
+    from ...retrieval.corpus.corpus import require_corpus
+    from ...settings import Settings
 
     settings = Settings.load(set_ or ())
     require_corpus(settings.marag_data_dir, corpus)
-    from ..demo.running import launch
-    from ..demo.workbench import open_workbench
+    from ...demo.running import launch
+    from ...demo.workbench import open_workbench
 
     files, datasets = data_file or (), dataset or ()
     launch(

@@ -1,0 +1,94 @@
+"""`marag sessions list|rename|delete`: the conversations of `marag chat`."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ..wording import counted
+from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The session.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(help="Manage the conversations of `marag chat`.", no_args_is_help=True)
+    group.command("list")(list_)
+    group.command("rename")(rename)
+    group.command("delete")(delete)
+    app.add_typer(group, name="sessions")
+
+
+@reporting
+def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """List all conversations, the latest first: corpus, questions, when it was last saved."""
+    from dataclasses import asdict
+
+    from ..conversation.sessions import Sessions, open_sessions
+    from ..settings import Settings
+
+    async def listed() -> list[dict[str, object]]:
+        async with open_sessions(Settings.load(set_ or ()).marag_data_dir) as sessions:
+            return [asdict(one) for one in await Sessions.listed(sessions)]
+
+    found = run(listed())
+    if json_:
+        print_json(found)
+        return
+    if not found:
+        say("No conversations yet; start one with `marag chat`.")
+    for one in found:
+        facts = f"{one['corpus']}, {counted(int(str(one['turns'])), 'question')}, {one['saved']:%Y-%m-%d %H:%M} UTC"
+        console().print(f"[bold]{plain(str(one['name']))}[/]: {plain(facts)}")
+
+
+@reporting
+def rename(
+    name: Name,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
+    set_: Assignments = None,
+    debug: Debug = False,
+) -> None:
+    """Rename a conversation."""
+    from ..conversation.sessions import open_sessions
+    from ..settings import Settings
+
+    async def renamed() -> None:
+        async with open_sessions(Settings.load(set_ or ()).marag_data_dir) as sessions:
+            await sessions.rename(name, new)
+
+    run(renamed())
+    say(f"{name!r} is now {new!r}; continue with `marag chat --session {new}`.")
+
+
+@reporting
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    set_: Assignments = None,
+    debug: Debug = False,
+) -> None:
+    """Delete a conversation and its transcript."""
+    from ..conversation.sessions import open_sessions, unknown_session
+    from ..errors import InputError
+    from ..settings import Settings
+
+    data_dir = Settings.load(set_ or ()).marag_data_dir
+
+    async def deleted(really: bool) -> None:
+        async with open_sessions(data_dir) as sessions:
+            if name not in await sessions.names():
+                raise unknown_session(name)
+            if really:
+                await sessions.drop(name)
+
+    run(deleted(False))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError(f"Cannot ask whether to delete {name!r}; give --yes.")
+        if not typer.confirm(f"Delete the conversation {name!r}?"):
+            complain("Nothing was deleted.")
+            raise typer.Exit(1)
+    run(deleted(True))
+    say(f"Deleted {name!r}.")

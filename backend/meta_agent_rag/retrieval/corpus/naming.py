@@ -1,0 +1,59 @@
+"""Documents of a corpus by the names that a person gives them."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
+
+from ...errors import InputError
+from .catalogue import DocumentRecord
+
+_MENTION = re.compile(r"(?<!\S)@(?:\"([^\"\n]+)\"|([\w][\w.-]*))")
+_PARTS = re.compile(r"[^\w]+|_")
+_MOST_LISTED = 8
+
+
+def documents_named(documents: Sequence[DocumentRecord], names: Iterable[str]) -> frozenset[str]:
+    """The ids of the documents with these titles or file names, in any case, each whole or its unambiguous beginning.
+
+    Raises `InputError` for a name that no document has, or that several begin with.
+    """
+    return frozenset(_one(documents, name).id for name in names)
+
+
+def addressed(message: str, documents: Sequence[DocumentRecord]) -> tuple[str, frozenset[str]]:
+    """A message without its `@name`s and `@"longer names"`, and the ids of the documents that they name.
+
+    Addresses such as `a@b.example` are left alone. Raises as `documents_named`.
+    """
+    names = [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(message)]
+    if not names:
+        return message, frozenset()
+    return " ".join(_MENTION.sub(" ", message).split()), documents_named(documents, names)
+
+
+def _one(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord:
+    wanted = _plain(name)
+    known = [(document, set(_names(document))) for document in documents]
+    whole = [document for document, names in known if wanted in names]
+    begun = [document for document, names in known if wanted and any(own.startswith(wanted) for own in names)]
+    found = whole or begun
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(f"Several documents are named {name!r}: {_listed(found)}; write more of the name.")
+    raise InputError(f"No document is named {name!r}; choose from: {_listed(documents)}.")
+
+
+def _names(document: DocumentRecord) -> Iterator[str]:
+    file = PurePath(document.source)
+    yield from (_plain(name) for name in (document.title, file.name, file.name.partition(".")[0]))
+
+
+def _plain(name: str) -> str:
+    return " ".join(_PARTS.sub(" ", name.casefold()).split())
+
+
+def _listed(documents: Sequence[DocumentRecord]) -> str:
+    shown = [PurePath(document.source).name or document.title for document in documents[:_MOST_LISTED]]
+    more = len(documents) - len(shown)
+    return ", ".join([*shown, *([f"and {more} more"] if more > 0 else [])])

@@ -1,0 +1,195 @@
+"""Questions about one document, the whole conversation in a file, and sessions by name."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from meta_agent_rag.agent.grounded import GroundedAnswer
+from meta_agent_rag.asking import answer, grounded_answer
+from meta_agent_rag.cli.main import app
+from meta_agent_rag.cli.shell.commands import run_command
+from meta_agent_rag.cli.shell.loop import _remembered
+from meta_agent_rag.cli.shell.screen import Screen
+from meta_agent_rag.cli.shell.state import Shell
+from meta_agent_rag.conversation.companion import GroundedReply
+from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.sessions import open_sessions
+from meta_agent_rag.conversation.study import Study, open_study
+from meta_agent_rag.conversation.transcript import in_short
+from meta_agent_rag.conversation.turn import Turn
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.naming import addressed, documents_named
+from meta_agent_rag.testing import ScriptedModel
+from tests.loop import settings_in
+
+HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "CLAIM_CHECK=rules")
+TIDES = "The spring tide at Quell reaches 9 metres."
+WINDS = "The spring wind at Quell reaches 30 knots."
+
+
+def document(title: str, source: str) -> DocumentRecord:
+    return DocumentRecord(id=source, source=source, title=title, kind="text", content_hash="")
+
+
+DOCUMENTS = (
+    document("Tides of the North", "/notes/tides.md"),
+    document("Winds", "/notes/north winds.v2.pdf"),
+    document("Winds", "/notes/winds_old.txt"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("tides", 0), ("TIDES.MD", 0), ("Tides of the North", 0), ("tides of", 0), ("north-winds", 1), ("winds old", 2)],
+)
+def test_documents_are_named_by_title_or_file(name: str, place: int) -> None:
+    assert documents_named(DOCUMENTS, [name]) == {DOCUMENTS[place].id}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("winds", r"Several documents are named 'winds': north winds.v2.pdf, winds_old.txt; write more"),
+        ("waves", r"No document is named 'waves'; choose from: tides.md, north winds.v2.pdf, winds_old.txt\."),
+        ("_", "No document is named '_'"),
+    ],
+)
+def test_a_name_that_is_unknown_or_ambiguous_is_said(name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        documents_named(DOCUMENTS, [name])
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "found"),
+    [
+        ("@tides How high?", "How high?", {0}),
+        ('How high, says @"Tides of the North"?', "How high, says ?", {0}),
+        ("@tides @winds_old What reaches Quell?", "What reaches Quell?", {0, 2}),
+        ("Write to a@tides.example, please", "Write to a@tides.example, please", set()),
+        ("Who is @ home?", "Who is @ home?", set()),
+    ],
+)
+def test_a_message_names_its_documents(message: str, text: str, found: set[int]) -> None:
+    assert addressed(message, DOCUMENTS) == (text, frozenset(DOCUMENTS[place].id for place in found))
+
+
+def test_sources_in_short_name_each_document_once() -> None:
+    sources: list[dict[str, object]] = [
+        {"title": "Tides", "page": 3, "last_page": 4},
+        {"title": "Winds", "doc_id": "w"},
+        {"title": "Tides", "page": 9},
+        {"title": "Tides", "page": 9},
+    ]
+    assert in_short(sources) == "Tides, p. 3-4, 9; Winds"
+    assert in_short([]) == ""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a corpus of two documents."""
+    home, notes = tmp_path_factory.mktemp("coast"), tmp_path_factory.mktemp("notes")
+    (notes / "tides.md").write_text(f"# Tides\n\n{TIDES}\n")
+    (notes / "winds.md").write_text(f"# Winds\n\n{WINDS}\n")
+    files = [str(notes / name) for name in ("tides.md", "winds.md")]
+    chosen = ["--set", f"MARAG_DATA_DIR={home}", "--set", "ENCODER=hash-64"]
+    done = CliRunner().invoke(app, ["ingest", *files, "--corpus", "coast", *chosen])
+    assert done.exit_code == 0, done.output
+    return home
+
+
+async def talk(folder: Path, *messages: str, session: str, memory: str = "summary_buffer") -> tuple[Study, list[Turn]]:
+    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", f"MEMORY={memory}")
+    async with open_study(settings, corpus="coast", session=session, transport=ScriptedModel({})) as study:
+        turns = []
+        for message in messages:
+            turns.append(await study.reply(message))
+            await study.settle()
+        return study, turns
+
+
+def grounded(turn: Turn) -> GroundedAnswer:
+    assert isinstance(turn.reply, GroundedReply)
+    return turn.reply.grounded
+
+
+async def test_a_question_keeps_to_the_documents_that_it_names(folder: Path) -> None:
+    question = "What does the spring at Quell reach?"
+    _, turns = await talk(folder, question, f"@tides {question}", f"@winds {question}", session="limited")
+    found = [{one.passage.title for one in grounded(turn).answer.evidence} for turn in turns]
+    assert found == [{"Tides", "Winds"}, {"Tides"}, {"Winds"}]
+    assert turns[1].message == question
+    with pytest.raises(InputError, match=r"No document is named 'waves'; choose from: tides\.md, winds\.md"):
+        await talk(folder, f"@waves {question}", session="limited")
+
+
+async def test_one_question_keeps_to_named_documents(folder: Path) -> None:
+    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}")
+    asked: Any = {"corpus": "coast", "settings": settings, "transport": ScriptedModel({})}
+    found = await grounded_answer("What does the spring at Quell reach?", documents=["winds.md"], **asked)
+    assert {one.passage.title for one in found.answer.evidence} == {"Winds"}
+    with pytest.raises(InputError, match="No document is named 'waves'"):
+        await answer("What does the spring at Quell reach?", documents=["waves"], **asked)
+
+
+async def test_the_whole_conversation_is_saved_whatever_is_remembered(folder: Path, tmp_path: Path) -> None:
+    questions = [f"How high is tide number {number} at Quell?" for number in range(5)]
+    study, _ = await talk(folder, *questions, session="forgetful", memory="none")
+    assert study.history.is_empty
+    assert _remembered(study) == "5 questions so far, none remembered in full"
+    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", "MEMORY=none")
+    async with open_study(settings, corpus="coast", session="forgetful", transport=ScriptedModel({})) as again:
+        shell = Shell(study=again, settings=settings, load=lambda: settings, screen=Screen())
+        await run_command(shell, f"/save {tmp_path / 'saved.md'}")
+        saved = (tmp_path / "saved.md").read_text()
+        assert [f"## {turn}. {question}" in saved for turn, question in enumerate(questions, start=1)] == [True] * 5
+        await run_command(shell, "/reset")
+        assert await again.said() == ()
+        assert _remembered(again) == "no questions yet"
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        (History(turns=1, dropped=1), "1 question so far, none remembered in full"),
+        (History(turns=9, summary="Tides."), "9 questions so far, none remembered in full, earlier ones in a summary"),
+    ],
+)
+async def test_the_greeting_says_what_is_remembered(folder: Path, history: History, said: str) -> None:
+    study, _ = await talk(folder, session="greeted")
+    study.conversation.history = history
+    assert _remembered(study) == said
+
+
+def sessions(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["sessions", *arguments, "--set", f"MARAG_DATA_DIR={folder}"])
+    return done.exit_code, done.output
+
+
+def test_sessions_are_listed_renamed_and_deleted(tmp_path: Path, folder: Path) -> None:
+    assert sessions(tmp_path, "list") == (0, "No conversations yet; start one with `marag chat`.\n")
+    asyncio.run(talk(folder, "How high is the tide at Quell?", session="monday"))
+    asyncio.run(talk(folder, session="tuesday"))
+    code, listed = sessions(folder, "list")
+    assert code == 0
+    assert "monday: coast, 1 question, " in listed
+    assert sessions(folder, "rename", "monday", "quell")[0] == 0
+    assert sessions(folder, "rename", "monday", "quell") == (
+        2,
+        "There is no session 'monday'; `marag sessions list` lists them.\n",
+    )
+    assert "There is a session 'quell' already" in sessions(folder, "rename", "quell", "quell")[1]
+    assert "A session cannot be named 'a b'" in sessions(folder, "rename", "quell", "a b")[1]
+
+    async def said(name: str) -> int:
+        async with open_sessions(folder) as opened:
+            return len(await opened.said(name))
+
+    assert (asyncio.run(said("monday")), asyncio.run(said("quell"))) == (0, 1)
+    assert sessions(folder, "delete", "quell") == (2, "Cannot ask whether to delete 'quell'; give --yes.\n")
+    assert sessions(folder, "delete", "quell", "--yes") == (0, "Deleted 'quell'.\n")
+    assert asyncio.run(said("quell")) == 0
+    assert "There is no session 'quell'" in sessions(folder, "delete", "quell", "--yes")[1]
