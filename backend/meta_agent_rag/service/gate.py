@@ -26,7 +26,7 @@ QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"
 _GUARDED = "/v1/"
 _METRICS = "/metrics"
 _UPLOADS = "/v1/documents"
-"""The one address whose body is not read here: it goes to disk as it comes."""
+"""A POST to this address is not read here: its body goes to disk as it comes."""
 _READS = "read"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -127,7 +127,7 @@ class Gate:
         window = await service.limits.admit(record.client.id, QUESTIONS if visit.asks else _READS)
         visit.headers |= window.headers()
         require_admitted(window)
-        if scope["path"] == _UPLOADS:
+        if scope["path"] == _UPLOADS and scope["method"] == "POST":
             await self.app(scope, receive, send)
             return
         deadline = record.arrived + service.budgets.total
