@@ -199,6 +199,8 @@ def test_a_document_is_listed_shown_removed_and_ingested_again(docs: Path) -> No
         dropped = marag("documents", "drop", clouds["id"], "--corpus", "notes", "--yes")
         assert (dropped.exit_code, said in dropped.stdout) == (0, True), dropped.output
     assert marag("documents", "show", clouds["id"], "--corpus", "notes").exit_code == 2
+    relative = os.path.relpath(docs / "a.pdf")
+    assert "title: [Lava]" in marag("documents", "show", relative, "--corpus", "notes").stdout
     assert marag("corpora", "list").stdout.startswith("notes: 2 documents, 2 passages; ")
     assert marag("ingest", str(docs), "--corpus", "notes").exit_code == 0
     again = json.loads(marag("documents", "list", "--corpus", "notes", "--json").stdout)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..retrieval.corpus.catalogue import DocumentRecord
 
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
-Document = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Its id or its source, as `list` shows them.")]
+Document = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Its id, or the path of its file.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -102,4 +102,9 @@ def drop(
 
 
 def _named(documents: "Sequence[DocumentRecord]", wanted: str) -> "DocumentRecord | None":
-    return next((document for document in documents if wanted in {document.id, document.source}), None)
+    from pathlib import Path
+
+    from ..ingestion.sources import source_name
+
+    names = {wanted, source_name(Path(wanted).resolve())}
+    return next((document for document in documents if names & {document.id, document.source}), None)

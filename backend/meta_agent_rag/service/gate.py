@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..errors import RequestError, StorageError
 from .access.limits import require_admitted
 from .audit.rows import as_row
-from .failures import envelope, refusal, timed_out
+from .failures import PROVIDER_REFUSALS, envelope, refusal, timed_out
 from .openai.faults import as_openai, fault, retry_headers, speaks_openai
 from .opening import QUESTIONS, Service
 from .request_record import RequestRecord, new_id
@@ -207,6 +207,8 @@ def noted(record: RequestRecord, error: BaseException) -> RequestError:
     refused = refusal(error)
     record.error = refused.code
     record.message = f"{type(error).__name__}: {error}"[:1000]
+    if refused.code in PROVIDER_REFUSALS:
+        REQUESTS.error("%s", error, extra={"fields": {"request_id": record.request_id, "error": refused.code}})
     return refused
 
 
