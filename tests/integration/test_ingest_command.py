@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -183,3 +185,37 @@ def test_a_fault_of_the_system_is_one_sentence(docs: Path, monkeypatch: pytest.M
     assert result.exit_code in {1, 2}
     assert "Traceback" not in result.output
     assert len(result.output.strip().splitlines()) == 1
+
+
+def test_a_document_is_listed_shown_removed_and_ingested_again(docs: Path) -> None:
+    marag("ingest", str(docs), "--corpus", "notes")
+    listed = json.loads(marag("documents", "list", "--corpus", "notes", "--json").stdout)
+    clouds = next(document for document in listed if document["title"] == "Clouds")
+    assert f"{clouds['id']}  Clouds (1 passage, " in marag("documents", "list", "--corpus", "notes").stdout
+    assert "title: Clouds" in marag("documents", "show", clouds["source"], "--corpus", "notes").stdout
+    refused = marag("documents", "drop", clouds["id"], "--corpus", "notes")
+    assert (refused.exit_code, "give --yes" in refused.stderr) == (2, True)
+    for said in (f"Removed {clouds['source']!r} with 1 passage.", "nothing to remove"):
+        dropped = marag("documents", "drop", clouds["id"], "--corpus", "notes", "--yes")
+        assert (dropped.exit_code, said in dropped.stdout) == (0, True), dropped.output
+    assert marag("documents", "show", clouds["id"], "--corpus", "notes").exit_code == 2
+    relative = os.path.relpath(docs / "a.pdf")
+    assert "title: [Lava]" in marag("documents", "show", relative, "--corpus", "notes").stdout
+    assert marag("corpora", "list").stdout.startswith("notes: 2 documents, 2 passages; ")
+    assert marag("ingest", str(docs), "--corpus", "notes").exit_code == 0
+    again = json.loads(marag("documents", "list", "--corpus", "notes", "--json").stdout)
+    assert again == listed
+
+
+def test_a_command_whose_reader_ends_says_nothing(docs: Path) -> None:
+    (docs / "many.jsonl").write_bytes(
+        rows(*({"id": f"p{number}", "title": f"Lava {number}", "text": "Lava."} for number in range(3_000)))
+    )
+    assert marag("ingest", str(docs), "--corpus", "notes").exit_code == 0
+    for words in (["documents", "list", "--corpus", "notes"], ["corpora", "show", "notes", "--json"], ["--help"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        command = [sys.executable, "-m", "meta_agent_rag.cli.main", *words]
+        ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        os.close(writer)
+        assert ended.stderr == "", (words, ended.stderr)

@@ -1,13 +1,16 @@
 """`POST /v1/ask`: what is answered, what is refused, and what nobody is told."""
 
+import asyncio
 import json
 import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from meta_agent_rag.errors import AuthenticationError
+from meta_agent_rag.cli.main import app
+from meta_agent_rag.errors import AuthenticationError, BalanceError
 from meta_agent_rag.service.server.logs import JsonLines
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, FakeRetriever, draft
@@ -138,9 +141,23 @@ async def test_failures_of_the_model_tell_nothing_of_the_inside(tmp_path: Path) 
     secret = AuthenticationError("https://inside.example refused the key sk-123; check it.")
     async with running(tmp_path, model=ScriptedModel({"write": secret})) as service:
         response = await service.ask()
-        assert (response.status_code, code_of(response)) == (503, "model_unavailable")
+        assert (response.status_code, code_of(response)) == (503, "model_key_refused")
         assert "inside" not in response.text
         assert "sk-123" not in response.text
+
+
+async def test_the_operator_sees_why_the_provider_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    empty = BalanceError("The endpoint reports that the account has no balance left (402); top it up.")
+    async with running(tmp_path, model=ScriptedModel({"write": empty})) as service:
+        response = await service.ask()
+        assert (response.status_code, code_of(response)) == (503, "model_balance_empty")
+        assert "402" not in response.text
+        await service.drained()
+    assert any("no balance left (402)" in record.getMessage() for record in caplog.records)
+    shown = await asyncio.to_thread(
+        CliRunner().invoke, app, ["audit", "tail", "--set", f"MARAG_DATA_DIR={service.service.settings.marag_data_dir}"]
+    )
+    assert "model_balance_empty: BalanceError: The endpoint reports" in shown.stdout.replace("\n", " "), shown.output
 
 
 async def test_other_addresses_and_ids(tmp_path: Path) -> None:

@@ -126,6 +126,43 @@ async def test_a_copy_outlives_the_document_that_it_was_a_copy_of(tmp_path: Path
         assert "Ines Karstad" in found.found[0].passage.text
 
 
+async def test_a_document_is_listed_deleted_and_sent_again(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (service, key):
+        client, tunnel = service.client, [("files", ("tunnel.md", TUNNEL))]
+
+        async def sent(name: str, content: bytes) -> str:
+            took = await client.post("/v1/documents", files=[("files", (name, content))], headers=key)
+            id_ = str(took.json()["documents"][0]["id"])
+            assert (await settled(service, key, id_))["state"] == "indexed"
+            return id_
+
+        async def found() -> bool:
+            passages = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=5)
+            return any("Ines Karstad" in one.passage.text for one in passages.found)
+
+        async def listed() -> list[str]:
+            told = await client.get("/v1/documents", headers=key)
+            return [one["id"] for one in told.json()["documents"]]
+
+        first, copy = await sent(*tunnel[0][1]), await sent("copy.md", TUNNEL)
+        assert await listed() == [copy, first]
+        assert (await client.get("/v1/documents?limit=1&offset=1", headers=key)).json()["documents"][0]["id"] == first
+        stranger = bearer(await service.token_for("others", "ingest"))
+        assert (await client.delete(f"/v1/documents/{first}", headers=stranger)).status_code == 404
+        assert (await client.delete(f"/v1/documents/{first}")).status_code == 403, "this key may only ask"
+        for _ in range(2):
+            gone = await client.delete(f"/v1/documents/{first}", headers=key)
+            assert (gone.status_code, gone.json()["state"]) == (200, "deleted"), gone.text
+        assert await found(), "its copy stands for itself"
+        await client.delete(f"/v1/documents/{copy}", headers=key)
+        assert (await listed(), await found()) == ([], False)
+        assert not [*(service.service.settings.marag_data_dir / "uploads" / "films").iterdir()]
+        again = await sent("tunnel.md", TUNNEL)
+        newer = await sent("tunnel.md", TUNNEL.replace(b"1871", b"1872"))
+        await client.delete(f"/v1/documents/{again}", headers=key)
+        assert (await listed(), await found()) == ([newer], True), "a replaced upload does not take the newer one along"
+
+
 async def test_an_index_that_fails_for_a_moment_loses_no_upload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,9 @@
 """The entry point: finds the commands and hands over."""
 
 import importlib
+import os
 import pkgutil
+import sys
 
 import typer
 
@@ -42,8 +44,23 @@ _register_commands()
 
 
 def main() -> None:
-    """Run `marag`."""
-    app()
+    """Run `marag`. If the reader of its output ends first, as `head` does, the command ends without a word."""
+    try:
+        app()
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write what is still buffered here, as Python reports a closed pipe if it finds it at exit."""
+    if sys.__stdout__ is None:
+        return
+    try:
+        sys.__stdout__.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.__stdout__.fileno())
+        os.close(nowhere)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ..errors import (
+    AuthenticationError,
+    BalanceError,
     BudgetError,
     CorpusError,
     DeadlineError,
@@ -20,6 +22,7 @@ from ..errors import (
 from ..wording import fault_words
 
 TIMED_OUT = "Query processing timed out. Try a simpler question."
+_PROVIDER_REFUSED = "The language model's provider refused the request; tell the service's operator the request id."
 _MOST_WORDS = 300
 _STATUS: Mapping[int, tuple[str, str]] = {
     400: ("invalid_request", "The body cannot be read; send JSON in UTF-8."),
@@ -34,9 +37,15 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (CorpusError, 503, "search_unavailable", "The documents cannot be searched at the moment; try again later."),
     (SettingsError, 503, "unavailable", "The service is not configured correctly; tell its operator the request id."),
     (BudgetError, 503, "budget", "The service may not spend any more at the moment; tell its operator."),
+    (AuthenticationError, 503, "model_key_refused", _PROVIDER_REFUSED),
+    (BalanceError, 503, "model_balance_empty", _PROVIDER_REFUSED),
     (ModelError, 503, "model_unavailable", "The language model does not respond at the moment; try again later."),
     (MetaRagError, 503, "unavailable", "The service cannot answer at the moment; try again later."),
 )
+
+
+PROVIDER_REFUSALS = frozenset({"model_key_refused", "model_balance_empty"})
+"""Failures that only the operator can end."""
 
 
 def timed_out() -> RequestError:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..errors import RequestError, StorageError
 from .access.limits import require_admitted
 from .audit.rows import as_row
-from .failures import envelope, refusal, timed_out
+from .failures import PROVIDER_REFUSALS, envelope, refusal, timed_out
 from .openai.faults import as_openai, fault, retry_headers, speaks_openai
 from .opening import QUESTIONS, Service
 from .request_record import RequestRecord, new_id
@@ -26,7 +26,7 @@ QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"
 _GUARDED = "/v1/"
 _METRICS = "/metrics"
 _UPLOADS = "/v1/documents"
-"""The one address whose body is not read here: it goes to disk as it comes."""
+"""A POST to this address is not read here: its body goes to disk as it comes."""
 _READS = "read"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -127,7 +127,7 @@ class Gate:
         window = await service.limits.admit(record.client.id, QUESTIONS if visit.asks else _READS)
         visit.headers |= window.headers()
         require_admitted(window)
-        if scope["path"] == _UPLOADS:
+        if scope["path"] == _UPLOADS and scope["method"] == "POST":
             await self.app(scope, receive, send)
             return
         deadline = record.arrived + service.budgets.total
@@ -207,6 +207,8 @@ def noted(record: RequestRecord, error: BaseException) -> RequestError:
     refused = refusal(error)
     record.error = refused.code
     record.message = f"{type(error).__name__}: {error}"[:1000]
+    if refused.code in PROVIDER_REFUSALS:
+        REQUESTS.error("%s", error, extra={"fields": {"request_id": record.request_id, "error": refused.code}})
     return refused
 
 

@@ -353,7 +353,7 @@ class DocumentOut(BaseModel):
     id: str
     name: str = Field(description="The stored file name; a later upload of the same name replaces it.")
     corpus: str
-    state: Literal["queued", "parsing", "indexed", "failed"]
+    state: Literal["queued", "parsing", "indexed", "failed", "deleted"]
     message: str | None = Field(description="Why it failed, or a note, in one sentence.")
     passages: int = Field(description="Number of passages added.")
 

@@ -41,6 +41,8 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
                 raise
             complain(str(lacking))
             raise typer.Exit(lacking.exit_code) from None
+        except BrokenPipeError:
+            raise typer.Exit(1) from None  # the reader of the output has ended, as `head` does
         except OSError as error:
             if kwargs.get("debug"):
                 raise

@@ -7,7 +7,7 @@ touched.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from ...settings import Settings
 from ..stores import DenseStore, LexicalStore
 from . import catalogue as catalogues
 from .catalogue import Catalogue, DocumentRecord
-from .editing import finish_interrupted
+from .editing import finish_interrupted, remove_published
 from .folder import CorpusFolder, corpus_folder
 from .locations import dropped_stores, on_servers, opened, require_catalogue
 from .manifest import BEING_EDITED, FILE_NAME, FORMAT_VERSION, Manifest, read_manifest, require_format, write_manifest
@@ -31,6 +31,7 @@ __all__ = [
     "open_corpus",
     "read_documents",
     "read_titles",
+    "remove_documents",
     "require_corpus",
 ]
 
@@ -144,6 +145,17 @@ async def drop_corpus(settings: Settings, name: str) -> Manifest:
             await dropped_stores(settings, folder.path, manifest)
         await asyncio.to_thread(folder.drop)
     return manifest
+
+
+async def remove_documents(settings: Settings, name: str, doc_ids: Sequence[str]) -> None:
+    """Remove documents of the corpus `name` from catalogue and indexes; unknown ids are no error.
+
+    Raises `CorpusError` if there is no such corpus, or it is in use.
+    """
+    async with locked_corpus(settings, name) as (folder, manifest):
+        require_format(manifest)
+        async with opened(settings, folder.path, manifest) as indexed:
+            await remove_published(folder.path, manifest, indexed, doc_ids)
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ __all__ = [
     "edited",
     "ensure_corpus",
     "finish_interrupted",
+    "remove_published",
     "require_built_alike",
 ]
 
@@ -188,6 +189,23 @@ async def publish(indexed: Indexed, documents: Sequence[str]) -> None:
         await lexical.update(change.passages, removed=change.removed)
         await dense.update(change.passages, change.vectors, removed=change.removed)
         await asyncio.to_thread(catalogue.published, change)
+
+
+async def remove_published(path: Path, manifest: Manifest, indexed: Indexed, doc_ids: Sequence[str]) -> None:
+    """Remove published documents of a corpus that is open under its lock; no encoder is needed.
+
+    `path` is the corpus's folder. Unknown ids are no error, and what another edit has staged stays.
+    """
+    catalogue = indexed.catalogue
+    await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
+    try:
+        await publish(indexed, await asyncio.to_thread(catalogue.interrupted))
+        gone = [document for document in catalogue.documents() if document.id in set(doc_ids)]
+        for document in gone:
+            await asyncio.to_thread(catalogue.stage, document, (), removal=True)
+        await publish(indexed, [document.id for document in gone])
+    finally:
+        await asyncio.to_thread(lambda: write_manifest(path, counted(manifest, catalogue)))
 
 
 async def finish_interrupted(manifest: Manifest, indexed: Indexed) -> Manifest:

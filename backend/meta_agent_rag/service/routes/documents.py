@@ -86,6 +86,27 @@ async def get_document(document_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$"
     return _document(upload)
 
 
+@router.get("/v1/documents", response_model=DocumentsOut, responses=refusals(*READ, 403, 422))
+async def get_documents(
+    visit: Ingesting,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Number of documents, the latest first.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Number of documents to skip.")] = 0,
+) -> DocumentsOut:
+    """The documents that this key sent and has not deleted."""
+    sent = await asyncio.to_thread(visit.service.intake.sent, the_client(visit).id)
+    return DocumentsOut(documents=[_document(upload) for upload in sent[offset : offset + limit]])
+
+
+@router.delete("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 409, 422))
+async def delete_document(document_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], visit: Ingesting) -> DocumentOut:
+    """Remove a document that this key sent from its corpus. Deleting it again changes nothing."""
+    intake, patience = visit.service.intake, visit.service.budgets.retrieval
+    upload = await intake.delete(document_id, the_client(visit).id, patience=patience)
+    if upload is None:
+        raise RequestError(404, "not_found", f"This key sent no document {document_id!r}; check the id.")
+    return _document(upload)
+
+
 def _corpus(name: str, retriever: Retriever) -> CorpusOut:
     if not isinstance(retriever, HybridRetriever):
         return CorpusOut(name=name, documents=None, passages=None, takes_documents=False)

@@ -19,7 +19,7 @@ _SAID: Mapping[int, str] = {
     403: "The key lacks the scope.",
     404: "Nothing of this name exists.",
     408: "The body came too slowly.",
-    409: "The corpus does not accept documents.",
+    409: "The corpus does not accept documents, or the document cannot be deleted now.",
     413: "The body, or a part of it, is too large.",
     415: "Unsupported file format.",
     422: "The request is invalid; the message says what to change.",

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from ...errors import CorpusError, RequestError
@@ -51,6 +52,7 @@ class Intake:
     _resting: set[str] = field(default_factory=set, repr=False)
     _parsing: dict[str, Upload] = field(default_factory=dict, repr=False)
     _new: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    _editing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     def corpus(self, name: str | None) -> str:
         """The corpus that is meant, one that takes documents. Raises `RequestError`."""
@@ -81,6 +83,61 @@ class Intake:
         upload = self._parsing.get(id_) or self.folder.read(id_)
         return upload if upload is not None and upload.client_id == client_id else None
 
+    def sent(self, client_id: str) -> list[Upload]:
+        """The documents that a client sent and has not deleted, the latest first."""
+        found = (self._parsing.get(upload.id, upload) for upload in self.folder.of(client_id))
+        kept = [upload for upload in found if upload.state != "deleted"]
+        return sorted(kept, key=lambda upload: (upload.at, upload.id), reverse=True)
+
+    async def delete(self, id_: str, client_id: str, *, patience: float) -> Upload | None:
+        """Remove a document of this client from its corpus, with the original; again is no error. `None` if unknown.
+
+        Raises `RequestError`: 409 while it is read, or for the last document of a corpus; 503 if the corpus
+        is still being edited after `patience` seconds.
+        """
+        try:
+            async with asyncio.timeout(patience):
+                await self._editing.acquire()
+        except TimeoutError:
+            words = "The corpus is being changed at the moment; delete the document later."
+            raise RequestError(503, "overloaded", words, retry_after=30) from None
+        try:
+            upload = await asyncio.to_thread(self.status, id_, client_id)
+            if upload is None or upload.state == "deleted":
+                return upload
+            if upload.state == "parsing":
+                raise RequestError(409, "in_progress", "The document is being read; delete it once it is indexed.")
+            if upload.state == "indexed" and not await asyncio.to_thread(self.folder.is_replaced, upload):
+                await self._removed(upload)
+            self._waiting = [other for other in self._waiting if other.id != id_]
+            gone = replace(upload, state="deleted", message=None, passages=0)
+            await asyncio.to_thread(self.folder.settle, gone)
+            return gone
+        finally:
+            self._editing.release()
+
+    async def _removed(self, upload: Upload) -> None:
+        """Take an indexed document out of its corpus; a copy of its content then stands for itself."""
+        retriever = self.retrievers.get(upload.corpus)
+        if not isinstance(retriever, HybridRetriever):
+            raise RequestError(404, "unknown_corpus", f"The corpus {upload.corpus!r} is not served.")
+        original = self.folder.original(upload)
+        source = source_name(original.resolve())
+        documents = await asyncio.to_thread(retriever.corpus.catalogue.documents)
+        gone = [document.id for document in documents if document.source == source]
+        options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
+        edit = partial(edit_live, self.settings, retriever.corpus, retriever.encoder, chunker=prepared(options).name)
+        copies = await asyncio.to_thread(self._copies, upload.corpus, retriever, {source: upload}) if gone else []
+        if gone and len(documents) == 1 and not copies:
+            words = f"The corpus {upload.corpus!r} has no other document; add one before you delete this one."
+            raise RequestError(409, "last_document", words)
+        await asyncio.to_thread(original.unlink, missing_ok=True)  # first: a file without a document is read again
+        if gone:
+            async with edit() as editor:
+                await editor.remove(gone)
+        if copies:
+            await take_in(self.settings, copies, options, edit())
+
     def resume(self) -> None:
         """Go on with what an earlier process left; what ended long ago is not told any more."""
         self.folder.clear(older_than_seconds=self.limits.seconds)
@@ -100,16 +157,20 @@ class Intake:
                 self._new.clear()
                 continue
             self._parsing = {upload.id: replace(upload, state="parsing") for upload in group}
-            try:
-                ended = await self._taken(list(self._parsing.values()))
-            except CorpusError as error:
-                ended = self._put_off(group, error)
-            except Exception as error:  # noqa: BLE001  # whatever it was, the next ones have their turn
-                _LOG.error("The uploads %s failed: %s: %s", list(self._parsing), type(error).__name__, error)
-                ended = [replace(upload, state="failed", message=str(refusal(error))) for upload in group]
-            for upload in ended:
-                await self._settled(upload)
+            async with self._editing:
+                await self._take(group)
             self._parsing = {}
+
+    async def _take(self, group: Sequence[Upload]) -> None:
+        try:
+            ended = await self._taken(list(self._parsing.values()))
+        except CorpusError as error:
+            ended = self._put_off(group, error)
+        except Exception as error:  # noqa: BLE001  # whatever it was, the next ones have their turn
+            _LOG.error("The uploads %s failed: %s: %s", list(self._parsing), type(error).__name__, error)
+            ended = [replace(upload, state="failed", message=str(refusal(error))) for upload in group]
+        for upload in ended:
+            await self._settled(upload)
 
     def _wait_for_turn(self, upload: Upload) -> None:
         self._waiting.append(upload)

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from ..request_record import new_id
 
-State: TypeAlias = Literal["queued", "parsing", "indexed", "failed"]
+State: TypeAlias = Literal["queued", "parsing", "indexed", "failed", "deleted"]
 _FOLDER = "uploads"
 UNFINISHED: tuple[State, ...] = ("queued", "parsing")
 
@@ -113,6 +113,16 @@ class UploadFolder:
         """The records of what a client sent."""
         found = (self.read(file.stem) for file in (self.path / ".records").glob("*.json"))
         return [upload for upload in found if upload is not None and upload.client_id == client_id]
+
+    def is_replaced(self, upload: Upload) -> bool:
+        """Has a later upload of any client replaced this one in its corpus?"""
+        found = (self.read(file.stem) for file in (self.path / ".records").glob("*.json"))
+        return any(
+            other is not None
+            and (other.corpus, other.name, other.state) == (upload.corpus, upload.name, "indexed")
+            and (other.at, other.id) > (upload.at, upload.id)
+            for other in found
+        )
 
     def drop(self, upload: Upload) -> None:
         """Remove a record, and the file where it still waits; what a corpus holds stays."""

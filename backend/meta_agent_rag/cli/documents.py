@@ -1,0 +1,110 @@
+"""`marag documents list|show|drop`: the documents of a corpus."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..wording import counted, printable
+from .shared.command import Assignments, Debug, Json, complain, print_json, reporting, run, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..retrieval.corpus.catalogue import DocumentRecord
+
+Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
+Document = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Its id, or the path of its file.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(help="List, show and remove the documents of a corpus.", no_args_is_help=True)
+    group.command("list")(list_)
+    group.command("show")(show)
+    group.command("drop")(drop)
+    app.add_typer(group, name="documents")
+
+
+@reporting
+def list_(corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """List the documents of a corpus: id, title, passages, source."""
+    from dataclasses import asdict
+
+    from ..retrieval.corpus.corpus import read_documents
+    from ..settings import Settings
+
+    documents = read_documents(Settings.load(set_ or ()).marag_data_dir, corpus)
+    if json_:
+        print_json([asdict(document) for document in documents])
+        return
+    for document in documents:
+        facts = f"{counted(document.passages, 'passage')}, {document.source}"
+        say(f"{printable(document.id)}  {printable(document.title)} ({printable(facts)})")
+
+
+@reporting
+def show(
+    document: Document, corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False
+) -> None:
+    """Show a document: title, type, pages, passages, source and the hash of its content."""
+    from dataclasses import asdict
+
+    from ..errors import InputError
+    from ..retrieval.corpus.corpus import read_documents
+    from ..settings import Settings
+
+    found = _named(read_documents(Settings.load(set_ or ()).marag_data_dir, corpus), document)
+    if found is None:
+        raise InputError(
+            f"The corpus {corpus!r} has no document {document!r}; see `marag documents list --corpus {corpus}`."
+        )
+    if json_:
+        print_json(asdict(found))
+        return
+    for name, value in asdict(found).items():
+        if value:
+            say(f"{name.replace('_', ' ')}: {printable(', '.join(value) if isinstance(value, tuple) else str(value))}")
+
+
+@reporting
+def drop(
+    document: Document,
+    corpus: Corpus,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Remove a document from a corpus; its file stays. One that is not there (any more) is no error."""
+    from dataclasses import asdict
+
+    from ..errors import InputError
+    from ..retrieval.corpus.corpus import read_documents, remove_documents
+    from ..settings import Settings
+
+    settings = Settings.load(set_ or ())
+    found = _named(read_documents(settings.marag_data_dir, corpus), document)
+    if found is not None:
+        if not yes:
+            if json_ or not sys.stdin.isatty():
+                raise InputError(f"Cannot ask whether to remove {found.source!r}; give --yes.")
+            if not typer.confirm(f"Remove {found.source!r} with {counted(found.passages, 'passage')}?"):
+                complain("Nothing was removed.")
+                raise typer.Exit(1)
+        run(remove_documents(settings, corpus, [found.id]))
+    if json_:
+        print_json({"dropped": None if found is None else asdict(found)})
+    elif found is None:
+        say(f"The corpus {corpus!r} has no document {document!r}; nothing to remove.")
+    else:
+        say(f"Removed {found.source!r} with {counted(found.passages, 'passage')}.")
+
+
+def _named(documents: "Sequence[DocumentRecord]", wanted: str) -> "DocumentRecord | None":
+    from pathlib import Path
+
+    from ..ingestion.sources import source_name
+
+    names = {wanted, source_name(Path(wanted).resolve())}
+    return next((document for document in documents if names & {document.id, document.source}), None)
