@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..wording import counted, printable
-from .shared.command import Assignments, Debug, Json, complain, print_json, reporting, run, say
+from ...wording import counted, printable
+from ..shared.command import Assignments, Debug, Json, complain, print_json, reporting, run, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..retrieval.corpus.catalogue import DocumentRecord
+    from ...retrieval.corpus.catalogue import DocumentRecord
 
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
 Document = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Its id, or the path of its file.")]
@@ -31,8 +31,8 @@ def list_(corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: 
     """List the documents of a corpus: id, title, passages, source."""
     from dataclasses import asdict
 
-    from ..retrieval.corpus.corpus import read_documents
-    from ..settings import Settings
+    from ...retrieval.corpus.corpus import read_documents
+    from ...settings import Settings
 
     documents = read_documents(Settings.load(set_ or ()).marag_data_dir, corpus)
     if json_:
@@ -50,9 +50,9 @@ def show(
     """Show a document: title, type, pages, passages, source and the hash of its content."""
     from dataclasses import asdict
 
-    from ..errors import InputError
-    from ..retrieval.corpus.corpus import read_documents
-    from ..settings import Settings
+    from ...errors import InputError
+    from ...retrieval.corpus.corpus import read_documents
+    from ...settings import Settings
 
     found = _named(read_documents(Settings.load(set_ or ()).marag_data_dir, corpus), document)
     if found is None:
@@ -79,9 +79,9 @@ def drop(
     """Remove a document from a corpus; its file stays. One that is not there (any more) is no error."""
     from dataclasses import asdict
 
-    from ..errors import InputError
-    from ..retrieval.corpus.corpus import read_documents, remove_documents
-    from ..settings import Settings
+    from ...errors import InputError
+    from ...retrieval.corpus.corpus import read_documents, remove_documents
+    from ...settings import Settings
 
     settings = Settings.load(set_ or ())
     found = _named(read_documents(settings.marag_data_dir, corpus), document)
@@ -104,7 +104,7 @@ def drop(
 def _named(documents: "Sequence[DocumentRecord]", wanted: str) -> "DocumentRecord | None":
     from pathlib import Path
 
-    from ..ingestion.sources import source_name
+    from ...ingestion.sources import source_name
 
     names = {wanted, source_name(Path(wanted).resolve())}
     return next((document for document in documents if names & {document.id, document.source}), None)

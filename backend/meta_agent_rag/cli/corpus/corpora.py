@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..wording import counted
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
+from ...wording import counted
+from ..shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
 
 if TYPE_CHECKING:
-    from ..retrieval.corpus.catalogue import DocumentRecord
-    from ..retrieval.corpus.manifest import Manifest
+    from ...retrieval.corpus.catalogue import DocumentRecord
+    from ...retrieval.corpus.manifest import Manifest
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The corpus.")]
 
@@ -29,8 +29,8 @@ def register(app: typer.Typer) -> None:
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List all corpora: documents, passages, encoder, chunker, stores."""
-    from ..retrieval.corpus.corpus import list_corpora
-    from ..settings import Settings
+    from ...retrieval.corpus.corpus import list_corpora
+    from ...settings import Settings
 
     manifests = list_corpora(Settings.load(set_ or ()).marag_data_dir)
     if json_:
@@ -47,8 +47,8 @@ def show(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug
     """Show a corpus: its documents with title, type, pages and passages, and how it was built."""
     from dataclasses import asdict
 
-    from ..retrieval.corpus.corpus import read_documents
-    from ..settings import Settings
+    from ...retrieval.corpus.corpus import read_documents
+    from ...settings import Settings
 
     data_dir = Settings.load(set_ or ()).marag_data_dir
     documents = read_documents(data_dir, name)
@@ -71,9 +71,9 @@ def drop(
     debug: Debug = False,
 ) -> None:
     """Delete a corpus and its indexes. The source files stay."""
-    from ..errors import InputError
-    from ..retrieval.corpus.corpus import drop_corpus, read_documents
-    from ..settings import Settings
+    from ...errors import InputError
+    from ...retrieval.corpus.corpus import drop_corpus, read_documents
+    from ...settings import Settings
 
     settings = Settings.load(set_ or ())
     if not yes:
@@ -101,8 +101,8 @@ def copy(
     """Move a corpus's indexes to servers or back, and verify them. Nothing is re-encoded."""
     from dataclasses import asdict
 
-    from ..retrieval.corpus.moving import copy_corpus
-    from ..settings import Settings
+    from ...retrieval.corpus.moving import copy_corpus
+    from ...settings import Settings
 
     report = run(copy_corpus(Settings.load(set_ or ()), name, to))
     if json_:
@@ -118,8 +118,8 @@ def copy(
 
 
 def _manifest(data_dir: Path, name: str) -> "Manifest":
-    from ..errors import CorpusError
-    from ..retrieval.corpus.corpus import list_corpora
+    from ...errors import CorpusError
+    from ...retrieval.corpus.corpus import list_corpora
 
     manifest = next((manifest for manifest in list_corpora(data_dir) if manifest.name == name), None)
     if manifest is None:

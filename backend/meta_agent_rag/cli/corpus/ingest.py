@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..wording import counted
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
+from ...wording import counted
+from ..shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
 
 if TYPE_CHECKING:
-    from ..ingestion.pipeline import OnProgress
-    from ..ingestion.report import IngestProgress, IngestReport, Status
-    from ..settings import Settings
+    from ...ingestion.pipeline import OnProgress
+    from ...ingestion.report import IngestProgress, IngestReport, Status
+    from ...settings import Settings
 
 _SHOWN: "tuple[Status, ...]" = ("added", "replaced", "moved", "unchanged", "skipped", "pruned")
 _COUNTED: "tuple[Status, ...]" = (*_SHOWN, "gone")
@@ -50,9 +50,9 @@ def ingest(
     The type of a file is detected from its content, not its name. Unchanged files are left alone; changed ones
     replace their own passages. Exit code 1: a file was broken and skipped, the others were ingested.
     """
-    from ..errors import InputError
-    from ..extras import require
-    from ..settings import Settings
+    from ...errors import InputError
+    from ...extras import require
+    from ...settings import Settings
 
     if "" in paths:
         raise InputError("One PATH is empty; name a file or folder, `.` for this one.")
@@ -76,9 +76,9 @@ async def _ingest(
 ) -> "IngestReport":
     import asyncio
 
-    from ..ingestion.pipeline import files_for
-    from ..ingestion.pipeline import ingest as ingest_files
-    from ..retrieval.opening import open_encoder
+    from ...ingestion.pipeline import files_for
+    from ...ingestion.pipeline import ingest as ingest_files
+    from ...retrieval.opening import open_encoder
 
     await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)  # before a model is loaded
     encoder = await asyncio.to_thread(open_encoder, settings)
