@@ -87,6 +87,35 @@ def open_run(name: str, results: Path) -> Run:
     return _kept(results / name, samples.stat().st_mtime_ns)
 
 
+def open_folder(folder: Path) -> Run:
+    """A run in any folder. Raises `InputError` if there is none, or if it cannot be read."""
+    try:
+        return _kept(folder, (folder / "samples.jsonl").stat().st_mtime_ns)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(
+            f"{str(folder)!r} is no run ({reason}); name a folder with samples.jsonl, or a zip of one."
+        ) from None
+
+
+def calls_of(folder: Path, row: Row) -> tuple[Mapping[str, Any], ...]:
+    """The model calls of an answer from a run's ledger, in their order; none if it was not kept."""
+    try:
+        lines = (folder / "calls.jsonl").read_bytes().split(b"\n")
+    except OSError:
+        return ()
+    own = (json.dumps(row["id"]).encode(), json.dumps(row["method"]).encode())
+    found = (_call(line) for line in lines if all(part in line for part in own))
+    return tuple(call for call in found if (call.get("question_id"), call.get("method")) == (row["id"], row["method"]))
+
+
+def _call(line: bytes) -> Mapping[str, Any]:
+    try:
+        return _mapping(json.loads(line))
+    except ValueError:
+        return {}
+
+
 def open_zip(file: Path) -> Run:
     """A run folder that was zipped, whatever the folder in it is called. Raises `InputError`."""
     try:

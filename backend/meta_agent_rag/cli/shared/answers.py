@@ -1,0 +1,84 @@
+"""A recorded answer step by step: evidence, drafts, derivation, vote, diagnosis, repairs and what came of it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .command import plain
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ...agent.state import Round
+    from ...demo.runs.files import Row
+
+_NAMES = {"standard_rag": "one pass", "metarag": "the loop"}
+
+
+def steps(row: "Row", one_pass: "Row | None") -> Iterator["RenderableType"]:
+    """The stages of an answer in their order, the last with the answer of one pass beside it if it is known."""
+    from ...demo.runs.files import rounds_of
+    from ...wording import passage_name
+
+    rounds = rounds_of(row)
+    names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
+    yield f"[bold]Evidence.[/] {len(rounds[0].evidence_ids)} passages to start from: [dim]{names}[/]\n"
+    for before, round_ in zip((None, *rounds), rounds, strict=False):
+        yield from _round(round_, before)
+    yield _outcome(row, one_pass, rounds)
+
+
+def _round(round_: "Round", before: "Round | None") -> Iterator["RenderableType"]:
+    """The stages of a round: how it came about, its draft, the facts and the vote if they are new, the diagnosis."""
+    from ...demo.words import deficit, spoken
+    from .derivations import derivation_lines, vote_lines
+
+    if round_.plan is not None:
+        yield f"[bold]Repair: {spoken(round_.plan.deficit)}.[/] {_instruction(round_)}\n"
+    quotes = "".join(f"\n    quotes “{plain(quote)}”" for quote in round_.draft.quotes)
+    name = "The first draft" if round_.index == 0 else "The new draft"
+    yield f"[bold]{name}[/] answers [cyan]{plain(round_.draft.short_answer or 'nothing')}[/].{quotes}\n"
+    derivation = round_.derivation
+    if derivation is not None and (before is None or derivation != before.derivation):
+        if derivation.plan is None:
+            yield f"[bold]Derivation.[/] There is none: {plain(derivation.dropped)}.\n"
+        else:
+            facts = "\n".join(derivation_lines(derivation))
+            yield f"[bold]Derivation.[/] The question is divided into facts; each is looked up alone:\n{facts}\n"
+    if round_.vote is not None and (before is None or round_.vote != before.vote):
+        ballots = "\n".join(vote_lines(round_.vote))
+        yield f"[bold]Vote.[/] Every route has a ballot, and similar answers support each other:\n{ballots}\n"
+    if round_.diagnosis is not None:
+        named = deficit(round_.diagnosis.deficit)
+        yield f"[bold]Diagnosis: [yellow]{plain(named)}[/].[/] {_sentence(round_.diagnosis.rationale)}\n"
+
+
+def _instruction(round_: "Round") -> str:
+    plan = round_.plan
+    assert plan is not None
+    searched = "".join(f"\n    searched for “{plain(query)}”" for query in plan.queries)
+    return f"{_sentence(plan.directive)}{searched}"
+
+
+def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> "RenderableType":
+    from ...demo.runs.tour import RIGHT
+    from ...demo.words import stop_reason
+    from ...wording import counted
+
+    answers = [(_NAMES.get(one["method"], one["method"]), one) for one in (one_pass, row) if one is not None]
+    lines = [
+        f"[bold]Result.[/] {plain(stop_reason(row['stop_reason']))} The gold answer is [bold]{plain(row['gold'])}[/]."
+    ]
+    for name, one in answers:
+        colour = "green" if one["f1"] >= RIGHT else "red"
+        score = f"F1 {100 * one['f1']:.0f}, {counted(one['llm_calls'], 'call')}"
+        answer = f"[{colour}]{plain(one['prediction'] or 'nothing')}[/]"
+        lines.append(f"    {plain(name):<13} {answer} [dim]({score}, {one['tokens']['completion']} tokens written)[/]")
+    chance = rounds[row["chosen"]].p_correct
+    if chance is not None:
+        lines.append(f"    The loop states a probability of {chance:.0%} that its answer is correct.")
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(text: str) -> str:
+    words = plain(text.strip())
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"

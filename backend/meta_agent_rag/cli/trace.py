@@ -1,0 +1,127 @@
+"""`marag trace`: how a benchmark run came to an answer, from its files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .shared.command import Debug, Json, console, plain, print_json, reporting
+
+if TYPE_CHECKING:
+    from ..demo.runs.files import Row, Run
+
+ONE_PASS = "standard_rag"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("trace")(trace)
+
+
+@reporting
+def trace(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its name in RESULTS, or a zip of it.")],
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="The question's id or its beginning; default: list all.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="Whose answer; default: `metarag` if the run has it.")] = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show a question's way through a benchmark run: draft, facts, vote, diagnosis, repairs, calls and costs."""
+    folder = _folder(run)
+    found = _opened(folder)
+    name = _method(found, method)
+    rows = [row for row in found.rows if row["method"] == name]
+    if question is None:
+        _list(rows, json_=json_)
+        return
+    row = _row(rows, question)
+    from ..demo.runs.files import calls_of
+
+    calls = calls_of(folder, row)
+    if json_:
+        print_json({**row, "calls": calls})
+        return
+    one_pass = next((one for one in found.rows if (one["id"], one["method"]) == (row["id"], ONE_PASS)), None)
+    _show(row, None if one_pass is row else one_pass, calls)
+
+
+def _folder(run: str) -> Path:
+    """The path that was given, or the run of that name in `RESULTS`."""
+    given = Path(run).expanduser()
+    return given if given.exists() or not (Path("RESULTS") / run).is_dir() else Path("RESULTS") / run
+
+
+def _opened(path: Path) -> "Run":
+    from ..demo.runs.files import open_folder, open_zip
+
+    return open_zip(path) if path.is_file() else open_folder(path)
+
+
+def _method(run: "Run", wanted: str | None) -> str:
+    from ..errors import UnknownNameError
+
+    names = list(dict.fromkeys(row["method"] for row in run.rows))
+    if wanted is not None and wanted not in names:
+        raise UnknownNameError("method of this run", wanted, names)
+    return wanted or ("metarag" if "metarag" in names else names[0])
+
+
+def _row(rows: Sequence["Row"], wanted: str) -> "Row":
+    from ..errors import InputError
+
+    found = [row for row in rows if row["id"] == wanted] or [row for row in rows if row["id"].startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(f"{len(found)} questions begin with {wanted!r}; write more of the id.")
+    raise InputError(f"The run has no question {wanted!r}; `marag trace RUN` lists them.")
+
+
+def _list(rows: Sequence["Row"], *, json_: bool) -> None:
+    if json_:
+        print_json([{name: row.get(name) for name in ("id", "question", "prediction", "gold", "f1")} for row in rows])
+        return
+    screen = console()
+    for row in rows:
+        rounds = row.get("rounds") or []
+        fate = "failed" if row.get("error") else f"F1 {100 * float(row.get('f1') or 0):.0f}"
+        repairs = f", repairs: {len(rounds) - 1}" if len(rounds) > 1 else ""
+        screen.print(f"{plain(row['id'])}  [dim]{fate}{repairs}[/]  {plain(str(row.get('question', '')))}")
+
+
+def _show(row: "Row", one_pass: "Row | None", calls: Sequence[Mapping[str, Any]]) -> None:
+    from .shared.answers import steps
+
+    screen = console()
+    screen.print(f"[bold]Question.[/] {plain(str(row.get('question', '')))}\n", highlight=False)
+    if row.get("error"):
+        screen.print(f"[red]It failed: {plain(str(row['error']))}[/]")
+    elif row.get("rounds"):
+        for step in steps(row, one_pass):
+            screen.print(step, highlight=False)
+    else:
+        screen.print(f"Answered {plain(str(row.get('prediction') or 'nothing'))} without rounds.")
+    if calls:
+        screen.print(_table(calls))
+
+
+def _table(calls: Sequence[Mapping[str, Any]]) -> Any:
+    """The calls in their order: what each was for, which model answered, its tokens, its time and its price."""
+    from rich.table import Table
+
+    table = Table("call", "model", "prompt", "cached", "reply", "s", "USD", title="Model calls", title_justify="left")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for call in calls:
+        fault = f" [red]{plain(str(call['error']))}[/]" if call.get("error") else ""
+        table.add_row(
+            f"{plain(str(call.get('stage', '')))}{fault}",
+            plain(str(call.get("model", ""))),
+            *(str(call.get(f"{name}_tokens", "")) for name in ("prompt", "cache_hit", "completion")),
+            "cache" if call.get("cached") else f"{float(call.get('latency_s') or 0):.1f}",
+            "-" if call.get("cost_usd") is None else f"{float(call['cost_usd']):.6f}",
+        )
+    return table
