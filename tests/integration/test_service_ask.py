@@ -71,7 +71,9 @@ async def test_an_answer_is_checked_and_cited(tmp_path: Path) -> None:
         assert (told["answer"], told["short_answer"]) == ("Mira Holt was born in Oslo [Birth].", "Oslo")
         assert [citation["snippet"] for citation in told["citations"]] == [BIRTH_SENTENCE]
         assert (told["refused"], told["rounds"], told["stop_reason"]) == (None, 1, "satisfied")
-        assert told["level"] == "low"
+        assert told["level"] == told["confidence_level"] == "low"
+        parts = told["confidence_parts"]
+        assert told["confidence_score"] == pytest.approx(0.6 * parts["retrieval"] + 0.4 * parts["generation"])
         assert told["cost_usd"] > 0
         assert told["corpus"] == "films"
         assert response.headers["x-query-id"] == told["query_id"] != told["answer_id"]

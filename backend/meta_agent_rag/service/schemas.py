@@ -209,9 +209,19 @@ def as_checked(result: "GroundedAnswer") -> dict[str, Any]:
         "citations": [CitationOut.model_validate(asdict(citation)) for citation in result.citations],
         "confidence": None if sure is None else sure.score,
         "level": None if sure is None else sure.level,
+        "confidence_score": None if sure is None else sure.score,
+        "confidence_level": None if sure is None else sure.level,
+        "confidence_parts": None if sure is None else {"retrieval": sure.retrieval, "generation": sure.generation},
         "rounds": len(result.answer.rounds),
         "stop_reason": result.answer.stop_reason,
     }
+
+
+class ConfidenceParts(BaseModel):
+    """The two parts of a confidence, both in 0..1; the score is 0.6 x retrieval + 0.4 x generation."""
+
+    retrieval: float = Field(description="How well the cited passages fit the question.")
+    generation: float = Field(description="The calibrated probability that the answer is correct, if it is known.")
 
 
 class AskResponse(BaseModel):
@@ -229,6 +239,9 @@ class AskResponse(BaseModel):
                     "citations": [],
                     "confidence": 0.87,
                     "level": "high",
+                    "confidence_score": 0.87,
+                    "confidence_level": "high",
+                    "confidence_parts": {"retrieval": 0.9, "generation": 0.82},
                     "rounds": 2,
                     "stop_reason": "satisfied",
                     "cost_usd": 0.00041,
@@ -252,6 +265,9 @@ class AskResponse(BaseModel):
     citations: list[CitationOut]
     confidence: float | None = Field(description="0..1; a ranking score, not a probability of being correct.")
     level: Literal["high", "medium", "low"] | None
+    confidence_score: float | None = Field(None, description="The same as `confidence`.")
+    confidence_level: Literal["high", "medium", "low"] | None = Field(None, description="The same as `level`.")
+    confidence_parts: ConfidenceParts | None = Field(None, description="What the score is made of.")
     rounds: int = Field(description="Number of drafts; 1 means that nothing was repaired.")
     stop_reason: str = Field(description="Why the loop stopped; for the coach, what happened to the draft.")
     cost_usd: float | None = Field(description="`null` if the model has no known price.")
