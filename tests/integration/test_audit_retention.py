@@ -142,14 +142,14 @@ async def test_a_month_that_an_earlier_version_took_out_is_still_archived(tmp_pa
         async with engine.begin() as connection:  # as version 0002 left it, killed in the midst of an archive
             await connection.execute(text(f"ALTER TABLE audit DETACH PARTITION {old:audit_%Y_%m}"))
             for table in ("audit", f"{old:audit_%Y_%m}"):
-                await connection.execute(text(f"ALTER TABLE {table} DROP COLUMN mode"))
+                await connection.execute(text(f"ALTER TABLE {table} DROP COLUMN mode, DROP COLUMN checks"))
             await connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
     async with open_database(settings) as engine:
         await archive(engine, folder, AGES)
         assert await places(engine, folder) == {1: 1, 2: 1}
         async with engine.connect() as connection:
             assert await tables(connection, attached=False) == []
-    assert [row["mode"] for path in archives(folder) for row in read_archive(path)] == [""]
+    assert [(row["mode"], row["checks"]) for path in archives(folder) for row in read_archive(path)] == [("", {})]
 
 
 @pytest.mark.slow

@@ -80,6 +80,10 @@ async def test_every_response_leaves_one_whole_row(tmp_path: Path) -> None:
     assert set(row["seconds"]) == {"retrieval", "write", "reference", "checks"}
     assert row["citations"][0]["snippet"] == BIRTH_SENTENCE
     assert record["record"]["citations"] == row["citations"]
+    checks = row["checks"]
+    assert (checks["quotes"], checks["leaks"], checks["removed_citations"]) == ([BIRTH_SENTENCE], [], 0)
+    assert [(claim["supported"], claim["passage_id"]) for claim in checks["claims"]] == [(True, "birth")]
+    assert [other["checks"] for other in rows[1:3]] == [{}, {}]
 
 
 @pytest.mark.usefixtures("either_database")

@@ -101,6 +101,11 @@ class CoachReply(TurnReply):
     trace: CoachTrace
     calls: tuple[LedgerRow, ...] = ()
 
+    @property
+    def refused(self) -> str | None:
+        """Why the message was turned away without a model; `None` if it was not."""
+        return self.trace.outcome if self.trace.outcome == "out_of_scope" else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Task:

@@ -245,7 +245,7 @@ def as_response(record: RequestRecord, result: Result, asked: AskRequest) -> Ask
     outcome = result.trace.outcome
     return AskResponse(
         **common,
-        refused=outcome if outcome == "out_of_scope" else None,
+        refused=result.refused,
         rounds=len(result.trace.attempts),
         stop_reason=outcome,
         success=result.acknowledged,

@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from ...conversation.socratic.coach import CoachReply
+from ...grounding.claims import Claim
+from ...grounding.support.verdict import Support
 from ...llm.exchange import Reply
 from ...llm.ledger import total
 from ...retrieval.passage import Found
@@ -61,8 +63,8 @@ def _cost(calls: Sequence[ModelCall]) -> float | None:
 
 
 def from_journal(row: Row) -> dict[str, Any]:
-    """A row as a table takes it: its moment is a time again, in UTC; one of an earlier version has no mode."""
-    return {"mode": "", **row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
+    """A row as a table takes it: its moment is a time again, in UTC; one of an earlier version lacks mode or checks."""
+    return {"mode": "", "checks": {}, **row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
 
 
 def _answer(record: RequestRecord) -> dict[str, Any]:
@@ -78,6 +80,7 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
         "confidence": None,
         "level": None,
         "citations": [],
+        "checks": {},
     }
     if result is None:
         return nothing
@@ -86,6 +89,7 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
             **nothing,
             "passages": [_passage(found) for found in result.trace.evidence],
             "answer": result.text,
+            "refused": result.refused,
             "stop_reason": result.trace.outcome,
             "rounds": len(result.trace.attempts),
         }
@@ -102,6 +106,25 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
         "confidence": None if sure is None else sure.score,
         "level": None if sure is None else sure.level,
         "citations": [asdict(citation) for citation in result.citations],
+        "checks": {
+            "quotes": list(result.quotes),
+            "leaks": list(result.leaks),
+            "removed_citations": result.removed,
+            "claims": [_claim(claim, support) for claim, support in result.claims],
+        },
+    }
+
+
+def _claim(claim: Claim, support: Support) -> dict[str, Any]:
+    return {
+        "text": claim.text,
+        "supported": support.supported,
+        "standing": support.standing,
+        "passage_id": support.passage_id,
+        "words": list(support.words),
+        "derived": [asdict(one) for one in support.derived],
+        "missing": list(support.missing),
+        "fault": support.fault,
     }
 
 

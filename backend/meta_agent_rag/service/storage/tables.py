@@ -67,6 +67,8 @@ AUDIT = Table(
     Column("confidence", Double),
     Column("level", String(16)),
     Column("citations", Document, nullable=False),
+    # claims with their support, quotes and leaks; empty in rows from before there was this column
+    Column("checks", Document, nullable=False, server_default=text("'{}'")),
     Column("prompt_tokens", Integer, nullable=False),
     Column("cache_hit_tokens", Integer, nullable=False),
     Column("completion_tokens", Integer, nullable=False),

@@ -9,7 +9,7 @@ branch_labels = None
 depends_on = None
 
 
-_TAKEN_OUT = """
+TAKEN_OUT = """
 SELECT relname FROM pg_class
 WHERE relkind = 'r' AND relname ~ '^audit_[0-9]{4}_[0-9]{2}$' AND pg_table_is_visible(oid)
 AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = pg_class.oid)
@@ -21,7 +21,7 @@ def upgrade() -> None:
     op.add_column("audit", sa.Column("mode", sa.String(16), nullable=False, server_default=""))
     connection = op.get_bind()
     if connection.dialect.name == "postgresql":
-        for name in connection.execute(sa.text(_TAKEN_OUT)).scalars().all():
+        for name in connection.execute(sa.text(TAKEN_OUT)).scalars().all():
             op.add_column(name, sa.Column("mode", sa.String(16), nullable=False, server_default=""))
 
 

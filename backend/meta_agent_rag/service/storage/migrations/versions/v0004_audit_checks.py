@@ -1,0 +1,30 @@
+"""What the checks found: claims with their support, quotes, phrases that stepped outside the documents."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from meta_agent_rag.service.storage.migrations.versions.v0003_audit_mode import TAKEN_OUT
+from meta_agent_rag.service.storage.tables import Document
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the column, empty for what there is; also to months that an archive under way has taken out."""
+    op.add_column("audit", _column())
+    connection = op.get_bind()
+    if connection.dialect.name == "postgresql":
+        for name in connection.execute(sa.text(TAKEN_OUT)).scalars().all():
+            op.add_column(name, _column())
+
+
+def downgrade() -> None:
+    """Remove it."""
+    op.drop_column("audit", "checks")
+
+
+def _column() -> sa.Column[object]:
+    return sa.Column("checks", Document, nullable=False, server_default=sa.text("'{}'"))
