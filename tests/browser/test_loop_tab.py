@@ -13,6 +13,8 @@ from .conftest import PATIENCE, OpenPage
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
+pytestmark = pytest.mark.slow
+
 
 def stages(page: "Page", side: str = "a") -> "Locator":
     return page.locator(f"#loop-stages-{side}")
@@ -27,7 +29,6 @@ def wait_for_status(page: "Page", words: str) -> None:
     page.locator("#loop-status", has_text=words).wait_for()
 
 
-@pytest.mark.slow
 def test_a_question_is_answered_doubted_and_repaired(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     assert page.locator("#loop-text textarea").input_value() == QUESTION
@@ -57,7 +58,6 @@ def test_a_question_is_answered_doubted_and_repaired(visit: OpenPage, model: Scr
     assert "{" not in stages(page).inner_text()
 
 
-@pytest.mark.slow
 def test_steps_go_a_node_at_a_time_and_keep_what_was_done(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     for waiting in ("write", "diagnose", "insufficient knowledge"):
@@ -74,7 +74,6 @@ def test_steps_go_a_node_at_a_time_and_keep_what_was_done(visit: OpenPage, model
     wait_for_status(page, "Ready.")
 
 
-@pytest.mark.slow
 def test_stop_ends_the_call_at_once_and_the_walk_goes_on_later(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     model.seconds = 60.0
@@ -89,7 +88,6 @@ def test_stop_ends_the_call_at_once_and_the_walk_goes_on_later(visit: OpenPage, 
     assert "1 failed call" in page.locator("#loop-spent-a").inner_text()
 
 
-@pytest.mark.slow
 def test_two_configurations_side_by_side(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     page.check("#loop-compare input")
@@ -109,7 +107,6 @@ def test_two_configurations_side_by_side(visit: OpenPage, model: ScriptedModel) 
     assert "maximum repairs: 0" in page.locator("#loop-graph-b .m-side-head").inner_text()
 
 
-@pytest.mark.slow
 def test_a_model_that_does_not_answer_is_said_in_a_sentence(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     model.script = {"write": UnreachableError("The model server does not answer; start it, or name another.")}
@@ -121,7 +118,6 @@ def test_a_model_that_does_not_answer_is_said_in_a_sentence(visit: OpenPage, mod
     assert "Repaired" in answer(page)
 
 
-@pytest.mark.slow
 def test_two_visitors_do_not_see_each_other(visit: OpenPage, model: ScriptedModel) -> None:
     first, second = visit(), visit()
     model.seconds = 0.2
@@ -133,7 +129,6 @@ def test_two_visitors_do_not_see_each_other(visit: OpenPage, model: ScriptedMode
     wait_for_status(second, "Paused; the next step is “write”.")
 
 
-@pytest.mark.slow
 def test_a_narrow_dark_page_fits(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit(width=390, height=844, dark=True)
     page.click("#loop-run")
@@ -155,7 +150,6 @@ def test_a_link_leads_to_a_question_which_may_be_changed(visit: OpenPage, model:
     assert "Gold answer" not in answer(page)
 
 
-@pytest.mark.slow
 def test_a_data_set_is_picked_and_a_hub_that_does_not_answer_is_said(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     text = page.locator("#loop-text textarea")

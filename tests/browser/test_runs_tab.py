@@ -11,6 +11,8 @@ from .conftest import OpenPage
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
+pytestmark = pytest.mark.slow
+
 
 def choose(page: "Page", label: str, option: str) -> None:
     """Choose from a list of the filter."""
@@ -22,7 +24,6 @@ def replay(page: "Page") -> "Locator":
     return page.locator("#runs-replay")
 
 
-@pytest.mark.slow
 def test_the_recorded_run_is_filtered_and_replayed_without_a_call(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?tab=runs")
     page.locator("#runs-count", has_text="24 of 48 answers.").wait_for()

@@ -22,6 +22,8 @@ from .conftest import ENCODERS, PATIENCE, OpenPage, served
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = '<img src="http://example.com/x.png"> ![](http://example.com/y.png)'
 """What a document or a model may hold: the fixture sees a request for it."""
 
@@ -65,7 +67,6 @@ async def never_read(*_files: object, **_options: object) -> None:
     await asyncio.Event().wait()
 
 
-@pytest.mark.slow
 def test_documents_are_brought_along_and_answer_with_their_sources(
     visit: OpenPage, model: ScriptedModel, tmp_path: Path
 ) -> None:
@@ -101,7 +102,6 @@ def test_documents_are_brought_along_and_answer_with_their_sources(
     talk.get_by_text("Ask the documents").wait_for()
 
 
-@pytest.mark.slow
 def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
     visit: OpenPage, model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +135,6 @@ def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
     assert talk.get_by_text("Stopped").count() == 0
 
 
-@pytest.mark.slow
 def test_the_coach_teaches_the_documents_that_were_brought_along(
     visit: OpenPage, model: ScriptedModel, tmp_path: Path
 ) -> None:
@@ -152,7 +151,6 @@ def test_the_coach_teaches_the_documents_that_were_brought_along(
     assert any(BIRTH_SENTENCE in message.content for message in model.asked("coach")[0].messages)
 
 
-@pytest.mark.slow
 def test_the_coach_keeps_its_level_and_celebrates_the_right_answer(visit: OpenPage, model: ScriptedModel) -> None:
     right = reply("That's right. What follows for noon?", right=True)
     model.script = {"coach": [reply(EXPLAINED), reply("What stands still, stick or Sun?"), right]}
@@ -176,7 +174,6 @@ def test_the_coach_keeps_its_level_and_celebrates_the_right_answer(visit: OpenPa
     assert not page.locator("#coach-confetti .m-confetti").is_visible()
 
 
-@pytest.mark.slow
 def test_a_page_that_is_closed_pays_for_no_answer(visit: OpenPage, server: LoopbackServer, url: str) -> None:
     server.behaviour = hanging(quoting(), share=1.0)
     for tab, button in (("chat", "ask"), ("coach", "say")):
@@ -187,7 +184,6 @@ def test_a_page_that_is_closed_pays_for_no_answer(visit: OpenPage, server: Loopb
         until(lambda: len(server.bodies) == len(server.left))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tab", "button", "goes_on"), [("chat", "ask", "Not answered, "), ("coach", "say", "What moves?")]
 )

@@ -7,8 +7,9 @@ from meta_agent_rag.testing import ScriptedModel
 
 from .conftest import OpenPage
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (768, True), (390, True)])
 def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedModel, width: int, dark: bool) -> None:
     page = visit("?", width=width, dark=dark)
@@ -28,7 +29,6 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
     assert model.requests == []
 
 
-@pytest.mark.slow
 def test_every_question_of_the_tour_opens(visit: OpenPage) -> None:
     page = visit("?tab=tour")
     for stop in tour():

@@ -91,6 +91,7 @@ def test_a_prompt_that_asks_for_json_says_so(name: str) -> None:
     assert output is None or "JSON" in output, "JSON mode of some providers wants the word in the prompt"
 
 
+@pytest.mark.slow
 def test_every_prompt_that_code_asks_for_exists() -> None:
     asked = literals("prompt") | literals("messages") | literals("task")
     assert {"system", "evidence", "question", "reask", "evaluate", "reference", "short_answer"} <= asked

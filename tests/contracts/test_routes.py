@@ -27,6 +27,7 @@ class TestEveryRoute:
         assert route.about.strip()
         assert route.weight > 0
 
+    @pytest.mark.slow
     async def test_its_answer_votes(self, route: Route, tmp_path: Path) -> None:
         said = {"steps": ["So."], "rationale": "So.", "answer": "It is Oslo.", "short_answer": "Oslo"}
         script = {"write": draft("Paris"), "plan": USELESS, "route": said}

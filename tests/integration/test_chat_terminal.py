@@ -162,6 +162,7 @@ def test_an_error_ends_the_turn_and_not_the_session() -> None:
     assert "Model: flash scripted" in done.stdout.partition("You are welcome.")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_terminal_without_colour_or_cursor_gets_neither() -> None:
     plain = {**environment("http://127.0.0.1:9/v1"), "TERM": "dumb", "NO_COLOR": "1"}

@@ -179,6 +179,7 @@ async def asked_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Ask
         return [(one, (await asking(one.question, one.question)).grounded) for one in ASKED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunker", ["characters", "sentence"])
 async def test_every_citation_leads_to_its_place(tmp_path: Path, chunker: str) -> None:
     folder = tmp_path / "files"

@@ -39,6 +39,7 @@ def test_a_failure_stays_until_it_is_asked_again(tmp_path: Path) -> None:
     assert figures(folder)["answered"] == 12
 
 
+@pytest.mark.slow
 def test_the_first_failure_can_end_a_run_which_then_goes_on(tmp_path: Path) -> None:
     with loopback_server(broken_for_one) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -61,6 +62,7 @@ def test_chosen_questions_are_asked_in_file_order(tmp_path: Path) -> None:
     assert [row["id"] for row in lines(only_run(tmp_path) / "samples.jsonl")] == ["sample-002", "sample-005"]
 
 
+@pytest.mark.slow
 def test_a_flag_that_contradicts_the_resumed_run_is_refused(tmp_path: Path) -> None:
     with loopback_server(helpful()) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -111,6 +113,7 @@ def test_a_dry_run_knows_the_judge_and_the_oracle_and_names_other_settings(tmp_p
     assert "measured under different settings: EVIDENCE_TOKENS" in shown.stdout
 
 
+@pytest.mark.slow
 def test_oracles_replace_what_a_stage_decides(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -145,6 +148,7 @@ def test_an_oracle_monitor_accepts_what_is_right(tmp_path: Path) -> None:
     assert "satisfied" not in figures(folder, "metarag oracle monitor")["stop_reasons"]
 
 
+@pytest.mark.slow
 def test_equal_calls_of_one_run_are_paid_once(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")

@@ -25,6 +25,7 @@ from meta_agent_rag.settings import Settings
 
 pytest.importorskip("xllamacpp")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc"),
     pytest.mark.timeout(60),
 ]
@@ -157,7 +158,6 @@ async def test_closing_ends_a_start_under_way() -> None:
     assert servers_of(os.getpid()) == []
 
 
-@pytest.mark.slow
 async def test_a_server_that_died_is_started_anew_once() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
@@ -172,7 +172,6 @@ async def test_a_server_that_died_is_started_anew_once() -> None:
     assert servers_of(os.getpid()) == []
 
 
-@pytest.mark.slow
 async def test_calls_under_way_when_the_server_dies_are_answered_by_the_next() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
@@ -277,7 +276,6 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.slow
 def test_it_does_not_outlive_a_parent_that_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None

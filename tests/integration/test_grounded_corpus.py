@@ -153,6 +153,7 @@ async def test_a_model_that_obeys_answers_none_of_them(data: Path, encoder: Asyn
     assert all("documents do not say" in reply.text and not reply.citations for reply in replies)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "reason"),
     [
@@ -195,6 +196,7 @@ def assert_resolves(reply: GroundedAnswer) -> None:
     assert not re.search(r"\[\d+(, \d+)*\]", reply.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("barely", [False, True])
 async def test_a_writer_that_quotes_correctly_is_never_refused(data: Path, encoder: AsyncEncoder, barely: bool) -> None:
     missed: list[str] = []

@@ -207,6 +207,7 @@ def test_a_document_is_listed_shown_removed_and_ingested_again(docs: Path) -> No
     assert again == listed
 
 
+@pytest.mark.slow
 def test_a_command_whose_reader_ends_says_nothing(docs: Path) -> None:
     (docs / "many.jsonl").write_bytes(
         rows(*({"id": f"p{number}", "title": f"Lava {number}", "text": "Lava."} for number in range(3_000)))

@@ -42,6 +42,7 @@ class SlowToStart(HashEncoder):
         return self
 
 
+@pytest.mark.slow
 def test_the_first_question_does_not_wait_for_the_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "load_encoder", lambda *_: EncoderChoice(encoder=SlowToStart()))
     monkeypatch.setattr(SlowToStart, "loaded", False)

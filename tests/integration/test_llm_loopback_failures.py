@@ -184,6 +184,7 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
     assert paths == [b"GET http://model.example/v1/models", b"POST http://model.example/v1/chat/completions"]
 
 
+@pytest.mark.slow
 async def test_a_server_that_hangs(serve: Serve) -> None:
     server = serve(always(HANG))
     started = time.monotonic()
@@ -199,6 +200,7 @@ async def test_a_server_that_hangs(serve: Serve) -> None:
     assert all(row.latency_s >= 1 for row in session.rows)
 
 
+@pytest.mark.slow
 async def test_a_call_that_hung_or_came_garbled_is_tried_again(serve: Serve) -> None:
     server = serve(in_turn(HANG, ServerReply(body={}), GOOD))
     async with opened(server, llm_timeout_seconds=3.0, cost_limit_usd=1.0) as model:

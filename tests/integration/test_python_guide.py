@@ -30,6 +30,7 @@ def test_the_guide_has_examples() -> None:
         assert topic in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=range(len(SCRIPTS)))
 def test_an_example_runs(
     script: str, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

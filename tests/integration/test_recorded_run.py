@@ -72,6 +72,7 @@ def test_all_methods_are_in_it(replayed: Path) -> None:
     assert (replayed / "tables" / "quality.tex").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["2wikimultihopqa", "hotpotqa"])
 def test_the_packed_runs_are_their_records(name: str, tmp_path: Path) -> None:
     # `python -m benchmarks.tools.pack RUN benchmarks/recorded/NAME.zip` mends one
@@ -97,6 +98,7 @@ def timeless(samples: bytes) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_the_newest_record_is_derived_again(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["--replay", str(RECORD), "--strict", "--no-plots", "--output-dir", str(tmp_path)])
     changed = changed_files(Player.read(RECORD).run, Settings())

@@ -19,6 +19,8 @@ from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreei
 from tests.forked import RUNNER, forked
 from tests.integration.test_runner import command, environment, in_process, lines, only_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def finished(tmp_path: Path) -> Iterator[tuple[LoopbackServer, dict[str, str], Path]]:

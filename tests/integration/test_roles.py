@@ -61,6 +61,7 @@ def env(three: Three, tmp_path: Path) -> dict[str, str]:
     return {**environment(three.writer.base_url, tmp_path / "data"), **own}
 
 
+@pytest.mark.slow
 def test_each_endpoint_is_asked_in_its_own_dialect(three: Three, env: dict[str, str], tmp_path: Path) -> None:
     done = in_process([*METHODS], env)
     assert done.exit_code == 0, done.output
@@ -120,6 +121,7 @@ def test_the_record_replays_without_any_of_them(
     assert rows(only_run(tmp_path)) == rows(next((tmp_path / "AGAIN").iterdir()))
 
 
+@pytest.mark.slow
 def test_every_table_of_a_mixed_run_says_so(env: dict[str, str], tmp_path: Path) -> None:
     assert in_process([*METHODS], env).exit_code == 0
     folder = only_run(tmp_path)

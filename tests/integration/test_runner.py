@@ -85,6 +85,7 @@ def summary_of(run_folder: Path) -> dict[str, Any]:
     return summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["gold", "supporting", "open_domain"])
 def test_a_run_leaves_a_complete_folder(server: LoopbackServer, tmp_path: Path, mode: str) -> None:
     env = environment(server.base_url, tmp_path / "data")
@@ -123,6 +124,7 @@ def test_ledger_rows_equal_the_calls_that_the_server_saw(server: LoopbackServer,
     assert {row["role"] for row in rows} == {"writer", "second_route", "critic"}
 
 
+@pytest.mark.slow
 def test_a_repeated_run_pays_nothing(server: LoopbackServer, tmp_path: Path) -> None:
     env = environment(server.base_url, tmp_path / "data")
     assert run(command("--n", "3", "--output-dir", "one"), env, tmp_path).returncode == 0
@@ -223,6 +225,7 @@ def test_a_malformed_row_is_named_by_row_and_field(tmp_path: Path) -> None:
     assert "answer" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
@@ -240,6 +243,7 @@ def test_a_model_that_cannot_serve_ends_the_run_with_its_remedy(tmp_path: Path, 
     assert "sk-planted-secret" not in done.stderr + done.stdout
 
 
+@pytest.mark.slow
 def test_an_unreachable_server_ends_the_run(tmp_path: Path) -> None:
     done = run(command("--n", "2"), environment("http://127.0.0.1:9/v1", tmp_path / "data"), tmp_path)
     assert done.returncode == 2
@@ -273,6 +277,7 @@ def test_a_run_that_loses_its_key_keeps_what_it_has(tmp_path: Path) -> None:
         assert len(server.bodies) - asked == 2 * 3 - 1, "three questions, and what was answered before is kept"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 402])
 def test_a_refused_key_or_account_ends_the_run_within_two_seconds(tmp_path: Path, status: int) -> None:
     told: list[float] = []

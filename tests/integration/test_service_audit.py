@@ -38,8 +38,7 @@ from tests.service import ASKED, SCRIPT, Nursery, bearer, code_of, events_of, ru
 
 pytestmark = pytest.mark.slow
 
-KILLS = 4
-ANSWERS = 12
+KILLS, ANSWERS = 4, 12
 
 
 async def rows_in(folder: Path) -> list[dict[str, Any]]:
@@ -71,7 +70,7 @@ async def test_every_response_leaves_one_whole_row(tmp_path: Path) -> None:
     assert (row["query_id"], row["answer_id"], row["answer"]) == (good["query_id"], good["answer_id"], good["answer"])
     assert rows[3]["query_id"] == answered["query_id"]
     assert (row["question"], row["queries"], row["success"]) == (QUESTION, [QUESTION], True)
-    assert [passage["id"] for passage in row["passages"]] == ["film", "birth"]
+    assert [one["id"] for one in row["passages"]] == ["film", "birth"]
     assert [call["stage"] for call in row["model_calls"]] == ["write", "reference"]
     assert BIRTH_SENTENCE in row["model_calls"][0]["messages"][-1]["content"]
     assert json.loads(row["model_calls"][0]["reply"])["short_answer"] == "Oslo"
@@ -80,10 +79,9 @@ async def test_every_response_leaves_one_whole_row(tmp_path: Path) -> None:
     assert set(row["seconds"]) == {"retrieval", "write", "reference", "checks"}
     assert row["citations"][0]["snippet"] == BIRTH_SENTENCE
     assert record["record"]["citations"] == row["citations"]
-    checks = row["checks"]
-    assert (checks["quotes"], checks["leaks"], checks["removed_citations"]) == ([BIRTH_SENTENCE], [], 0)
-    assert [(claim["supported"], claim["passage_id"]) for claim in checks["claims"]] == [(True, "birth")]
-    assert [other["checks"] for other in rows[1:3]] == [{}, {}]
+    claims = row["checks"].pop("claims")
+    assert row["checks"] == {"quotes": [BIRTH_SENTENCE], "leaks": [], "removed_citations": 0}
+    assert (claims[0]["supported"], claims[0]["passage_id"], rows[1]["checks"]) == (True, "birth", {})
 
 
 @pytest.mark.usefixtures("either_database")

@@ -174,6 +174,7 @@ async def test_a_retriever_without_sides_is_watched_too(tmp_path: Path) -> None:
         assert (await service.ask()).json()["refused"] == "no_evidence"
 
 
+@pytest.mark.slow
 async def test_hanging_calls_delay_no_response_beyond_the_deadline(tmp_path: Path) -> None:
     chance = random.Random(3)
     model = _Sometimes(SCRIPT, seconds=0.05, hangs=lambda: chance.random() < 0.3)

@@ -66,6 +66,7 @@ async def settled(service: Running, key: dict[str, str], id_: str) -> dict[str, 
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as (service, key):
         post = service.client.post

@@ -142,6 +142,7 @@ def test_what_one_process_alone_can_do_is_one_sentence() -> None:
         assert len(done.output.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 async def test_a_first_worker_that_cannot_start_ends_it_all(nursery: Nursery, tmp_path: Path) -> None:
     (tmp_path / "data" / "service.sqlite").write_text("no database " * 100)
     wanted = {"port": 0, "folder": str(tmp_path), "log": str(tmp_path / "log"), "workers": 2, "env": dict(os.environ)}

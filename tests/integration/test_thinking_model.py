@@ -33,6 +33,7 @@ def thinking(inner: Behaviour, hidden: int = HIDDEN, *, counted: bool = True) ->
     return behaviour
 
 
+@pytest.mark.slow
 def test_announced_it_costs_one_call_each(tmp_path: Path) -> None:
     with loopback_server(thinking(disagreeing())) as server:
         env = {**environment(server.base_url, tmp_path / "data"), "FLASH_THINKING": "true"}
@@ -50,6 +51,7 @@ def test_announced_it_costs_one_call_each(tmp_path: Path) -> None:
     assert "Replies cut" not in report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counted", [True, False])
 def test_unannounced_it_is_asked_again_with_more_room_and_says_what_to_set(tmp_path: Path, counted: bool) -> None:
     with loopback_server(thinking(disagreeing(), counted=counted)) as server:

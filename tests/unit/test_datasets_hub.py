@@ -22,6 +22,7 @@ except DataFileError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", ["", "v1.1"])
 def test_the_token_and_the_revision_reach_the_hub(tmp_path: Path, revision: str) -> None:
     asked: list[tuple[str, str | None]] = []

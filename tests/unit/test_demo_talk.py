@@ -219,6 +219,7 @@ def test_before_anything_was_said_every_view_has_words() -> None:
     assert "3 of 8 passages" in reading(IngestProgress(files=2, of_files=2, passages=3, of_passages=8))
 
 
+@pytest.mark.slow
 async def test_a_shelf_holds_one_visitor_s_documents_until_they_leave(tmp_path: Path) -> None:
     uploads = tmp_path / "uploads"
     uploads.mkdir()

@@ -138,6 +138,7 @@ async def test_a_changed_file_replaces_its_own_passages_and_encodes_only_new_one
     assert bench.documents() == {"a.md": 2, "b.txt": 1}
 
 
+@pytest.mark.slow
 async def test_broken_files_stop_nobody_and_lose_nothing(bench: Bench) -> None:
     bench.write("a.pdf", pdf([["Lava is molten rock."]]))
     bench.write("b.txt", "Clouds are droplets.")
@@ -277,6 +278,7 @@ async def test_progress_counts_files_and_passages(bench: Bench) -> None:
     assert seen[-1] == IngestProgress(files=5, of_files=5, passages=5, of_passages=5)
 
 
+@pytest.mark.slow
 async def test_an_interrupted_run_goes_on(bench: Bench) -> None:
     for number in range(4):
         bench.write(f"{number}.txt", f"Lava number {number} is molten rock.")

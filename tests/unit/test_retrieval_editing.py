@@ -171,6 +171,7 @@ OLD = {"one of a", "two of a"}
 NEW = {"two of a", "new of a", "two of b", "new of b"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("die_at", "left"),
     [("stage", OLD), ("add_vectors", OLD), ("publishing", OLD), ("published", NEW), ("forget_stale", NEW)],

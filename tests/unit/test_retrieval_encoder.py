@@ -20,6 +20,8 @@ from meta_agent_rag.retrieval.encoders.loading import PACKAGED, ExportingEncoder
 from meta_agent_rag.retrieval.encoders.prefixes import table_prefixes
 from meta_agent_rag.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def packaged() -> Path:
@@ -93,7 +95,6 @@ def test_the_packaged_encoder_by_its_names(name: str, packaged: Path, tmp_path: 
     assert reference.encoder == SentenceEncoder(name=PACKAGED, folder=packaged)
 
 
-@pytest.mark.slow
 def test_vectors_have_unit_length_and_meaning(packaged: Path, torch_runtime: None) -> None:
     encoder = load_encoder(Settings.load(encoder=PACKAGED)).encoder
     cat, kitten, tax = encoder.encode_passages(["A cat sleeps.", "The kitten is asleep.", "Income tax law."])

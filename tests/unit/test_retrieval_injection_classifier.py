@@ -85,6 +85,7 @@ def test_a_very_long_text_takes_little_time() -> None:
     assert time.process_time() - started < 5
 
 
+@pytest.mark.slow
 def test_training_tells_the_two_sides_apart_and_scores_as_the_package_does() -> None:
     texts = _some(made_attacks([HARMLESS.split(". ")]), 150) + _some(made_harmless(), 150)
     windows = Windows.of([text.text for text in texts])

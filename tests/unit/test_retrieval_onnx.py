@@ -24,7 +24,7 @@ from meta_agent_rag.retrieval.encoders.onnx_place import ExportPlace, export_pla
 from meta_agent_rag.settings import Settings
 
 FOLDER = hub.packaged_folder()
-pytestmark = pytest.mark.skipif(FOLDER is None, reason="the packaged encoder is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(FOLDER is None, reason="the packaged encoder is not installed")]
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +88,6 @@ TEXTS = [
 ]
 
 
-@pytest.mark.slow
 def test_vectors_are_those_of_torch(exported: Path) -> None:
     assert FOLDER is not None
     torch = SentenceEncoder(name=PACKAGED, folder=FOLDER)
@@ -172,7 +171,6 @@ def _forget_computing() -> None:
     encoders._loaded.cache_clear()
 
 
-@pytest.mark.slow
 def test_exporting_twice_at_once_leaves_one_whole_export(tmp_path: Path) -> None:
     folder = tiny(tmp_path)
     torch, place = reference_and_place(folder, tmp_path / "own")
