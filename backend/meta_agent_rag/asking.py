@@ -1,13 +1,17 @@
-"""`answer` and `grounded_answer`: one call from a notebook, everything opened and closed around it."""
+"""`answer`, `grounded_answer`, `summarise` and `compare`: one call from a notebook, all opened and closed around it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from .agent.engine import Answer, Engine, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
 from .llm.exchange import Transport
-from .retrieval.corpus.corpus import require_corpus
+from .llm.opening import open_language_model
+from .overviews.comparison import Comparison, compared
+from .overviews.estimate import Estimate
+from .overviews.overview import OnSection, Summary, prepared
+from .retrieval.corpus.corpus import open_catalogue, require_corpus
 from .retrieval.corpus.naming import documents_named
 from .retrieval.corpus.sample import SAMPLE
 from .retrieval.hybrid import Retriever
@@ -65,6 +69,49 @@ async def grounded_answer(
     ):
         drafted = await engine.answer(question, evidence=evidence, retriever=retriever, grounded=True)
         return await checked(engine, drafted, checks)
+
+
+async def summarise(
+    documents: Sequence[str] = (),
+    *,
+    corpus: str = SAMPLE,
+    settings: Settings | None = None,
+    on_estimate: Callable[[Estimate], None] | None = None,
+    on_section: OnSection | None = None,
+    transport: Transport | None = None,
+) -> Summary:
+    """Summarise whole documents, named by title or file, or `all`: one call a section, every point cited.
+
+    `on_estimate` hears what it will take before the first call, and may raise to stop it. Raises a `MetaRagError` whose
+    message says what to do.
+    """
+    chosen = settings or Settings.load()
+    with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
+        async with open_language_model(chosen, transport=transport) as model:
+            work = await prepared(model, catalogue, documents)
+            if on_estimate is not None:
+                on_estimate(work.estimate)
+            return await work.done(on_section)
+
+
+async def compare(
+    first: str,
+    second: str,
+    *,
+    corpus: str = SAMPLE,
+    settings: Settings | None = None,
+    on_estimate: Callable[[Estimate], None] | None = None,
+    on_section: OnSection | None = None,
+    transport: Transport | None = None,
+) -> Comparison:
+    """Compare two documents by the points of their summaries, with one call more; as `summarise` otherwise."""
+    chosen = settings or Settings.load()
+    with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
+        async with open_language_model(chosen, transport=transport) as model:
+            work = await prepared(model, catalogue, (first, second), further=1)
+            if on_estimate is not None:
+                on_estimate(work.estimated(further=1))
+            return await compared(work, on_section)
 
 
 @asynccontextmanager

@@ -111,6 +111,9 @@ class Settings(ModelSettings):
         description="Who checks claims: `rules`, the `critic`, or `both` (the critic for what the rules leave open, in "
         "one call); default: `both`, and `rules` with the embedded model.",
     )
+    overview_calls: int = Field(
+        50, ge=1, description="Most calls that one summary or comparison of whole documents may take."
+    )
     confidence_floor: UnitFloat = Field(
         0.5, description="Confidence below which a grounded answer is refused as not covered by the documents."
     )

@@ -45,6 +45,7 @@ LAYERS = (
     {"retrieval"},
     {"ingestion", "grounding"},
     {"agent"},
+    {"overviews"},
     {"asking"},
     {"conversation"},
     {"checkup"},

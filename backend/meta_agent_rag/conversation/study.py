@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..grounding.citation import Citation
 from ..llm.exchange import Transport
 from ..llm.ledger import LedgerRow, Totals, total
+from ..overviews.overview import Library
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
@@ -32,7 +33,7 @@ from .socratic.levels import levels
 from .socratic.meanings import Meanings
 from .socratic.mode import PLAIN, Mode, Socratic
 from .socratic.scope import TopicScope
-from .socratic.topics import Catalogued, Subject, Topic, subject_of, topic_named
+from .socratic.topics import Subject, Topic, subject_of, topic_named
 from .transcript import source_lines
 from .turn import Conversation, Turn
 
@@ -55,7 +56,7 @@ class Study:
     sources: tuple[dict[str, Any], ...] = ()
     calls: list[LedgerRow] = field(default_factory=list)
     topics: tuple[Topic, ...] = ()
-    catalogue: Catalogued | None = None
+    catalogue: Library | None = None
 
     @property
     def history(self) -> History:
@@ -94,6 +95,20 @@ class Study:
     async def documents(self) -> tuple[DocumentRecord, ...]:
         """The documents of the corpus."""
         return () if self.catalogue is None else await asyncio.to_thread(self.catalogue.documents)
+
+    @property
+    def library(self) -> Library:
+        """Where whole documents are read from. Raises `InputError` where nothing lists them."""
+        if self.catalogue is None:
+            raise InputError("This conversation has no list of documents; open it over a corpus.")
+        return self.catalogue
+
+    async def remember(self, message: str, text: str) -> None:
+        """Remember and keep a message that was answered without a turn, such as one for a summary."""
+        self.conversation.remember(message, text)
+        await self._keep()
+        said = Said(turn=self.history.turns, question=message, answer=text, sources=())
+        await self.sessions.write_down(self.name, said)
 
     async def said(self) -> tuple[Said, ...]:
         """The whole conversation, also what the memory no longer holds."""

@@ -172,6 +172,10 @@ class Conversation:
             calls=tuple(session.rows),
         )
 
+    def remember(self, message: str, text: str) -> None:
+        """Take in what was answered without a turn."""
+        self._remember(message, TurnReply(text=text), message, PLAIN)
+
     async def settle(self) -> tuple[tuple[str, ...], tuple[LedgerRow, ...]]:
         """Fold what the memory gives up: the notes and the calls; nothing to do on most turns.
 

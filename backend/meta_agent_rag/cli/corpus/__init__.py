@@ -1,8 +1,8 @@
-"""`marag ingest`, `marag corpora` and `marag documents`: what questions are answered from."""
+"""`marag ingest`, `corpora`, `documents`, `summarise` and `compare`: what questions are answered from."""
 
 import typer
 
-from . import corpora, documents, ingest
+from . import corpora, documents, ingest, overviews
 
 
 def register(app: typer.Typer) -> None:
@@ -10,3 +10,4 @@ def register(app: typer.Typer) -> None:
     corpora.register(app)
     documents.register(app)
     ingest.register(app)
+    overviews.register(app)

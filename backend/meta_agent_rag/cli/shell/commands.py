@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TypeAlias
 
 from ...conversation.study import notice, topic_notice
@@ -13,6 +13,7 @@ from ...errors import InputError
 from ...wording import counted
 from ..shared.command import plain
 from ..shared.rounds import round_line, show_round, spending
+from .documents import compare, show_documents, summarise
 from .state import Leave, NextAction, Reopen, Shell
 
 TOPICS = 40
@@ -128,19 +129,6 @@ async def _topics(shell: Shell, argument: str) -> NextAction:
         shell.screen.line(f"- {title}")
     if len(titles) > TOPICS:
         shell.screen.line(f"and {len(titles) - TOPICS} more")
-    return None
-
-
-async def _documents(shell: Shell, argument: str) -> NextAction:
-    documents = await shell.study.documents()
-    for document in documents[:TOPICS]:
-        pages = f", {counted(document.pages, 'page')}" if document.pages else ""
-        file = PurePath(document.source).name
-        facts = f"{file}; {document.kind}{pages}, {counted(document.passages, 'passage')}"
-        shell.screen.markup(f"- {plain(document.title)} [dim]({plain(facts)})[/]")
-    if len(documents) > TOPICS:
-        shell.screen.line(f"and {len(documents) - TOPICS} more")
-    shell.screen.note('A question about one of them: @NAME or @"LONGER NAME" before it.')
     return None
 
 
@@ -319,7 +307,16 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="help", meaning="this list", run=_help),
     Command(name="history", meaning="what is remembered of the conversation", run=_history),
     Command(name="sources", meaning="the sources of the last answer", run=_sources),
-    Command(name="documents", meaning="the documents; @NAME in a question limits it to one", run=_documents),
+    Command(name="documents", meaning="the documents; @NAME in a question limits it to one", run=show_documents),
+    Command(
+        name="summarise",
+        argument="[NAME...|all]",
+        meaning="whole documents section by section, every point cited",
+        run=summarise,
+    ),
+    Command(
+        name="compare", argument="NAME NAME", meaning="what two documents share, and what only one says", run=compare
+    ),
     Command(name="sessions", meaning="all conversations; `marag sessions` renames and deletes", run=_sessions),
     Command(name="topics", meaning="what the documents are about, by their titles", run=_topics),
     Command(

@@ -22,6 +22,7 @@ from ...settings import Settings
 from ...wording import counted
 from ..shared.rounds import small_model_hint, spending
 from .commands import COMMANDS, is_command, mode_called, models_of, run_command
+from .documents import as_command
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines
 from .screen import Screen
@@ -120,6 +121,8 @@ class _Talk:
         try:
             if is_command(line):
                 return await self._harmless(run_command(self.shell, line))
+            if self.shell.study.socratic.mode != "coach" and (whole := as_command(line)) is not None:
+                return await self._harmless(run_command(self.shell, whole))
             await self._turn(line)
         except Stopped:
             self.shell.screen.line(STOPPED)

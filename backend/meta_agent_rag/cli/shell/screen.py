@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -93,6 +93,15 @@ class Screen:
         """Show which node of the loop begins."""
         if self._status is not None:
             self._status.update(plain(step.words))
+
+    def progress(self, words: str) -> Callable[[int, int], None]:
+        """Shows beside the spinner how many of how many parts are done."""
+
+        def told(done: int, of: int) -> None:
+            if self._status is not None and done < of:
+                self._status.update(f"{plain(words)} {done + 1} of {of}")
+
+        return told
 
     def _wrapped(self, text: str) -> str:
         from rich.text import Text

@@ -29,23 +29,7 @@ FILE_NAME = "catalogue.sqlite"
 NAMED_PASSAGES = 20
 """Passages of one document that a mention of its name brings in, its first ones."""
 _VARIABLES = 500
-_SCHEMA = """
-CREATE TABLE documents (
-    id TEXT PRIMARY KEY, source TEXT NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL,
-    content_hash TEXT NOT NULL, pages INTEGER, aliases TEXT NOT NULL);
-CREATE TABLE passages (
-    id TEXT PRIMARY KEY, document TEXT NOT NULL, record TEXT NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL);
-CREATE INDEX passages_of_document ON passages (document);
-CREATE TABLE names (key TEXT, passage TEXT, doc TEXT NOT NULL, whole INTEGER NOT NULL, PRIMARY KEY (key, passage))
-    WITHOUT ROWID;
-CREATE INDEX names_of_passage ON names (passage);
-CREATE TABLE incoming_documents (
-    id TEXT PRIMARY KEY, source TEXT NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL,
-    content_hash TEXT NOT NULL, pages INTEGER, aliases TEXT NOT NULL,
-    removal INTEGER NOT NULL, publishing INTEGER NOT NULL, stale INTEGER NOT NULL);
-CREATE TABLE incoming_passages (id TEXT PRIMARY KEY, document TEXT NOT NULL, record TEXT NOT NULL, vector BLOB);
-CREATE INDEX incoming_of_document ON incoming_passages (document);
-"""
+_SCHEMA = Path(__file__).with_name("catalogue.sql")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +71,7 @@ class Catalogue:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             if not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                self._connection.executescript(_SCHEMA)
+                self._connection.executescript(_SCHEMA.read_text(encoding="utf-8"))
             prepare_mentions(self._connection)
 
     def close(self) -> None:
@@ -181,6 +165,11 @@ class Catalogue:
         """The published passages among these ids, by id."""
         rows = self._among("SELECT id, record FROM passages WHERE id IN ({})", ids)
         return {row[0]: from_record(row[1]) for row in rows}
+
+    def passages_of(self, document: str) -> tuple[Passage, ...]:
+        """The published passages of a document in their order; none where there is no such document."""
+        rows = self._rows("SELECT record FROM passages WHERE document = ? ORDER BY rowid", (document,))
+        return tuple(from_record(row[0]) for row in rows)
 
     def vectors(self, ids: Sequence[str]) -> dict[str, FloatMatrix]:
         """The vectors of the published passages among these ids, by id; each of shape (dimension,)."""

@@ -28,6 +28,7 @@ __all__ = [
     "Manifest",
     "drop_corpus",
     "list_corpora",
+    "open_catalogue",
     "open_corpus",
     "read_documents",
     "read_titles",
@@ -108,7 +109,7 @@ def _counted(folder: Path, manifest: Manifest) -> Manifest:
 
 def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:
     """The documents of the corpus `name`. Raises `CorpusError` if there is none."""
-    with _catalogue(data_dir, name) as catalogue:
+    with open_catalogue(data_dir, name) as catalogue:
         return catalogue.documents()
 
 
@@ -117,12 +118,13 @@ def read_titles(data_dir: Path, name: str) -> tuple[str, ...]:
 
     Sorted, each once. Raises `CorpusError` if there is no such corpus.
     """
-    with _catalogue(data_dir, name) as catalogue:
+    with open_catalogue(data_dir, name) as catalogue:
         return catalogue.titles()
 
 
 @contextmanager
-def _catalogue(data_dir: Path, name: str) -> Iterator[Catalogue]:
+def open_catalogue(data_dir: Path, name: str) -> Iterator[Catalogue]:
+    """What the corpus `name` holds, without its indexes. Raises `CorpusError` if there is none."""
     folder = corpus_folder(data_dir, name)
     if not (folder.path.exists() or folder.path.is_symlink()):
         raise CorpusError(_missing(folder))

@@ -1,0 +1,112 @@
+"""`marag summarise` and `marag compare`: whole documents, with every point cited."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...wording import printable
+from ..shared.command import Assignments, Debug, Json, complain, console, print_json, reporting, run, say
+from ..shared.rounds import spending
+
+if TYPE_CHECKING:
+    from ...llm.ledger import Totals
+    from ...overviews.estimate import Estimate
+    from ...overviews.overview import OnSection
+
+Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before calls that cost money.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("summarise")(summarise)
+    app.command("compare")(compare)
+
+
+@reporting
+def summarise(
+    documents: Annotated[
+        list[str] | None, typer.Argument(metavar="[DOCUMENT]...", help="By title or file; `all` for every one.")
+    ] = None,
+    corpus: Corpus = "sample",
+    yes: Yes = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Summarise whole documents: one call a section, every point with the sentence that it rests on."""
+    from ...asking import summarise as summary_of
+    from ...extras import require
+    from ...overviews.writing import summary_text
+    from ...settings import Settings
+
+    require("grounding", "`marag summarise`")
+    summary = run(
+        summary_of(
+            documents or (),
+            corpus=corpus,
+            settings=Settings.load(set_ or ()),
+            on_estimate=_asking(yes=yes, json_=json_),
+            on_section=_progress(),
+        )
+    )
+    _show(summary, summary_text(summary), summary.totals, json_=json_)
+
+
+@reporting
+def compare(
+    first: Annotated[str, typer.Argument(metavar="DOCUMENT", help="By title or file.")],
+    second: Annotated[str, typer.Argument(metavar="DOCUMENT", help="The other one.")],
+    corpus: Corpus = "sample",
+    yes: Yes = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two documents: what both speak of, point against point, and what only one does."""
+    from ...asking import compare as comparison_of
+    from ...extras import require
+    from ...overviews.writing import comparison_text
+    from ...settings import Settings
+
+    require("grounding", "`marag compare`")
+    comparison = run(
+        comparison_of(
+            first,
+            second,
+            corpus=corpus,
+            settings=Settings.load(set_ or ()),
+            on_estimate=_asking(yes=yes, json_=json_),
+            on_section=_progress(),
+        )
+    )
+    _show(comparison, comparison_text(comparison), comparison.totals, json_=json_)
+
+
+def _asking(*, yes: bool, json_: bool) -> Any:
+    def told(estimate: "Estimate") -> None:
+        complain(f"{estimate}.")
+        asks = sys.stdin.isatty() and not (yes or json_ or estimate.free)
+        if asks and not typer.confirm("Continue?", err=True):
+            complain("Nothing was asked.")
+            raise typer.Exit(1)
+
+    return told
+
+
+def _progress() -> "OnSection | None":
+    if not sys.stderr.isatty():
+        return None
+    return lambda done, of: complain(f"Section {done} of {of}")
+
+
+def _show(result: Any, text: str, totals: "Totals", *, json_: bool) -> None:
+    from dataclasses import asdict
+
+    if json_:
+        print_json({**asdict(result), "totals": asdict(totals)})
+        return
+    for line in text.splitlines():
+        say(printable(line))
+    console().print(f"\n[dim]{spending(totals)}[/]")

@@ -1,0 +1,114 @@
+"""The points of a section: asked for in one call, and kept only with the sentence that each rests on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from ..agent.prompting.replies import ReplyModel, Sentence
+from ..grounding.citation import Citation
+from ..grounding.citations import cite
+from ..grounding.claims import Claim
+from ..grounding.quotes import is_verbatim, place
+from ..grounding.styles import Style
+from ..grounding.support.rules import supports
+from ..llm.exchange import Message
+from ..prompts import prompt
+from ..retrieval.corpus.catalogue import DocumentRecord
+from ..retrieval.passage import Found
+from ..settings import Settings
+from ..text.sentences import sentences
+from .sections import Section
+
+MOST_POINTS = 6
+"""Points that are asked for of each section."""
+
+
+class SaidPoint(ReplyModel):
+    """One point, with the sentence that it rests on; the passage's number is a hint that is not relied on."""
+
+    quote: Sentence
+    point: Sentence
+
+
+def _whole_ones(value: object) -> object:
+    """The entries that are complete: one that a cut reply broke off costs only itself."""
+    if not isinstance(value, list):
+        return value
+    return [one for one in value if isinstance(one, dict) and all(one.get(key) for key in ("quote", "point"))]
+
+
+class PointsReply(ReplyModel):
+    """Stage `overview`."""
+
+    points: Annotated[
+        Annotated[list[SaidPoint], BeforeValidator(_whole_ones)], Field(json_schema_extra={"maxItems": MOST_POINTS})
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A point that may be shown; `text` has its citation written out.
+
+    Where the rules confirm the model's wording, that is the text; else it is the document's own sentence, quoted.
+    """
+
+    text: str
+    bare: str
+    quoted: bool
+    citation: Citation
+
+
+def points_prompt(settings: Settings, document: DocumentRecord, section: Section) -> tuple[Message, ...]:
+    """The messages for a section; what is the same for all comes first, for the provider's prefix cache."""
+    text = prompt("overview", settings.prompts_dir).text(
+        most=MOST_POINTS, title=document.title, passages=section.packed.text
+    )
+    return (Message(role="user", content=text),)
+
+
+def kept_points(reply: PointsReply, section: Section, style: Style, seen: set[str]) -> tuple[tuple[Point, ...], int]:
+    """The points whose quotes stand in the section, and how many had invented ones.
+
+    A sentence makes one point: `seen` holds those of the document so far, and grows.
+    """
+    points: list[Point] = []
+    invented = 0
+    for said in reply.points[:MOST_POINTS]:
+        number = _number(said.quote, section.passages)
+        if number is None:
+            invented += 1
+            continue
+        sentence = _sentence(said.quote, section.passages[number - 1])
+        if sentence not in seen:
+            seen.add(sentence)
+            points.append(_point(said.point, sentence, number, section.passages, style))
+    return tuple(points), invented
+
+
+def _number(quote: str, passages: Sequence[Found]) -> int | None:
+    places = (number for number, one in enumerate(passages, start=1) if is_verbatim(quote, [one.passage.text]))
+    return next(places, None)
+
+
+def _sentence(quote: str, found: Found) -> str:
+    """The whole sentence in which the quote begins, as the document has it."""
+    text = found.passage.text
+    standing = place(quote, text)
+    if standing is None:
+        return quote
+    position = 0
+    for sentence in sentences(text):
+        position += len(sentence)
+        if position > standing[0]:
+            return " ".join(sentence.split())
+    return quote
+
+
+def _point(text: str, sentence: str, number: int, passages: Sequence[Found], style: Style) -> Point:
+    claim = Claim(text=text, marks=(number,), span=(0, len(text)))
+    (support,) = supports([claim], passages, quotes=(sentence,))
+    bare = text if support.supported else f"\u201c{sentence}\u201d"
+    cited = cite(f"{bare} [{number}]", passages, (sentence,), style)
+    return Point(text=cited.text, bare=bare, quoted=not support.supported, citation=cited.citations[0])
