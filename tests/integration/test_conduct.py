@@ -1,6 +1,7 @@
 """How a run goes: failures kept or asked again, stops at the first one, chosen questions, estimates, oracles."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -190,9 +191,10 @@ def test_a_record_holds_no_files_of_the_user(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_stopped_run_loses_no_call_that_was_under_way(tmp_path: Path) -> None:
-    with loopback_server(disagreeing(0.05)) as server:
+    dear = {"prompt_tokens": 2000, "completion_tokens": 300, "prompt_cache_hit_tokens": 0}
+    with loopback_server(lambda body: replace(disagreeing(0.05)(body), usage=dear)) as server:
         env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--n", "8", "--concurrency", "8", "--cost-limit", "0.002"], env)
+        done = in_process(["--n", "8", "--concurrency", "8", "--cost-limit", "0.006"], env)
         assert done.exit_code == 1
         folder = only_run(tmp_path)
         assert not [row for row in lines(folder / "calls.jsonl") if row["error"] == "cancelled"]

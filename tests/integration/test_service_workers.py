@@ -30,7 +30,7 @@ async def asked(process: ServiceProcess, count: int) -> list[httpx.Response]:
     """Ask so often at once, each time on a connection of its own."""
     async with AsyncExitStack() as stack:
         clients = [
-            await stack.enter_async_context(httpx.AsyncClient(headers=bearer(process.token), timeout=30))
+            await stack.enter_async_context(httpx.AsyncClient(headers=bearer(process.token), timeout=90))
             for _ in range(count)
         ]
         return list(await asyncio.gather(*(client.post(f"{process.url}/v1/ask", json=ASKED) for client in clients)))

@@ -99,7 +99,8 @@ def test_shards_on_processes_of_their_own_are_one_run_even_where_each_is_killed(
     received = Counter(row["request"] for row in calls if not row["cached"] and not row["error"])
     assert set(received.values()) == {1}, "a reply that was received is never paid for again"
     assert len(calls) == sum(len(lines(shard / "calls.jsonl")) for shard in shards)
-    assert len(asked) == len(received)
+    served = {row["request"] for row in calls if not row["error"]}  # a kill may come between the cache and the ledger
+    assert len(asked) == len(served)
 
 
 def test_the_merged_folder_is_whole(finished: tuple[Path, ...], whole: Path, tmp_path: Path) -> None:
