@@ -16,7 +16,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "chat": ("aiosqlite", "prompt_toolkit", "frontmatter", "regex"),
         "demo": ("gradio", "fastapi", "uvicorn"),
         "embedded": ("xllamacpp",),
-        "grounding": ("babel", "icu4py", "pint", "py3langid", "snowballstemmer", "text_to_num"),
+        "grounding": ("icu4py", "py3langid", "snowballstemmer"),
         "ingest": (
             "bs4",
             "docx",

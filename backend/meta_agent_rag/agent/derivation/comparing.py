@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ...text.dates import Date, as_date, later
+from ...text.figures.figure import in_unit
 from .operator import Operand, Outcome
 from .plan import Chain, Plan
 from .values import Quantity, as_quantity
@@ -70,14 +71,13 @@ def least(question: str, operands: Sequence[Operand]) -> Outcome | None:
 
 
 def greater(one: Quantity, other: Quantity) -> bool | None:
-    """Is one quantity greater? `None` where the units differ, or the numbers do not."""
-    if one.unit != other.unit or one.number == other.number:
-        return None
-    return one.number > other.number
+    """Is one quantity greater? `None` where they measure different things, or are equal."""
+    number = in_unit(other.number, other.unit, one.unit)
+    return None if number is None or one.number == number else one.number > number
 
 
 def smaller(one: Quantity, other: Quantity) -> bool | None:
-    """Is one quantity smaller? `None` where the units differ, or the numbers do not."""
+    """Is one quantity smaller? `None` where they measure different things, or are equal."""
     verdict = greater(one, other)
     return None if verdict is None else not verdict
 

@@ -1,17 +1,17 @@
 """Looked-up values as what they are: dates, quantities, countries and names, so that code can compare them.
 
-Dates are read by `text.dates`, quantities by quantulum3, countries and their demonyms by countryinfo.
+Dates are read by `text.dates`, quantities by `text.figures`, countries and their demonyms by countryinfo.
 """
 
 import re
-import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from types import SimpleNamespace
-from typing import Any
 
 from ...grounding.short_answer import same_answer
 from ...text.dates import as_date, later
+from ...text.figures.figure import Figure
+from ...text.figures.reading import figures, in_digits
 from ...text.normalise import normalised
 
 _DEMONYM_SEPARATORS = re.compile(r"\s*(?:-|\u2013|/|,|\band\b)\s*")
@@ -19,41 +19,28 @@ _DEMONYM_SEPARATORS = re.compile(r"\s*(?:-|\u2013|/|,|\band\b)\s*")
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """A number and its unit; `unit` is empty for a bare count, `dimension` what the unit measures."""
+    """A number and its unit, as `text.figures` names it; `unit` is empty for a bare count."""
 
     number: float
     unit: str = ""
-    dimension: str = ""
 
 
 def numbers_in(text: str) -> frozenset[float]:
     """Every number of a text, written in digits or words."""
-    return frozenset(float(found.value) for found in _parser().parse(text))
+    return frozenset(number for figure in _figures(text) for number in figure.numbers)
 
 
 def as_quantity(text: str) -> Quantity | None:
     """The first number of a text with its unit, or `None`.
 
     >>> as_quantity("$3.5 million"), as_quantity("twenty-five episodes")
-    (Quantity(number=3500000.0, unit='dollar', dimension='currency'), Quantity(number=25.0, unit='', dimension=''))
+    (Quantity(number=3500000.0, unit='currency:USD'), Quantity(number=25.0, unit=''))
     """
-    found = _parser().parse(text)
-    if not found:
-        return None
-    unit = found[0].unit
-    if unit.name == "dimensionless":
-        return Quantity(number=float(found[0].value))
-    return Quantity(number=float(found[0].value), unit=unit.name, dimension=unit.entity.name)
+    return next((Quantity(number=figure.number, unit=figure.unit) for figure in _figures(text)), None)
 
 
-@cache
-def _parser() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it recommends its classifier for ambiguous units
-        from quantulum3 import classifier, parser
-    classifier.USE_CLF = False  # it would load a pickled model wherever scikit-learn is installed
-    parser.logging = SimpleNamespace(basicConfig=lambda **_: None)  # each call would give the root logger a handler
-    return parser
+def _figures(text: str) -> Iterator[Figure]:
+    return (figure for figure in figures(in_digits(text, "en"), "en") if figure.numbers)
 
 
 def countries(text: str) -> frozenset[str]:

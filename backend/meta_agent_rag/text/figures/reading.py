@@ -135,7 +135,7 @@ def _quantities(text: str, language: str) -> Iterator[Figure]:
         unit, ordinal = "", None
         if sign := _currency_before().search(text[:start]):
             unit, start = lexicon.currency_symbols()[sign[1]], start - len(sign[0])
-        elif (behind := _unit_behind().match(text, end)) and not _is_name_after_year(behind, written, language):
+        elif (behind := _unit_behind().match(text, end)) and not _is_no_unit(behind, written, language):
             named, end = behind["name"], behind.end()
             unit = lexicon.unit_names()[named.lower()] if named else lexicon.unit_symbols()[behind["symbol"]]
         elif not text[end : end + 1].isspace() and (ordinal := _ORDINAL.match(text, end)):
@@ -155,10 +155,11 @@ def _quantities(text: str, language: str) -> Iterator[Figure]:
         )
 
 
-def _is_name_after_year(behind: re.Match[str], written: str, language: str) -> bool:
-    """Is it a name in capitals that is written as a unit: "in 1986 Stone directed"? German has capitals anyway."""
-    is_year = written.isdigit() and _FIRST_YEAR <= int(written) <= _LAST_YEAR
-    return is_year and language != "de" and bool(behind["name"]) and behind["name"][:1].isupper()
+def _is_no_unit(behind: re.Match[str], written: str, language: str) -> bool:
+    """Does it only look like a unit, after a year: "the 1990s", "in 1986 Stone directed"? In German any noun is."""
+    if not (written.isdigit() and _FIRST_YEAR <= int(written) <= _LAST_YEAR):
+        return False
+    return behind[0] == "s" or (language != "de" and bool(behind["name"]) and behind["name"][:1].isupper())
 
 
 _AND = re.compile(r"\s*,?\s*(?:and|und|et|y|e|en|og|och|и)?\s*")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ....grounding.answer_kind import kind_asked
 from ....text.dates import as_date
+from ....text.figures.figure import in_unit
 from ..comparing import two_candidates
 from ..operator import Operand, Operator, Outcome, two_chains
 from ..plan import Plan
@@ -17,9 +18,12 @@ def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:
         answer = abs(first.year - second.year)
     else:
         left, right = as_quantity(one), as_quantity(other)
-        if left is None or right is None or left.unit != right.unit:
+        if left is None or right is None:
             return None
-        apart = abs(left.number - right.number)
+        converted = in_unit(right.number, right.unit, left.unit)
+        if converted is None:
+            return None
+        apart = abs(left.number - converted)
         answer = int(apart) if apart == int(apart) else round(apart, 4)  # type: ignore[assignment]
     return Outcome(answer=str(answer), because=f"between {one} and {other}: {answer}")
 
