@@ -19,8 +19,8 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.stores.tantivy_store import TantivyStore
 from meta_agent_rag.service.metrics import Metrics
 from meta_agent_rag.service.uploads import intake
 from meta_agent_rag.service.uploads.intake import Intake, open_intake
@@ -169,23 +169,20 @@ async def test_an_index_that_fails_for_a_moment_loses_no_upload(
 ) -> None:
     monkeypatch.setattr(intake, "_PAUSES_SECONDS", (0.1, 0.1))
     async with serving(tmp_path) as (service, key):
-        retriever = service.service.retrievers["films"]
-        assert isinstance(retriever, HybridRetriever)
-        store = type(retriever.corpus.lexical)
-        update, failures = store.update, [CorpusError("The lexical index does not answer.")]
+        update, failures = TantivyStore.update, [CorpusError("The lexical index does not answer.")]
 
         async def failing(self: Any, *given: Any, **named: Any) -> None:
             if failures:
                 raise failures.pop()
             await update(self, *given, **named)
 
-        monkeypatch.setattr(store, "update", failing)
+        monkeypatch.setattr(TantivyStore, "update", failing)
         sent = await service.client.post("/v1/documents", files=[("files", ("tunnel.md", TUNNEL))], headers=key)
         (accepted,) = sent.json()["documents"]
         told = await settled(service, key, accepted["id"])
         assert (told["state"], told["passages"]) == ("indexed", 1), told
         assert failures == []
-        found = await retriever.retrieve(["Who dug the Ridge Tunnel?"], k=1)
+        found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
         assert "Ines Karstad" in found.found[0].passage.text
 
 

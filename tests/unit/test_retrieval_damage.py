@@ -163,7 +163,8 @@ def half_lost(folder: Path, part: str) -> None:
 
 async def test_passages_that_are_gone_from_a_dense_index_are_said_to_be(tmp_path: Path) -> None:
     folder = await build(tmp_path)
-    await found(tmp_path)  # what a build leaves in its log is written anew when it is opened
+    unsealed(folder)
+    await found(tmp_path)  # without a seal the index itself is opened, and what is in its log is written anew
     unsealed(folder)
     half_lost(folder, "payload_storage/tracker.dat")
     with pytest.raises(DamagedIndexError, match="a passage has no 'id'"):

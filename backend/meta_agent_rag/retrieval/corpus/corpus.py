@@ -1,13 +1,12 @@
 """A corpus on disk, opened for questions; listed; dropped.
 
 Layout: `<data_dir>/corpora/<name>/{manifest.json, catalogue.sqlite, dense/, lexical/}`, or the two
-indexes on servers. With embedded indexes, one process at a time works with a corpus; on servers, one
-edits and any number read. A folder, index or collection that this package did not create is never
-touched.
+indexes on servers. One process at a time edits a corpus, and any number read it: embedded indexes from copies
+of their own (`reading`). A folder, index or collection that this package did not create is never touched.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +16,11 @@ from ...settings import Settings
 from ..stores import DenseStore, LexicalStore
 from . import catalogue as catalogues
 from .catalogue import Catalogue, DocumentRecord
-from .editing import finish_interrupted, remove_published
+from .editing import remove_published
 from .folder import CorpusFolder, corpus_folder
 from .locations import dropped_stores, on_servers, opened, require_catalogue
-from .manifest import BEING_EDITED, FILE_NAME, FORMAT_VERSION, Manifest, read_manifest, require_format, write_manifest
+from .manifest import BEING_EDITED, FILE_NAME, FORMAT_VERSION, Manifest, read_manifest, require_format
+from .reading import reading
 from .sample import SAMPLE
 
 __all__ = [
@@ -45,6 +45,8 @@ class Corpus:
     catalogue: Catalogue
     dense: DenseStore
     lexical: LexicalStore
+    renew: Callable[[], Awaitable[None]] | None = None
+    """Shows an embedded corpus as it is now; to be called under its lock."""
 
 
 def require_corpus(data_dir: Path, name: str) -> None:
@@ -62,24 +64,30 @@ async def open_corpus(settings: Settings, name: str, encoder_name: str, dimensio
     """Open the corpus `name` for questions that are encoded by `encoder_name`, and close it afterwards.
 
     An edit that was cut short is completed first, and an index that was lost is made again. Raises
-    `CorpusError` if there is no such corpus, it is empty, in use elsewhere, or built with another encoder.
+    `CorpusError` if there is no such corpus, it is empty, being edited elsewhere, or built with another encoder.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
     async with AsyncExitStack() as stack:
-        manifest = await _readable(folder, stack)
+        manifest = await asyncio.to_thread(_known, folder)
         require_format(manifest)
         _require_encoder(manifest, encoder_name, dimension)
-        indexed = await stack.enter_async_context(opened(settings, folder.path, manifest))
-        if not on_servers(manifest):
-            whole = await finish_interrupted(manifest, indexed)
-            if whole != manifest:
-                await asyncio.to_thread(write_manifest, folder.path, whole)
-            manifest = whole
-        if not indexed.catalogue.counts()[1]:
+        if on_servers(manifest):
+            indexed = await stack.enter_async_context(opened(settings, folder.path, manifest))
+            corpus = Corpus(
+                manifest=manifest, catalogue=indexed.catalogue, dense=indexed.dense, lexical=indexed.lexical
+            )
+        else:
+            manifest, reader = await stack.enter_async_context(reading(settings, folder))
+            catalogue = await asyncio.to_thread(Catalogue, folder.path / catalogues.FILE_NAME, manifest.dimension)
+            stack.callback(catalogue.close)
+            corpus = Corpus(
+                manifest=manifest, catalogue=catalogue, dense=reader.dense, lexical=reader.lexical, renew=reader.renew
+            )
+        if not corpus.catalogue.counts()[1]:
             raise CorpusError(
                 f"The corpus {name!r} contains no passages yet; `marag ingest` continues where it stopped."
             )
-        yield Corpus(manifest=manifest, catalogue=indexed.catalogue, dense=indexed.dense, lexical=indexed.lexical)
+        yield corpus
 
 
 def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
@@ -168,13 +176,12 @@ async def locked_corpus(settings: Settings, name: str) -> AsyncIterator[tuple[Co
         yield folder, await _locked(folder, stack)
 
 
-async def _readable(folder: CorpusFolder, stack: AsyncExitStack) -> Manifest:
-    """The manifest, under the lock where the corpus bears one reader alone."""
-    if (folder.path / FILE_NAME).is_file():
-        manifest = await asyncio.to_thread(read_manifest, folder.path)
-        if on_servers(manifest):
-            return manifest
-    return await _locked(folder, stack)
+def _known(folder: CorpusFolder) -> Manifest:
+    """The manifest, also where the replacement of the corpus was interrupted, which a reader mends."""
+    for path in (folder.path, folder.replaced):
+        if path.exists() or path.is_symlink():
+            return read_manifest(path)
+    raise CorpusError(_missing(folder))
 
 
 async def _locked(folder: CorpusFolder, stack: AsyncExitStack) -> Manifest:

@@ -1,18 +1,23 @@
 """Where a corpus lies, who may work on it, and how a finished one takes its place at once."""
 
+import asyncio
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import ReadWriteLock, Timeout
 
 from ...errors import CorpusError, InputError
 from .manifest import Manifest, read_manifest, write_manifest
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_PATIENCE_SECONDS = 2.0
+"""What an editor waits for readers, who hold the lock while they copy the indexes."""
+_PAUSE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,18 +42,44 @@ class CorpusFolder:
         """The earlier corpus, for the moment in which a new one takes its place."""
         return self.home / f".{self.name}.replaced"
 
+    @property
+    def copies(self) -> Path:
+        """Where readers of embedded indexes have their copies."""
+        return self.home / f".{self.name}.copies"
+
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
-        """Be the only one, in any process, who builds or uses this corpus.
+        """Be the only one, in any process, who builds or edits this corpus, while nobody copies it.
 
-        Raises `CorpusError` at once where somebody else is. The end of a process frees its locks.
+        Raises `CorpusError` where somebody else is. The end of a process frees its locks.
         """
-        lock = FileLock(self.home / f".{self.name}.lock", timeout=0, thread_local=False)
+        async with self._held(write=True):
+            yield
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[None]:
+        """Have the corpus stay as it is; others may read too. Raises `CorpusError` at once where it is being edited."""
+        async with self._held(write=False):
+            yield
+
+    @asynccontextmanager
+    async def _held(self, *, write: bool) -> AsyncIterator[None]:
+        until = time.monotonic() + (_PATIENCE_SECONDS if write else 0.0)
         try:
             self.home.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
+            # of its own for each: one instance would let this process in twice
+            lock = ReadWriteLock(self.home / f".{self.name}.lock.db", is_singleton=False)
+            while True:
+                try:
+                    (lock.acquire_write if write else lock.acquire_read)(blocking=False)
+                except Timeout:
+                    if time.monotonic() > until:
+                        raise
+                    await asyncio.sleep(_PAUSE_SECONDS)
+                else:
+                    break
         except Timeout:
-            busy = f"The corpus {self.name!r} is in use or being built elsewhere; close it there first."
+            busy = f"The corpus {self.name!r} is being built or changed elsewhere; try again when that is done."
             raise CorpusError(busy) from None
         except OSError as error:
             raise CorpusError(f"{str(self.home)!r} cannot be written to; set MARAG_DATA_DIR. ({error})") from error
@@ -56,6 +87,7 @@ class CorpusFolder:
             yield
         finally:
             lock.release()
+            lock.close()
 
     def existing(self) -> Manifest | None:
         """The manifest of what is there, `None` if nothing is. Raises `CorpusError` if it is not ours.
@@ -94,6 +126,8 @@ class CorpusFolder:
         self.path.rename(self.replaced)
         shutil.rmtree(self.replaced)
         self.discard()
+        with suppress(OSError):  # a reader may be left
+            self.copies.rmdir()
 
     def discard(self) -> None:
         """Remove the build folder, and the earlier corpus once another is in its place."""

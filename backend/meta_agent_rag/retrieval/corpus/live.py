@@ -12,8 +12,8 @@ from .catalogue import FILE_NAME, Catalogue
 from .corpus import Corpus
 from .editing import CorpusEditor, edited, require_built_alike
 from .folder import CorpusFolder, corpus_folder
-from .locations import Indexed, on_servers
-from .manifest import read_manifest
+from .locations import Indexed, on_servers, opened
+from .manifest import Manifest, read_manifest
 
 _ENCODED_TOGETHER = 16
 """Passages that a question waits for at most, where the encoder is shared."""
@@ -24,26 +24,43 @@ _PATIENCE_SECONDS = 60.0
 async def edit_live(
     settings: Settings, corpus: Corpus, encoder: AsyncEncoder, *, chunker: str
 ) -> AsyncIterator[CorpusEditor]:
-    """Edit an open corpus; its retriever sees what is published. One edit at a time.
+    """Edit an open corpus; its retriever sees what was published, at the latest at the end. One edit at a time.
 
-    Raises `CorpusError` if it was built with another chunker, was rebuilt since it was opened, or, on
-    servers, is being edited elsewhere for a minute.
+    Raises `CorpusError` if it was built with another chunker, was rebuilt since it was opened, or is being edited
+    elsewhere for a minute.
     """
     folder = corpus_folder(settings.marag_data_dir, corpus.manifest.name)
     async with AsyncExitStack() as stack:
-        if on_servers(corpus.manifest):  # the lock of an embedded one is held as long as it is open
-            await _locked(folder, stack)
+        await _locked(folder, stack)
         manifest = await asyncio.to_thread(read_manifest, folder.path)
         if manifest.generation != corpus.manifest.generation:
             raise CorpusError(f"The corpus {manifest.name!r} was rebuilt; open it again.")
         require_built_alike(manifest, manifest.model_copy(update={"encoder": encoder.name, "chunker": chunker}))
-        # its own connection: questions must not see what is staged and not yet published
-        catalogue = await asyncio.to_thread(Catalogue, folder.path / FILE_NAME, manifest.dimension)
-        stack.callback(catalogue.close)
-        indexed = Indexed(catalogue, corpus.dense, corpus.lexical)
+        if corpus.renew is not None:
+            stack.push_async_callback(corpus.renew)
+        indexed = await stack.enter_async_context(_indexed(settings, folder, manifest, corpus))
         yield await stack.enter_async_context(
             edited(settings, folder.path, manifest, indexed, encoder, encoded_together=_ENCODED_TOGETHER)
         )
+
+
+@asynccontextmanager
+async def _indexed(
+    settings: Settings, folder: CorpusFolder, manifest: Manifest, corpus: Corpus
+) -> AsyncIterator[Indexed]:
+    """What is edited: embedded indexes themselves, not the copy; on servers those that are open.
+
+    The catalogue has a connection of its own: questions must not see what is staged and not yet published.
+    """
+    if not on_servers(manifest):
+        async with opened(settings, folder.path, manifest) as indexed:
+            yield indexed
+        return
+    catalogue = await asyncio.to_thread(Catalogue, folder.path / FILE_NAME, manifest.dimension)
+    try:
+        yield Indexed(catalogue, corpus.dense, corpus.lexical)
+    finally:
+        catalogue.close()
 
 
 async def _locked(folder: CorpusFolder, stack: AsyncExitStack) -> None:

@@ -90,8 +90,8 @@ async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: 
 
     With `repair`, an embedded index that is lost or damaged is made again from the catalogue.
     """
-    dense_backend, lexical_backend = _backends(manifest)
-    dense_place, lexical_place = _places(settings, folder, manifest)
+    dense_backend, lexical_backend = backends(manifest)
+    dense_place, lexical_place = places(settings, folder, manifest)
     require_catalogue(folder, manifest)
     require_room(settings, manifest)
     catalogue = await asyncio.to_thread(Catalogue, folder / catalogues.FILE_NAME, manifest.dimension)
@@ -163,14 +163,14 @@ def _lost_catalogue(manifest: Manifest) -> CorpusError:
     )
 
 
-def require_room(settings: Settings, manifest: Manifest, passages: int = 0) -> None:
-    """Raise `StorageError` if the disk has no room for an embedded index and so many new passages.
+def require_room(settings: Settings, manifest: Manifest, passages: int = 0, *, bytes_: int = 0) -> None:
+    """Raise `StorageError` if the disk has no room for an embedded index and so many new passages or `bytes_`.
 
     The dense index writes into mapped memory: on a full disk the system would end the process without a word.
     """
     if on_servers(manifest):
         return
-    needed = _SPARE_BYTES + passages * (3 * 4 * manifest.dimension + 8192)
+    needed = _SPARE_BYTES + bytes_ + passages * (3 * 4 * manifest.dimension + 8192)
     free = shutil.disk_usage(settings.marag_data_dir).free
     if free < needed:
         raise StorageError(
@@ -181,8 +181,8 @@ def require_room(settings: Settings, manifest: Manifest, passages: int = 0) -> N
 
 async def dropped_stores(settings: Settings, folder: Path, manifest: Manifest) -> None:
     """Remove both indexes, wherever they lie."""
-    dense_backend, lexical_backend = _backends(manifest)
-    dense_place, lexical_place = _places(settings, folder, manifest)
+    dense_backend, lexical_backend = backends(manifest)
+    dense_place, lexical_place = places(settings, folder, manifest)
     await dense_backend.drop(dense_place)
     await lexical_backend.drop(lexical_place)
 
@@ -230,7 +230,8 @@ async def _closing(catalogue: Catalogue) -> AsyncIterator[None]:
         await asyncio.to_thread(catalogue.close)
 
 
-def _backends(manifest: Manifest) -> tuple[DenseBackend, LexicalBackend]:
+def backends(manifest: Manifest) -> tuple[DenseBackend, LexicalBackend]:
+    """The kinds of stores of a corpus. Raises `CorpusError` for one that is not available here."""
     known = discover_stores()
     if manifest.dense_store not in known.dense or manifest.lexical_store not in known.lexical:
         names = f"{manifest.dense_store!r} and {manifest.lexical_store!r}"
@@ -238,7 +239,8 @@ def _backends(manifest: Manifest) -> tuple[DenseBackend, LexicalBackend]:
     return known.dense[manifest.dense_store], known.lexical[manifest.lexical_store]
 
 
-def _places(settings: Settings, folder: Path, manifest: Manifest) -> tuple[StorePlace, StorePlace]:
+def places(settings: Settings, folder: Path, manifest: Manifest) -> tuple[StorePlace, StorePlace]:
+    """Where the dense and the lexical index of a corpus in `folder` lie. Raises `CorpusError` without an address."""
     if on_servers(manifest) and not (settings.qdrant_url and settings.elasticsearch_url):
         raise CorpusError(
             f"The indexes of the corpus {manifest.name!r} are on servers; set QDRANT_URL and ELASTICSEARCH_URL, "

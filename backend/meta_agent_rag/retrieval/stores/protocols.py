@@ -21,7 +21,8 @@ from ..vectors import FloatMatrix, FloatVector
 class StorePlace:
     """Where a store of one corpus lies: embedded stores in `folder`, others as `name` on the server at `url`.
 
-    `passages` is how many an embedded store must hold, where that is known.
+    `passages` is how many an embedded store must hold, where that is known. `read_only` means that the folder is a
+    copy which is only searched, and need not be kept whole.
     """
 
     folder: Path
@@ -29,6 +30,7 @@ class StorePlace:
     url: str | None = None
     api_key: SecretStr | None = None
     passages: int | None = None
+    read_only: bool = False
 
 
 class DenseStore(Protocol):

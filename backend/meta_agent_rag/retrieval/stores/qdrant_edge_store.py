@@ -55,7 +55,7 @@ class _EdgePoints:
             ("doc_id", kinds.Keyword),
             ("since", kinds.Integer),
             ("until", kinds.Integer),
-        ):
+        ):  # in a copy they are there, and this changes nothing
             self.shard.update(edge.UpdateOperation.create_field_index(field, kind))
 
     async def marker(self) -> Marker | None:
@@ -235,7 +235,8 @@ async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[QdrantE
         yield store
     finally:
         await asyncio.to_thread(store.close)
-        await asyncio.to_thread(seal, place.folder, known)
+        if not place.read_only:
+            await asyncio.to_thread(seal, place.folder, known)
 
 
 DENSE = DenseBackend(name=_NAME, open=open_store, drop=dropper(_NAME))

@@ -45,6 +45,16 @@ def break_seal(folder: Path) -> Mapping[str, Sealed]:
     return known
 
 
+def is_sealed(folder: Path) -> bool:
+    """Are the files those of the last close, by size and time? Nothing is read or changed."""
+    known = _read(folder / FILE_NAME)
+    try:
+        now = {name: (status := (folder / name).stat()) and (status.st_size, status.st_mtime_ns) for name in known}
+    except OSError:
+        return False
+    return bool(known) and now == {name: (was.size, was.changed) for name, was in known.items()}
+
+
 def seal(folder: Path, known: Mapping[str, Sealed]) -> None:
     """Note how the files are; `known` spares reading those that are as they were. Without room there is no seal."""
     new = folder / f"{FILE_NAME}.new"

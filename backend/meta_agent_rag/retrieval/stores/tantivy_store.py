@@ -39,7 +39,7 @@ _MOST_TERMS = 1024
 class TantivyStore:
     """A `LexicalStore`; get one from `open_store`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         import tantivy
 
         self._tantivy = tantivy
@@ -49,7 +49,7 @@ class TantivyStore:
         self._content_words = _analyser(without=stop_words())
         self._index.register_tokenizer(_ANALYSER, self._all_words)
         # Opened at once: its lock is what keeps a second process out.
-        self._writer = self._index.writer(_WRITER_BYTES, num_threads=1)
+        self._writer = None if read_only else self._index.writer(_WRITER_BYTES, num_threads=1)
         self._writing = threading.Lock()
 
     async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
@@ -79,7 +79,8 @@ class TantivyStore:
     def close(self) -> None:
         """Finish merging and let go of the lock."""
         with self._writing:
-            self._writer.wait_merging_threads()
+            if self._writer is not None:
+                self._writer.wait_merging_threads()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -92,6 +93,7 @@ class TantivyStore:
 
     def _update(self, passages: Sequence[Passage], removed: Sequence[str]) -> None:
         positions, gone = latest(passages, removed)
+        assert self._writer is not None, "opened for reading alone"
         with self._writing:
             try:
                 for passage_id in [*gone, *(passages[position].id for position in positions)]:
@@ -158,7 +160,8 @@ async def open_store(place: StorePlace) -> AsyncIterator[TantivyStore]:
         yield store
     finally:
         await asyncio.to_thread(store.close)
-        await asyncio.to_thread(seal, place.folder, known)
+        if not place.read_only:
+            await asyncio.to_thread(seal, place.folder, known)
 
 
 LEXICAL = LexicalBackend(name=_NAME, open=open_store, drop=dropper(_NAME))
@@ -168,7 +171,7 @@ def _open(place: StorePlace) -> TantivyStore:
     folder = place.folder
     claim(folder, _NAME)
     try:
-        store = TantivyStore(folder)
+        store = TantivyStore(folder, read_only=place.read_only)
     except BaseException as error:
         if "LockBusy" in str(error):
             raise CorpusError(f"The lexical index {str(folder)!r} is open elsewhere; close it there first.") from error

@@ -27,7 +27,8 @@ def require_servers(settings: Settings) -> None:
     """Raises `SettingsError` if processes could not work on the same things."""
     if settings.qdrant_url is None or settings.elasticsearch_url is None:
         raise SettingsError(
-            "Embedded indexes allow only one process; set QDRANT_URL and ELASTICSEARCH_URL, or serve with --workers 1."
+            "With embedded indexes, a worker sees only its own uploads; set QDRANT_URL and ELASTICSEARCH_URL, "
+            "or serve with --workers 1."
         )
     if settings.redis_url is None:
         raise SettingsError(
