@@ -63,6 +63,17 @@
     const shortened = style(element).textOverflow === 'ellipsis';  // says itself that there is more
     if (!isHidden(element) && !shortened && element.scrollWidth > element.clientWidth + LEEWAY) faults.add(`cut at the side: ${name(element)}`);
   }
+  for (const element of document.querySelectorAll('textarea')) {
+    if (!isHidden(element) && !element.value && element.scrollHeight > element.clientHeight + LEEWAY) faults.add(`cut below: placeholder of ${name(element)}`);
+  }
+  for (const element of document.querySelectorAll('body *')) {  // nobody expects it to, and no key moves it
+    const goesSideways = ['auto', 'scroll'].includes(style(element).overflowX) && element.scrollWidth > element.clientWidth + LEEWAY;
+    if (goesSideways && element.tabIndex < 0 && !isHidden(element)) faults.add(`scrolls sideways, but not by keyboard: ${name(element)}`);
+  }
+  for (const text of document.querySelectorAll('g > rect ~ text')) {
+    const box = text.getBoundingClientRect(), frame = text.parentElement.querySelector('rect').getBoundingClientRect();
+    if (!isHidden(text) && (box.left < frame.left || box.right > frame.right)) faults.add(`wider than its frame: ${name(text)}`);
+  }
   if (document.documentElement.scrollWidth > innerWidth) faults.add(`the page scrolls sideways: ${document.documentElement.scrollWidth} of ${innerWidth} pixels`);
 
   // overlapping: neither holds the other

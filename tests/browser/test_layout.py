@@ -29,15 +29,20 @@ PLANTED = """<!doctype html><meta charset="utf-8"><style>
 </style>
 <div style="width: 60px; overflow: hidden; white-space: nowrap">words cut at the side</div>
 <div style="height: 10px; overflow: hidden"><p style="margin: 0">one<br>words cut below</p></div>
-<div style="position: relative; height: 30px"><b style="position: absolute">under</b><i style="position: absolute">over</i></div>
+<div style="position: relative; height: 30px">
+  <b style="position: absolute">under</b><i style="position: absolute">over</i></div>
 <p style="color: #999">words too pale</p>
 <p style="opacity: 0.4">words too faint</p>
 <p style="width: 600px; white-space: nowrap"><button style="margin-left: 350px">button off the page</button></p>
 <input style="width: 50px" value="a value that is cut">
-<input placeholder="pale hint" style="width: 200px">
+<input placeholder="faint hint" style="width: 200px; color: white; background: #ddd">
+<textarea placeholder="a hint of more lines than one, which is cut" style="width: 80px; height: 20px"></textarea>
+<div style="width: 80px; height: 40px; overflow-y: auto"><p style="width: 200px">words beside a box</p></div>
+<svg width="100" height="30">
+  <g><rect width="40" height="30" fill="white"/><text y="20">words in a frame</text></g></svg>
 """
 SOUND = """<!doctype html><meta charset="utf-8"><body style="margin: 10px; font: 16px sans-serif; color: #222">
-<div style="width: 60px; overflow: auto; white-space: nowrap">words that scroll into sight</div>
+<div tabindex="0" style="width: 60px; overflow: auto; white-space: nowrap">words that scroll into sight</div>
 <p><label>Name <input value="short"></label> <button disabled style="color: #ccc">off</button> <b>beside</b></p>
 <p style="color: #6a6a6a">words that can be read</p>
 """
@@ -59,6 +64,10 @@ def test_planted_faults_are_found_and_a_sound_page_has_none(context: "BrowserCon
         "beyond the window: button “button off the page”",
         "cut at the side: input “a value that is cut”",
         "the page scrolls sideways",
+        "placeholder of input",
+        "cut below: placeholder of textarea",
+        "scrolls sideways, but not by keyboard: div “words beside a box”",
+        "wider than its frame: text “words in a frame”",
     ):
         assert fault in found
     page.close()
@@ -130,7 +139,7 @@ def tour(page: "Page") -> None:
 
 TALL = draft("31 metres", quotes=["The tower is 31 metres high"], answer="Stag Skerry Light is 31 metres high [1].")
 
-ACTS = {
+ACTS: "dict[str, list[Callable[[Page], None]]]" = {
     "tour": [tour],
     "loop": [lambda page: None, loop, compared],
     "runs": [

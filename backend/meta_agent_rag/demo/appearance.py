@@ -23,8 +23,20 @@ def theme() -> "Base":
         font=list(SANS),
         font_mono=list(MONO),
     )
-    # the hints beside a control are too pale to be read easily
-    return plain.set(block_info_text_color="*neutral_600", block_info_text_color_dark="*neutral_300")
+    # Gradio's own are below the contrast of 4.5 that WCAG AA asks of text
+    return plain.set(
+        block_info_text_color="*neutral_600",
+        block_info_text_color_dark="*neutral_300",
+        body_text_color_subdued="*neutral_600",
+        body_text_color_subdued_dark="*neutral_300",
+        input_placeholder_color="*neutral_600",
+        input_placeholder_color_dark="*neutral_300",
+        color_accent="*primary_600",
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
+        button_primary_background_fill_dark="*primary_600",
+        button_primary_background_fill_hover_dark="*primary_700",
+    )
 
 
 def style_sheet() -> str:

@@ -57,12 +57,13 @@ def table(rows: Sequence[Sequence[str]], caption: str) -> str:
 
 
 def plots(run: Run) -> str:
-    """The plots of the report as images within the page."""
+    """The plots of the report as images within the page; each takes the full width once it is opened."""
     if not run.plots:
         return quiet("This run has no plots; a run draws them at its end.")
     images = "".join(
-        f'<figure><img alt="Plot: {escape(_words(name))}" src="data:image/png;base64,{b64encode(raw).decode()}">'
-        f"<figcaption>{escape(_words(name))}</figcaption></figure>"
+        f'<details><summary title="Show at full width, or small again">'
+        f'<img alt="Plot: {escape(_words(name))}" src="data:image/png;base64,{b64encode(raw).decode()}">'
+        f"<span>{escape(_words(name))}</span></summary></details>"
         for name, raw in run.plots.items()
     )
     return f'<div class="m-plots">{images}</div>'
