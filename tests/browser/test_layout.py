@@ -133,6 +133,7 @@ def coach(page: "Page") -> None:
 
 def tour(page: "Page") -> None:
     page.locator("#tour-replay", has_text="First draft").wait_for()
+    page.locator("#tour-primer summary").click()
     page.get_by_role("button", name="All steps", exact=True).first.click()
     page.wait_for_timeout(SETTLED)
 
@@ -147,6 +148,7 @@ ACTS: "dict[str, list[Callable[[Page], None]]]" = {
         part_of_runs("Scores", "#runs-scores table"),
         part_of_runs("Tables", "#runs-table table"),
         part_of_runs("Plots", "#runs-plots img >> nth=0"),
+        part_of_runs("Compare", "#runs-beside table"),
     ],
     "chat": [lambda page: None, chat],
     "coach": [coach],

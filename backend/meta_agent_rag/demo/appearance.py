@@ -1,4 +1,4 @@
-"""How the demo looks: a theme of system fonts, and the style sheets beside this file."""
+"""How the demo looks, and its arrow keys: a theme of system fonts, and the style sheets and script beside this file."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -43,6 +43,11 @@ def style_sheet() -> str:
     """The demo's own rules, for light and dark: every style sheet of this folder, by name."""
     sheets = sorted((sheet for sheet in files(__package__).iterdir() if sheet.name.endswith(".css")), key=_name)
     return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+
+
+def head() -> str:
+    """What the page's head holds besides: the script of the arrow keys."""
+    return f"<script>{(files(__package__) / 'keys.js').read_text(encoding='utf-8')}</script>"
 
 
 def _name(sheet: Traversable) -> str:

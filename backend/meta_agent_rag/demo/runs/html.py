@@ -44,7 +44,7 @@ def quality(run: Run) -> str:
     ordered = sorted(scored.items(), key=lambda item: -float(item[1]["f1"]))
     lines = "".join(_scores(name, figures) for name, figures in ordered)
     names = "".join(f'<th scope="col">{name}</th>' for name in ("method", "F1", "EM", "repaired", "fixed", "broken"))
-    return _scrolling(f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>", "Scores in percent with 95 % intervals")
+    return scrolling(f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>", "Scores in percent with 95 % intervals")
 
 
 def table(rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -53,7 +53,7 @@ def table(rows: Sequence[Sequence[str]], caption: str) -> str:
         return quiet("There is no such table.")
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1:])
-    return _scrolling(f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>", caption)
+    return scrolling(f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>", caption)
 
 
 def plots(run: Run) -> str:
@@ -69,7 +69,7 @@ def plots(run: Run) -> str:
     return f'<div class="m-plots">{images}</div>'
 
 
-def _scrolling(cells: str, caption: str) -> str:
+def scrolling(cells: str, caption: str) -> str:
     """A table that scrolls within the page where it is wider."""
     named = escape(caption)
     return (
