@@ -20,9 +20,8 @@ _TERMS = (
     ),
     (
         "Deficit",
-        "What is wrong with a questioned draft: a fact is missing (insufficient knowledge), no passage settles a fact "
-        "that the model may know (internal only), the draft says what the passages do not (external only), or the "
-        "facts are there and are joined wrongly (reasoning error). Each has its own repair.",
+        "What is wrong with a questioned draft: a fact is missing (insufficient knowledge) or left to memory (internal "
+        "only), the draft strays from the passages (external only), or joins facts wrongly (reasoning error).",
     ),
 )
 
