@@ -32,7 +32,7 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
 def test_a_newcomer_reads_the_terms_the_gain_and_steps_by_arrow_keys(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?tab=tour")
     replay, primer = page.locator("#tour-replay"), page.locator("#tour-primer")
-    assert "the loop raises F1 from 27 % (95 % interval 10 to 44) to 67 %" in primer.inner_text()
+    assert "F1 of one pass 27 % (95 % interval 10 to 44), of the loop 67 %" in primer.inner_text()
     primer.locator("summary").click()
     for term in ("Derivation", "Vote", "Deficit"):
         assert primer.get_by_text(term, exact=True).is_visible()

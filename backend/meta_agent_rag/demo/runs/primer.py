@@ -20,8 +20,8 @@ _TERMS = (
     ),
     (
         "Deficit",
-        "What is wrong with a questioned draft: a fact is missing (insufficient knowledge) or left to memory (internal "
-        "only), the draft strays from the passages (external only), or joins facts wrongly (reasoning error).",
+        "What is wrong with the draft: a fact is missing (insufficient knowledge) or left to memory (internal only), it "
+        "strays from the passages (external only), or joins facts wrongly (reasoning error).",
     ),
 )
 
@@ -42,8 +42,8 @@ def _gained(run: Run) -> str:
     n = int(loop["n"])
     calls = (float(each["llm_calls"]) / n for each in (loop, one_pass))
     return (
-        f"{run.name.removeprefix('recorded: ')}, {counted(n, 'question')}: the loop raises F1 from "
-        f"{_scored(one_pass['f1'], one_pass['f1_ci95'])} to {_scored(loop['f1'], loop['f1_ci95'])}, "
+        f"{run.name.removeprefix('recorded: ')}, {counted(n, 'question')}: F1 of one pass "
+        f"{_scored(one_pass['f1'], one_pass['f1_ci95'])}, of the loop {_scored(loop['f1'], loop['f1_ci95'])}, "
         f"with {' calls per question instead of '.join(f'{each:.1f}' for each in calls)}."
     )
 
