@@ -20,7 +20,7 @@ _TERMS = (
     ),
     (
         "Deficit",
-        "What is wrong with the draft: a fact is missing (insufficient knowledge) or left to memory (internal only), it "
+        "What is wrong with a draft: a fact is missing (insufficient knowledge) or left to memory (internal only), it "
         "strays from the passages (external only), or joins facts wrongly (reasoning error).",
     ),
 )
