@@ -1,4 +1,6 @@
-"""How sure a figure is, whether two differ, how well a score tells right from wrong, and how long answers take.
+"""How sure a share is, how well a score tells right from wrong, and how long answers take.
+
+Intervals of means and paired tests are in `meta_agent_rag.statistics.paired`.
 
 All are order-independent: a resumed run reports what an unbroken one does.
 """
@@ -8,23 +10,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from meta_agent_rag.errors import InputError
-
-Verdict: TypeAlias = Literal["more", "less", "unknown"]
-SIGNIFICANT = 0.05
-_DRAWS_IN_MEMORY = 4_000_000
-"""Numbers that a batch of resamples holds: 32 MB, whatever the number of questions."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """A mean paired difference with its 95 % interval, in the unit of the values."""
-
-    mean: float
-    low: float
-    high: float
+from meta_agent_rag.statistics.paired import DRAWS_IN_MEMORY, finite, require_pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,38 +27,6 @@ class Bin:
     n: int
     confidence: float
     accuracy: float
-
-
-def bootstrap_ci(
-    values: Sequence[float], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 42
-) -> tuple[float, float]:
-    """Give the percentile bootstrap interval of the mean (Efron 1979), low and high, in the unit of `values`.
-
-    The same values and seed give the same interval, in whatever order the values come, so that a
-    resumed run reports what an unbroken one does. Where all values are equal, or there is only one,
-    nothing can be resampled: the interval is that value twice.
-
-    Raises `InputError` without values, for values that are not finite, for a confidence outside 0..1
-    and for less than one resample.
-    """
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    if not 0.0 < confidence < 1.0 or resamples < 1:
-        raise InputError(f"Give a confidence in 0..1 and at least one resample, not {confidence!r} and {resamples!r}.")
-    ordered = sorted(_finite(values))
-    if ordered[0] == ordered[-1]:
-        return ordered[0], ordered[0]
-    interval = bootstrap(
-        (ordered,),
-        np.mean,
-        n_resamples=resamples,
-        batch=max(1, _DRAWS_IN_MEMORY // len(ordered)),
-        confidence_level=confidence,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return float(interval.low), float(interval.high)
 
 
 def binomial_interval(successes: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
@@ -98,69 +54,7 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     import numpy as np
 
     ranks = (50, 75, 90, 99)
-    return {f"p{rank}": float(value) for rank, value in zip(ranks, np.percentile(_finite(seconds), ranks), strict=True)}
-
-
-def paired_difference(
-    one: Sequence[float], other: Sequence[float], *, seed: int = 42, resamples: int = 2000
-) -> Difference:
-    """Give the mean of `other` minus `one` over pairs, with the percentile bootstrap interval over pairs.
-
-    Raises `InputError` as `bootstrap_ci` does, and for sequences of unequal length.
-    """
-    differences = _differences(one, other)
-    low, high = bootstrap_ci(differences, resamples=resamples, seed=seed)
-    return Difference(mean=math.fsum(differences) / len(differences), low=low, high=high)
-
-
-def verdict(difference: Difference, p: float) -> Verdict:
-    """Is a difference known, and which way? Only where p is below 0.05 and the interval leaves 0 out."""
-    if not p < SIGNIFICANT or difference.low <= 0.0 <= difference.high:
-        return "unknown"
-    return "more" if difference.mean > 0.0 else "less"
-
-
-def mcnemar_exact(only_one: int, only_other: int) -> float:
-    """Give the two-sided exact p of McNemar's test (McNemar 1947), from what only one of two got right.
-
-    Under the null hypothesis either is as likely: a binomial test with 1/2; 1.0 without discordant pairs.
-    Raises `InputError` for a negative count.
-    """
-    from scipy.stats import binomtest
-
-    if only_one < 0 or only_other < 0:
-        raise InputError(f"Give counts of 0 or more, not {only_one!r} and {only_other!r}.")
-    if only_one + only_other == 0:
-        return 1.0
-    return float(binomtest(only_one, only_one + only_other, 0.5).pvalue)
-
-
-def permutation_p(one: Sequence[float], other: Sequence[float], *, seed: int = 42, resamples: int = 10000) -> float:
-    """Give the two-sided p of the paired permutation test of a mean difference (Fisher 1935), by signs.
-
-    Exact where the unequal pairs have no more than `resamples` patterns of signs; otherwise drawn, and
-    counted with the observed one among them, so that it is never 0 (Phipson & Smyth 2010).
-    The same whichever of the two comes first. Raises `InputError` as `paired_difference` does.
-    """
-    import numpy as np
-    from scipy.stats import permutation_test
-
-    if resamples < 1:
-        raise InputError(f"Give at least one resample, not {resamples!r}.")
-    unequal = [difference for difference in _differences(one, other) if difference]
-    total = math.fsum(unequal)
-    if total == 0.0 or len(unequal) == 1:
-        return 1.0  # every pattern of signs is as extreme
-    tested = permutation_test(
-        (np.array(sorted(math.copysign(1.0, total) * difference for difference in unequal)),),
-        np.mean,
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=resamples,
-        batch=max(1, _DRAWS_IN_MEMORY // len(unequal)),
-        rng=np.random.default_rng(seed),
-    )
-    return float(tested.pvalue)
+    return {f"p{rank}": float(value) for rank, value in zip(ranks, np.percentile(finite(seconds), ranks), strict=True)}
 
 
 def auroc(scores: Sequence[float], labels: Sequence[float]) -> float | None:
@@ -197,7 +91,7 @@ def auroc_interval(
     if right.min() == right.max():
         return None
     ties = np.unique([score for score, _ in ranked], return_index=True)[1]
-    draw, batch = np.random.default_rng(seed), max(1, _DRAWS_IN_MEMORY // len(ranked))
+    draw, batch = np.random.default_rng(seed), max(1, DRAWS_IN_MEMORY // len(ranked))
     areas = []
     for start in range(0, resamples, batch):
         drawn = draw.multinomial(len(ranked), [1 / len(ranked)] * len(ranked), size=min(batch, resamples - start))
@@ -282,7 +176,7 @@ def cohen_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
 
     `None` where both give every case the same single name: agreement by chance is then certain.
     """
-    _require_pairs(one, other)
+    require_pairs(one, other)
     if len({*one, *other}) == 1:
         return None
     by_one, by_other = Counter(one), Counter(other)
@@ -291,31 +185,8 @@ def cohen_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
     return (observed - expected) / (1 - expected)
 
 
-def _require_pairs(one: Sequence[object], other: Sequence[object]) -> None:
-    if len(one) != len(other):
-        raise InputError(
-            f"Values must come in pairs, but there are {len(one)!r} and {len(other)!r}; leave out unpaired ones."
-        )
-    if len(one) == 0:
-        raise InputError("There are no pairs to compare; leave the figure out if nothing was answered.")
-
-
-def _differences(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    _require_pairs(one, other)
-    return [second - first for first, second in zip(_finite(one), _finite(other), strict=True)]
-
-
 def _labelled(scores: Sequence[float], labels: Sequence[float]) -> tuple[list[float], list[bool]]:
-    _require_pairs(scores, labels)
+    require_pairs(scores, labels)
     if strange := [label for label in labels if label not in (0, 1)]:
         raise InputError(f"Labels are 1 for correct and 0 for incorrect, but one is {strange[0]!r}.")
-    return _finite(scores), [bool(label) for label in labels]
-
-
-def _finite(values: Sequence[float]) -> list[float]:
-    if len(values) == 0:
-        raise InputError("There are no values to summarise; leave the figure out if nothing was answered.")
-    for value in values:
-        if not math.isfinite(value):
-            raise InputError(f"Every value must be a finite number, but one is {value!r}.")
-    return [float(value) for value in values]
+    return finite(scores), [bool(label) for label in labels]

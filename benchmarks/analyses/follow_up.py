@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from meta_agent_rag.statistics.paired import paired_difference
+
 from ..plots import Plot, legend, lines
-from ..statistics import paired_difference
 from ..tables import Cells, Table, number, signed
 from .analysis import Analysis, Figures, Material, Row
 

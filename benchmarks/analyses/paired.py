@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p, verdict
+
 from ..run.arms import Arm
-from ..statistics import mcnemar_exact, paired_difference, permutation_p, verdict
 from ..tables import Cells, Table, signed
 from .analysis import Material
 

@@ -7,11 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.statistics import paired
+from meta_agent_rag.statistics.paired import (
+    Difference,
+    Verdict,
+    bootstrap_ci,
+    mcnemar_exact,
+    paired_difference,
+    permutation_p,
+)
 from meta_agent_rag.wording import counted
 
-from .. import statistics
 from ..metrics import Score
-from ..statistics import Difference, Verdict, bootstrap_ci, mcnemar_exact, paired_difference, permutation_p
 from .sides import Scored, Side
 
 Pair = tuple[Scored, Scored]
@@ -154,7 +161,7 @@ def figures(pairs: Sequence[Pair], *, seed: int = 42) -> Figures:
 
 def verdict(found: Figures) -> Verdict:
     """Does B have more F1 than A, or less?"""
-    return statistics.verdict(found.scores["f1"].difference, found.permutation_p)
+    return paired.verdict(found.scores["f1"].difference, found.permutation_p)
 
 
 def differing(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:

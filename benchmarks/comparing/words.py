@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from meta_agent_rag.statistics.paired import Difference
 from meta_agent_rag.wording import counted
 
-from ..statistics import Difference
 from ..tables import Table, as_markdown, signed, with_interval
 from .comparison import Comparison, Figures, Mean, Pair, verdict
 from .sides import Scored, Side

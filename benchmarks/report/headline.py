@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from meta_agent_rag.statistics.paired import Verdict
 from meta_agent_rag.wording import counted
 
 from ..comparing.words import p_words
-from ..statistics import Verdict
 from ..tables import signed, with_interval
 
 Summary = Mapping[str, Any]

@@ -8,11 +8,12 @@ from typing import Any
 
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.llm.pricing import Tariff
+from meta_agent_rag.statistics.paired import bootstrap_ci
 
 from ..analyses import Material, discover_analyses
 from ..analyses.analysis import Quadrant, Row
 from ..run.arms import Arm
-from ..statistics import bootstrap_ci, percentiles
+from ..statistics import percentiles
 from .survival import STAGES
 
 SCORES = ("em", "f1", "precision", "recall")

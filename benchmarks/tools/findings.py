@@ -17,13 +17,14 @@ import typer
 
 from meta_agent_rag.cli.shared.command import reporting, say
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p
 
 from ..analyses import discover_analyses
 from ..analyses.analysis import Material, Row
 from ..calibration.fit import RIGHT
 from ..comparing.words import p_words
 from ..recording import Player
-from ..statistics import binomial_interval, mcnemar_exact, paired_difference, permutation_p
+from ..statistics import binomial_interval
 from ..tables import Cells, Table, as_markdown, number, signed
 
 ONE_PASS, LOOP = "standard_rag", "metarag"

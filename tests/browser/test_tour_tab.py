@@ -29,6 +29,28 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
     assert model.requests == []
 
 
+def test_a_newcomer_reads_the_terms_the_gain_and_steps_by_arrow_keys(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit("?tab=tour")
+    replay, primer = page.locator("#tour-replay"), page.locator("#tour-primer")
+    assert "F1 of one pass 27 % (95 % interval 10 to 44), of the loop 67 %" in primer.inner_text()
+    primer.locator("summary").click()
+    for term in ("Derivation", "Vote", "Deficit"):
+        assert primer.get_by_text(term, exact=True).is_visible()
+    replay.get_by_text("step 2 of 9").wait_for()
+    page.keyboard.press("ArrowRight")
+    replay.get_by_text("step 3 of 9").wait_for()
+    page.keyboard.press("ArrowLeft")
+    replay.get_by_text("step 2 of 9").wait_for()
+    page.get_by_role("tab", name="Loop").click()
+    page.locator("#loop-status").click()
+    page.keyboard.press("ArrowRight")
+    page.locator("#loop-status", has_text="Paused; the next step is “write”.").wait_for()
+    text = page.locator("#loop-text textarea")
+    text.focus()
+    page.keyboard.press("ArrowRight")
+    assert not model.requests, "an arrow key in a text moves the cursor alone"
+
+
 def test_every_question_of_the_tour_opens(visit: OpenPage) -> None:
     page = visit("?tab=tour")
     for stop in tour():

@@ -39,7 +39,7 @@ LAYERS = (
         "telemetry",
         "shipped",
     },
-    {"text", "datasets"},
+    {"text", "datasets", "statistics"},
     {"prompts"},
     {"llm"},
     {"retrieval"},

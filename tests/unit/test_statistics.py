@@ -12,22 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.statistics import (
-    Difference,
     area_under_risk_coverage,
     auroc,
     auroc_interval,
     binomial_interval,
-    bootstrap_ci,
     calibration_bins,
     cohen_kappa,
     expected_calibration_error,
-    mcnemar_exact,
-    paired_difference,
     percentiles,
-    permutation_p,
     risk_coverage,
 )
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.statistics.paired import Difference, bootstrap_ci, mcnemar_exact, paired_difference, permutation_p
 
 
 def test_the_interval_is_that_of_the_binomial() -> None:

@@ -1,4 +1,4 @@
-"""How the demo looks: a theme of system fonts, and the style sheets beside this file."""
+"""How the demo looks, and its arrow keys: a theme of system fonts, and the style sheets and script beside this file."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -23,14 +23,31 @@ def theme() -> "Base":
         font=list(SANS),
         font_mono=list(MONO),
     )
-    # the hints beside a control are too pale to be read easily
-    return plain.set(block_info_text_color="*neutral_600", block_info_text_color_dark="*neutral_300")
+    # Gradio's own are below the contrast of 4.5 that WCAG AA asks of text
+    return plain.set(
+        block_info_text_color="*neutral_600",
+        block_info_text_color_dark="*neutral_300",
+        body_text_color_subdued="*neutral_600",
+        body_text_color_subdued_dark="*neutral_300",
+        input_placeholder_color="*neutral_600",
+        input_placeholder_color_dark="*neutral_300",
+        color_accent="*primary_600",
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
+        button_primary_background_fill_dark="*primary_600",
+        button_primary_background_fill_hover_dark="*primary_700",
+    )
 
 
 def style_sheet() -> str:
     """The demo's own rules, for light and dark: every style sheet of this folder, by name."""
     sheets = sorted((sheet for sheet in files(__package__).iterdir() if sheet.name.endswith(".css")), key=_name)
     return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+
+
+def head() -> str:
+    """What the page's head holds besides: the script of the arrow keys."""
+    return f"<script>{(files(__package__) / 'keys.js').read_text(encoding='utf-8')}</script>"
 
 
 def _name(sheet: Traversable) -> str:

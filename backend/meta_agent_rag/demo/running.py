@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from ..service.server.listening import bound
 from .app import create_demo
-from .appearance import style_sheet, theme
+from .appearance import head, style_sheet, theme
 from .workbench import Workbench
 
 _LOG = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ def mounted(workbench: Workbench) -> FastAPI:
         path="/",
         theme=theme(),
         css=style_sheet(),
+        head=head(),
         footer_links=[],
         run_history=False,
         ssr_mode=False,

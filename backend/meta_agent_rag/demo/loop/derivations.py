@@ -20,7 +20,10 @@ def chain(derivation: Derivation, evidence: Mapping[str, Found]) -> str:
         for place in range(len(derivation.plan.chains))
     )
     follows = _conclusion(derivation.plan, derivation)
-    return f'<h4>Derived from single facts</h4><div class="m-chains">{columns}</div>{follows}'
+    how = "Each fact is looked up in the passages on its own; code, not the model, combines them."
+    return (
+        f'<h4>Derived from single facts</h4><p class="m-note">{how}</p><div class="m-chains">{columns}</div>{follows}'
+    )
 
 
 def _fact(fact: Fact, evidence: Mapping[str, Found]) -> str:
@@ -54,4 +57,5 @@ def bars(vote: Vote) -> str:
         f'</span></div><div class="m-track"><span class="m-fill" style="width:{support:.0%}"></span></div></div>'
         for ballot, support in zip(vote.ballots, vote.support, strict=True)
     )
-    return f"<h4>The vote elects {escape(vote.elected or 'nothing')}</h4>{shown}"
+    how = "Each bar is the share of the vote that supports an answer; answers in the same words support each other."
+    return f'<h4>The vote elects {escape(vote.elected or "nothing")}</h4><p class="m-note">{how}</p>{shown}'

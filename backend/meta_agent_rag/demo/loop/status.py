@@ -12,12 +12,12 @@ from .walk import Sight
 
 STEPS = (
     ("Cognition", "A draft is written, quoting the evidence first."),
-    ("Monitoring", "A second answer is derived without seeing the draft. If the two differ, the draft is questioned."),
+    ("Monitoring", "A second answer is reached without seeing the draft. If they differ, the draft is questioned."),
     (
         "Evaluating",
-        "A critic names what is missing: a fact, background knowledge, fidelity to the evidence, or sound reasoning.",
+        "The deficit is named: the draft lacks a fact, background knowledge, fidelity to the passages, or sound logic.",
     ),
-    ("Planning", "Each of these deficits has its own repair: searches and a directive for the next draft."),
+    ("Planning", "Each deficit has its own repair: searches, and a directive for the next draft."),
     ("Remediation", "New evidence is added, the draft is rewritten, and the monitor checks it again."),
 )
 
@@ -27,7 +27,8 @@ def introduction() -> str:
     steps = "".join(f"<li><strong>{escape(name)}</strong><span>{escape(words)}</span></li>" for name, words in STEPS)
     claim = "An ordinary system stops at its first draft. This one asks whether it is right."
     begin = (
-        "Choose a question and press <strong>Run</strong>, or <strong>Next step</strong> to take one node at a time."
+        "Choose a question and press <strong>Run</strong>, or take one node at a time with <strong>Next step</strong> "
+        "or the right arrow key."
     )
     return f'<div class="m-intro"><h3>{claim}</h3><ol>{steps}</ol><p>{begin}</p></div>'
 

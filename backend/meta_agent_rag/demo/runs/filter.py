@@ -97,13 +97,13 @@ def counted(run: Run, wanted: Filter) -> int:
 def _label(row: Row, wanted: Filter) -> str:
     rounds = len(row.get("rounds") or [])
     parts = [
-        str(row["id"]),
         *([] if wanted.method else [row["method"]]),
         outcome(row) if rounds > 1 or row.get("error") else "no repair",
         f"{rounds} round{'' if rounds == 1 else 's'}",
         "" if row.get("f1") is None else f"F1 {100 * row['f1']:.0f}",
+        str(row["id"]),
     ]
-    return f"{' · '.join(part for part in parts if part)} — {row.get('question', '')}"
+    return f"{row.get('question', '')} — {' · '.join(part for part in parts if part)}"
 
 
 def _right(scored: Mapping[str, Any]) -> bool:

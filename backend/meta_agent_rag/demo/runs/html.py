@@ -44,7 +44,7 @@ def quality(run: Run) -> str:
     ordered = sorted(scored.items(), key=lambda item: -float(item[1]["f1"]))
     lines = "".join(_scores(name, figures) for name, figures in ordered)
     names = "".join(f'<th scope="col">{name}</th>' for name in ("method", "F1", "EM", "repaired", "fixed", "broken"))
-    return _scrolling(f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>", "Scores in percent with 95 % intervals")
+    return scrolling(f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>", "Scores in percent with 95 % intervals")
 
 
 def table(rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -53,22 +53,23 @@ def table(rows: Sequence[Sequence[str]], caption: str) -> str:
         return quiet("There is no such table.")
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1:])
-    return _scrolling(f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>", caption)
+    return scrolling(f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>", caption)
 
 
 def plots(run: Run) -> str:
-    """The plots of the report as images within the page."""
+    """The plots of the report as images within the page; each takes the full width once it is opened."""
     if not run.plots:
         return quiet("This run has no plots; a run draws them at its end.")
     images = "".join(
-        f'<figure><img alt="Plot: {escape(_words(name))}" src="data:image/png;base64,{b64encode(raw).decode()}">'
-        f"<figcaption>{escape(_words(name))}</figcaption></figure>"
+        f'<details><summary title="Show at full width, or small again">'
+        f'<img alt="Plot: {escape(_words(name))}" src="data:image/png;base64,{b64encode(raw).decode()}">'
+        f"<span>{escape(_words(name))}</span></summary></details>"
         for name, raw in run.plots.items()
     )
     return f'<div class="m-plots">{images}</div>'
 
 
-def _scrolling(cells: str, caption: str) -> str:
+def scrolling(cells: str, caption: str) -> str:
     """A table that scrolls within the page where it is wider."""
     named = escape(caption)
     return (

@@ -213,7 +213,7 @@ def _laid_out(workbench: Workbench) -> _Parts:
             message = gr.Textbox(
                 label="Your words",
                 elem_id="coach-message",
-                placeholder="Ask, answer, or say that you do not know",
+                placeholder="Ask or answer",
                 max_lines=4,
             )
             with gr.Row():

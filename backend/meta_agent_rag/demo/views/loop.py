@@ -86,7 +86,7 @@ class _Tab:
         )
         with gr.Row(elem_classes="m-buttons"):
             parts["run"] = gr.Button("Run", variant="primary", elem_id="loop-run", min_width=70)
-            parts["step"] = gr.Button("Next step", elem_id="loop-step", min_width=70)
+            parts["step"] = gr.Button("Next step", elem_id="loop-step", elem_classes="m-next", min_width=70)
             parts["stop"] = gr.Button("Stop", variant="stop", elem_id="loop-stop", min_width=70, interactive=False)
             parts["reset"] = gr.Button("Reset", elem_id="loop-reset", min_width=70)
         what_if_ = WhatIf.of(bench.settings, self._provider)

@@ -76,8 +76,11 @@ def laid_out(hint: str, name: str) -> Replay:
     step = gr.State(0)
     plain: dict[str, Any] = {"size": "sm", "min_width": 60, "interactive": False}
     with gr.Row(elem_classes="m-buttons"):
-        first, back = gr.Button("First step", **plain), gr.Button("Back", **plain)
-        next_, every = gr.Button("Next step", variant="primary", **plain), gr.Button("All steps", **plain)
+        first, back = gr.Button("First step", **plain), gr.Button("Back", elem_classes="m-back", **plain)
+        next_, every = (
+            gr.Button("Next step", variant="primary", elem_classes="m-next", **plain),
+            gr.Button("All steps", **plain),
+        )
     return Replay(step=step, cards=gr.HTML(quiet(hint), elem_id=name), first=first, back=back, next=next_, every=every)
 
 

@@ -15,6 +15,8 @@ from ..runs.files import RECORDED, Row, Run, open_run, open_zip, run_names
 from ..runs.filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
 from ..runs.html import about, plots, quality, quiet, table
 from ..workbench import Workbench
+from .beside import Beside
+from .beside import laid_out as laid_out_beside
 from .replay import EVERY_STEP, FOREIGN, Replay, laid_out, texts_of
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ class _Parts(Parts):
     cells: "gr.HTML"
     scores: "gr.HTML"
     plots: "gr.HTML"
+    beside: Beside
 
     @property
     def filters(self) -> list[Any]:
@@ -54,7 +57,8 @@ class _Parts(Parts):
     @property
     def all(self) -> list[Any]:
         """Every component, those of the replay included."""
-        return [*(part for part in super().all if part is not self.replay), *self.replay.all]
+        groups = (self.replay, self.beside)
+        return [*(part for part in super().all if part not in groups), *self.replay.all, *self.beside.all]
 
 
 def build(workbench: Workbench) -> None:
@@ -62,7 +66,7 @@ def build(workbench: Workbench) -> None:
     import gradio as gr
     from gradio.context import Context
 
-    parts = _laid_out()
+    parts = _laid_out(workbench.runs_dir)
     tab = _Tab(parts=parts, runs_dir=workbench.runs_dir, settings=workbench.settings, texts=texts_of(workbench))
     quietly: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
@@ -81,6 +85,10 @@ def build(workbench: Workbench) -> None:
         part.input(tab.filtered, [parts.run, *parts.filters], parts.all, **quietly)
     parts.answers.input(tab.replayed, [parts.run, parts.answers], parts.replay.all, **quietly)
     parts.replay.on_step(tab.stepping, [parts.run, parts.answers])
+    pair = parts.beside
+    pair.run.input(pair.another, [parts.run, pair.method, pair.run], pair.all, **quietly)
+    for part in (pair.method, pair.other):
+        part.input(pair.compared, [parts.run, pair.method, pair.run, pair.other], pair.all, **quietly)
     parts.table.input(tab.tabled, [parts.run, parts.table], parts.cells, **quietly)
 
 
@@ -159,6 +167,7 @@ class _Tab:
             **self.tabled(run, name),
             parts.scores: quality(run),
             parts.plots: plots(run),
+            **parts.beside.opened(run),
         }
 
     def _listing(self, run: Run, wanted: Filter, found: Row | None = None) -> Updates:
@@ -187,7 +196,7 @@ def _words(name: str) -> str:
     return name.replace("-", " ")
 
 
-def _laid_out() -> _Parts:
+def _laid_out(runs_dir: Path) -> _Parts:
     import gradio as gr
 
     run = gr.State(None)
@@ -215,8 +224,10 @@ def _laid_out() -> _Parts:
             cells = gr.HTML(elem_id="runs-table")
         with gr.Tab("Plots"):
             drawn = gr.HTML(quiet("No run is open."), elem_id="runs-plots")
+        with gr.Tab("Compare"):
+            pair = laid_out_beside(runs_dir)
     return _Parts(
         run=run, name=name, upload=upload, about=about, method=filters[0], outcome=filters[1],
         deficit=filters[2], hops=filters[3], count=count, answers=answers, replay=replay,
-        table=chosen_table, cells=cells, scores=scores, plots=drawn,
+        table=chosen_table, cells=cells, scores=scores, plots=drawn, beside=pair,
     )  # fmt: skip

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from ...retrieval.passage import Found
 from ...settings import Settings
 from ..components import Updates
+from ..runs.files import recorded_runs
+from ..runs.primer import primer
 from ..runs.tour import Stop, tour
 from ..workbench import Workbench
 from .replay import Replay, laid_out, texts_of
@@ -14,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-_WHAT = "Recorded answers of a 1.5B model. <em>Next step</em> shows how a draft is questioned and repaired."
+_WHAT = (
+    "Recorded answers of a 1.5B model. <em>Next step</em>, or the right arrow key, shows how a draft is questioned and "
+    "repaired."
+)
 
 
 def build(workbench: Workbench) -> None:
@@ -23,7 +28,7 @@ def build(workbench: Workbench) -> None:
     from gradio.context import Context
 
     stops = tour()
-    gr.HTML(f'<p class="m-note">{_WHAT}</p>')
+    gr.HTML(f'<p class="m-note">{_WHAT}</p>{primer(recorded_runs())}', elem_id="tour-primer")
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             labels = [(f"{stop.shows}: {stop.row['question']}", str(place)) for place, stop in enumerate(stops)]

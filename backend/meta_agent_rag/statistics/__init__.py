@@ -1,0 +1,1 @@
+"""Figures of answers, for the benchmark and the demo."""

@@ -1,0 +1,171 @@
+"""Nothing is cut, overlaps or is hard to read, in any tab, at any width and in both themes, by a test of boxes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from meta_agent_rag.testing import ScriptedModel
+from tests.coach import reply
+from tests.loop import draft, reference
+from tests.story import STORY
+
+from .conftest import OpenPage
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Page
+
+pytestmark = pytest.mark.slow
+
+FAULTS = (Path(__file__).parent / "layout.js").read_text()
+WIDTHS = {1440: 900, 768: 1024, 390: 844}
+SETTLED = 250
+"""Milliseconds for transitions and for scripts that follow the width of the page."""
+
+PLANTED = """<!doctype html><meta charset="utf-8"><style>
+  body { margin: 10px; font: 16px sans-serif; color: #222; background: white; }
+  .dark { background: black; color: #eee; }
+</style>
+<div style="width: 60px; overflow: hidden; white-space: nowrap">words cut at the side</div>
+<div style="height: 10px; overflow: hidden"><p style="margin: 0">one<br>words cut below</p></div>
+<div style="position: relative; height: 30px">
+  <b style="position: absolute">under</b><i style="position: absolute">over</i></div>
+<p style="color: #999">words too pale</p>
+<p style="opacity: 0.4">words too faint</p>
+<p style="width: 600px; white-space: nowrap"><button style="margin-left: 350px">button off the page</button></p>
+<input style="width: 50px" value="a value that is cut">
+<input placeholder="faint hint" style="width: 200px; color: white; background: #ddd">
+<textarea placeholder="a hint of more lines than one, which is cut" style="width: 80px; height: 20px"></textarea>
+<div style="width: 80px; height: 40px; overflow-y: auto"><p style="width: 200px">words beside a box</p></div>
+<svg width="100" height="30">
+  <g><rect width="40" height="30" fill="white"/><text y="20">words in a frame</text></g></svg>
+"""
+SOUND = """<!doctype html><meta charset="utf-8"><body style="margin: 10px; font: 16px sans-serif; color: #222">
+<div tabindex="0" style="width: 60px; overflow: auto; white-space: nowrap">words that scroll into sight</div>
+<p><label>Name <input value="short"></label> <button disabled style="color: #ccc">off</button> <b>beside</b></p>
+<p style="color: #6a6a6a">words that can be read</p>
+"""
+
+
+def test_planted_faults_are_found_and_a_sound_page_has_none(context: "BrowserContext") -> None:
+    page = context.new_page()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_content(SOUND)
+    assert page.evaluate(FAULTS) == []
+    page.set_content(PLANTED)
+    found = "\n".join(page.evaluate(FAULTS))
+    for fault in (
+        "cut at the side: div “words cut at the side”",
+        "cut above or below: p “one",
+        "overlap: b “under” and i “over”",
+        "text of p “words too pale”",
+        "text of p “words too faint”",
+        "beyond the window: button “button off the page”",
+        "cut at the side: input “a value that is cut”",
+        "the page scrolls sideways",
+        "placeholder of input",
+        "cut below: placeholder of textarea",
+        "scrolls sideways, but not by keyboard: div “words beside a box”",
+        "wider than its frame: text “words in a frame”",
+    ):
+        assert fault in found
+    page.close()
+
+
+def look(page: "Page", folder: Path, name: str) -> list[str]:
+    """The faults of what is shown, at every width and in both themes; a picture of each is kept in `folder`."""
+    found = []
+    for width, height in WIDTHS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for theme in ("light", "dark"):
+            page.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
+            page.wait_for_timeout(SETTLED)
+            page.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True)
+            found += [f"{name}, {width} px, {theme}: {fault}" for fault in page.evaluate(FAULTS)]
+    page.set_viewport_size({"width": 1440, "height": 900})
+    return found
+
+
+def loop(page: "Page") -> None:
+    """Press Next step until the answer is there."""
+    for card in ("Retrieval", "First draft", "Not satisfied", "Planning", "Draft after repair 1"):
+        page.click("#loop-step")
+        page.locator("#loop-stages-a", has_text=card).wait_for()
+    page.click("#loop-step")
+    page.locator("#loop-answer-a .m-outcome").wait_for()
+
+
+def compared(page: "Page") -> None:
+    page.click("#loop-what-if button")
+    page.check("#loop-compare input")
+    page.click("#loop-run")
+    for side in "ab":
+        page.locator(f"#loop-answer-{side} .m-outcome").wait_for()
+
+
+def runs(page: "Page") -> None:
+    page.locator("#runs-answers label", has_text="050b59380bde11eba7f7acde48001122").click()
+    page.locator("#runs-replay", has_text="Where was the father of Lope").wait_for()
+
+
+def part_of_runs(tab: str, shown: str) -> "Callable[[Page], None]":
+    def opened(page: "Page") -> None:
+        page.get_by_role("tab", name=tab).click()
+        page.locator(shown).wait_for()
+
+    return opened
+
+
+def chat(page: "Page") -> None:
+    page.locator("#chat-message textarea").fill("How tall is Stag Skerry Light?")
+    page.click("#chat-ask")
+    page.locator("#chat-ask:enabled").wait_for()
+    page.locator("#chat-sources", has_text="Confidence").wait_for()
+
+
+def coach(page: "Page") -> None:
+    page.locator("#coach-message textarea").fill("Why does the shadow move over a sundial?")
+    page.click("#coach-say")
+    page.locator("#coach-talk").get_by_text("What stands still, stick or Sun?").wait_for()
+    page.locator("#coach-say:enabled").wait_for()
+
+
+def tour(page: "Page") -> None:
+    page.locator("#tour-replay", has_text="First draft").wait_for()
+    page.locator("#tour-primer summary").click()
+    page.get_by_role("button", name="All steps", exact=True).first.click()
+    page.wait_for_timeout(SETTLED)
+
+
+TALL = draft("31 metres", quotes=["The tower is 31 metres high"], answer="Stag Skerry Light is 31 metres high [1].")
+
+ACTS: "dict[str, list[Callable[[Page], None]]]" = {
+    "tour": [tour],
+    "loop": [lambda page: None, loop, compared],
+    "runs": [
+        runs,
+        part_of_runs("Scores", "#runs-scores table"),
+        part_of_runs("Tables", "#runs-table table"),
+        part_of_runs("Plots", "#runs-plots img >> nth=0"),
+        part_of_runs("Compare", "#runs-beside table"),
+    ],
+    "chat": [lambda page: None, chat],
+    "coach": [coach],
+}
+"""What is done in each tab; each state is looked at."""
+
+
+@pytest.mark.parametrize("tab", ACTS)
+def test_nothing_is_cut_or_overlaps_or_is_hard_to_read(
+    visit: OpenPage, model: ScriptedModel, tmp_path: Path, tab: str
+) -> None:
+    model.script = {**STORY, "coach": reply("What stands still, stick or Sun?")}
+    if tab == "chat":
+        model.script.update(write=TALL, rewrite=TALL, reference=reference("31 metres"))
+    page = visit(f"?tab={tab}")
+    found = []
+    for state, act in enumerate(ACTS[tab]):
+        act(page)
+        found += look(page, tmp_path, f"{tab}-{state}")
+    assert not found, "\n".join(found)
