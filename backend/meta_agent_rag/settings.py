@@ -266,8 +266,8 @@ class Settings(ModelSettings):
     # -- telemetry
     otel_exporter_otlp_endpoint: Url | None = Field(
         None,
-        description="Where `marag serve` and `marag mcp` send spans (OTLP over HTTP), as http://127.0.0.1:4318; needs "
-        "the extra `telemetry`.",
+        description="Where spans are sent (OTLP over HTTP), as http://127.0.0.1:4318: by `marag serve`, `mcp`, `ask` and "
+        "`chat` and by benchmarks; needs the extra `telemetry`.",
     )
     telemetry_content: bool = Field(False, description="Include questions, queries, prompts and replies in spans.")
 

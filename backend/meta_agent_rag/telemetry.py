@@ -45,6 +45,7 @@ STOP_REASON = "marag.stop_reason"
 QUESTION_ID = "marag.question_id"
 QUERIES = "marag.queries"
 FOUND = "marag.passages.found"
+COST = "marag.cost_usd"
 
 _PROVIDERS = {"gemini": "gcp.gemini"}
 """Where the conventions know a provider by another name than we do."""

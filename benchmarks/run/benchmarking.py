@@ -15,6 +15,7 @@ from meta_agent_rag.agent.monitoring.calibration import calibration_in_force, re
 from meta_agent_rag.cli.shared.command import complain, run, say
 from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
 from meta_agent_rag.errors import InputError, MetaRagError
+from meta_agent_rag.exporting import exporting
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.pricing import unpriced_models
 from meta_agent_rag.llm.providers import EMBEDDED, providers
@@ -186,8 +187,10 @@ def _carried_out(plan: RunPlan, conduct: Conduct, folder: RunFolder, shown: Sile
     if conduct.player is not None and not conduct.strict:
         return _from_record(conduct.player, folder, shown)
     signal.signal(signal.SIGTERM, _interrupt)
+    work = execute(plan.config, conduct, plan.loaded, questions=plan.questions, folder=folder, display=shown)
     try:
-        return run(execute(plan.config, conduct, plan.loaded, questions=plan.questions, folder=folder, display=shown))
+        with exporting(plan.config.settings):
+            return run(work)
     except KeyboardInterrupt:
         shown.stop()
         complain(f"Stopped. Continue with: --resume {folder.path}")

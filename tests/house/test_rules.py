@@ -37,6 +37,7 @@ LAYERS = (
         "discovery",
         "env_example",
         "telemetry",
+        "exporting",
         "shipped",
     },
     {"text", "datasets", "statistics"},

@@ -1,10 +1,11 @@
 """One question is one tree of spans, with the conventions' names, and without what somebody wrote."""
 
+import gzip
 import json
 import logging
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -14,12 +15,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from meta_agent_rag.errors import RefusedError
+from meta_agent_rag.exporting import tracer_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
-from meta_agent_rag.service.server.tracing import tracer_provider
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
+from meta_agent_rag.testing.server import helpful, loopback_server
+from tests.forked import MARAG, RUNNER, forked
+from tests.integration.test_runner import command, environment
 from tests.loop import BIRTH_SENTENCE, QUESTION, WRONG, settings_in
 from tests.service import CONTEXT, Running, running
 from tests.spans import everything_told, named, paths, recorded
@@ -89,6 +93,7 @@ async def test_one_question_is_one_tree(spans: InMemorySpanExporter, tmp_path: P
     assert told["gen_ai.response.finish_reasons"] == ("stop",)
     assert int(str(told["gen_ai.usage.input_tokens"])) > 100
     assert int(str(told["gen_ai.usage.output_tokens"])) > 10
+    assert 0 < float(str(told["marag.cost_usd"])) < 0.01
     assert (told["marag.stage"], told["marag.round"]) == ("write", 0)
     search = dict(named(spans, "retrieval")[0].attributes or {})
     assert search["gen_ai.operation.name"] == "retrieval"
@@ -150,16 +155,37 @@ class _Collector(BaseHTTPRequestHandler):
         pass
 
 
-def test_spans_go_to_the_endpoint_of_the_setting(tmp_path: Path) -> None:
+@contextmanager
+def collecting() -> Iterator[str]:
+    """The address of a collector, whose requests go to `COLLECTED`."""
     COLLECTED.clear()
     with HTTPServer(("127.0.0.1", 0), _Collector) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/"
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [(RUNNER, command("--n", "1", "--method", "metarag")), (MARAG, ["ask", "When was Mira Tolland born?"])],
+)
+def test_commands_send_their_spans(module: str, words: list[str], tmp_path: Path) -> None:
+    with collecting() as address, loopback_server(helpful()) as server:
+        env = environment(server.base_url, tmp_path / "data") | {"OTEL_EXPORTER_OTLP_ENDPOINT": address}
+        child = forked(module, words, env, tmp_path)
+        assert child.ended() == 0, child.err.read_text()
+    told = b"".join(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body for _, body in COLLECTED)
+    for expected in (b"invoke_workflow metarag", b"node write", b"chat deepseek-v4-flash", b"marag.cost_usd"):
+        assert expected in told
+    assert b"sk-planted-secret" not in told
+
+
+def test_spans_go_to_the_endpoint_of_the_setting(tmp_path: Path) -> None:
+    with collecting() as address:
         provider = tracer_provider(settings_in(tmp_path, f"OTEL_EXPORTER_OTLP_ENDPOINT={address}"))
         assert provider is not None
         provider.get_tracer("tests").start_span("a span of the tests").end()
         provider.shutdown()
-        server.shutdown()
     ((path, body),) = COLLECTED
     assert path == "/v1/traces"
     assert b"a span of the tests" in body

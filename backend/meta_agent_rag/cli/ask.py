@@ -39,6 +39,7 @@ def ask(
     debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus; monitor the answer and repair it if it is inadequate."""
+    from ..exporting import exporting
     from ..extras import require
     from ..grounding.abstention import is_abstention
     from ..llm.providers import choose_provider
@@ -48,8 +49,9 @@ def ask(
         require("grounding", "`marag ask --grounded`")
     settings = Settings.load(set_ or ())
     named = document or ()
-    from_documents = run(_grounded(question, corpus, named, settings)) if grounded else None
-    result = run(_answer(question, corpus, named, settings)) if from_documents is None else from_documents.answer
+    with exporting(settings):
+        from_documents = run(_grounded(question, corpus, named, settings)) if grounded else None
+        result = run(_answer(question, corpus, named, settings)) if from_documents is None else from_documents.answer
     _show(result, from_documents, trace=trace, json_=json_)
     refused = is_abstention(result.short_answer) if from_documents is None else from_documents.refused
     if refused and (hint := small_model_hint(choose_provider(settings))) is not None:

@@ -318,6 +318,7 @@ class ModelSession:
                 call.request,
                 seconds=seconds,
                 content=owner.settings.telemetry_content,
+                price=call.price,
             )
             error = None
             warn_of_cut(call, outcome, owner._told)

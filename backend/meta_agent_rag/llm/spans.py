@@ -1,15 +1,25 @@
 """What the span of a model call says: who was asked for what, and what came back in which measure."""
 
 import asyncio
+from collections.abc import Callable
 
 from .. import telemetry
 from ..telemetry import Value
 from .exchange import Reply, Request, Transport
 from .ledger import LedgerRow
+from .pricing import Price
 
 
-async def completed(transport: Transport, row: LedgerRow, request: Request, *, seconds: float, content: bool) -> Reply:
-    """What the transport replies, within a span; `content` puts prompt and reply into it.
+async def completed(
+    transport: Transport,
+    row: LedgerRow,
+    request: Request,
+    *,
+    seconds: float,
+    content: bool,
+    price: Callable[[Reply], Price | None],
+) -> Reply:
+    """What the transport replies, within a span; `content` puts prompt and reply into it, `price` is what it cost.
 
     Raises what the transport raises, and `TimeoutError` after N seconds.
     """
@@ -18,6 +28,8 @@ async def completed(transport: Transport, row: LedgerRow, request: Request, *, s
             reply = await transport.complete(request)
         if opened.is_recording():
             opened.set_attributes(_replied(reply, content=content))
+            if (cost := price(reply)) is not None:
+                opened.set_attribute(telemetry.COST, float(cost.usd))
         return reply
 
 

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import InputError, MetaRagError, RequestError
+from ..exporting import exporting
 from ..extras import require
 from ..llm.exchange import Transport
 from ..retrieval.batching import AsyncEncoder
@@ -27,7 +28,6 @@ from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found
 from ..settings import Settings
 from .schemas import QUESTION_CHARACTERS, CitationOut, as_checked
-from .server.tracing import exporting
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

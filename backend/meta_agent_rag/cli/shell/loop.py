@@ -16,6 +16,7 @@ from ...conversation.socratic.coach import CoachReply
 from ...conversation.study import Study, notice, open_study
 from ...conversation.transcript import in_short
 from ...errors import MetaRagError
+from ...exporting import exporting
 from ...grounding.confidence import Confidence
 from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
@@ -50,6 +51,7 @@ async def converse(
     _survive_foreign_characters()
     screen = Screen()
     async with AsyncExitStack() as stack:
+        stack.enter_context(exporting(settings))
         study = await stack.enter_async_context(_opened(settings, screen, corpus, session))
         stack.enter_context(files_of(settings.coach_dir))
         shell = Shell(study=study, settings=settings, load=load, screen=screen)

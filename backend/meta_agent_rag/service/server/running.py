@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from ...exporting import exporting
 from ...settings import Settings
 from ..app import Opening, create_app
 from ..opening import Service, open_service
 from .listening import bound
 from .logs import logging_to_stderr
-from .tracing import exporting
 from .workers import require_servers, supervise
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Where spans go. Those of requests are FastAPI's own; see `app`."""
+"""Sends the spans of a command or a service to a collector; see `telemetry` for what they say."""
 
 import logging
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from ...settings import Settings
+from .settings import Settings
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
