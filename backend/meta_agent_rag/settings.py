@@ -266,7 +266,7 @@ class Settings(ModelSettings):
     # -- telemetry
     otel_exporter_otlp_endpoint: Url | None = Field(
         None,
-        description="Where spans are sent (OTLP over HTTP), as http://127.0.0.1:4318: by `marag serve`, `mcp`, `ask` and "
+        description="Where spans are sent (OTLP over HTTP), as http://127.0.0.1:4318: by `marag serve`, `mcp`, `ask`, "
         "`chat` and by benchmarks; needs the extra `telemetry`.",
     )
     telemetry_content: bool = Field(False, description="Include questions, queries, prompts and replies in spans.")

@@ -104,6 +104,7 @@ def planned(config: RunConfig) -> RunPlan:
     questions = _questions(config, loaded)
     _check_calibration(config, questions)
     _check_oracles(config, questions)
+    _check_evidence(config, questions)
     words = described(config.settings, uses(config))
     return RunPlan(
         config=replace(config, model_words=words),
@@ -233,6 +234,15 @@ def _check(config: RunConfig) -> None:
         raise InputError(f"--corpus requires --mode open_domain, but the mode is {config.mode!r}.")
     if config.corpus is not None and "diagnosis" in config.oracles:
         raise InputError("--oracle diagnosis only knows the data set's own paragraphs; leave --corpus out.")
+
+
+def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:
+    """Refuse questions that no evidence belongs to, where no corpus is named either."""
+    if config.corpus is None and not any(question.paragraphs for question in questions):
+        raise InputError(
+            f"The questions of {config.dataset!r} come without paragraphs; give --mode open_domain and "
+            "--corpus NAME, a corpus made with `marag ingest`."
+        )
 
 
 def _check_recordable(config: RunConfig) -> None:

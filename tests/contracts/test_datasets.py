@@ -17,6 +17,10 @@ from meta_agent_rag.retrieval.passage import passages_of
 
 DATASETS = discover()
 every_dataset = pytest.mark.parametrize("dataset", list(DATASETS.values()), ids=list(DATASETS))
+OPEN = ("bamboogle", "nq", "popqa", "strategyqa", "triviaqa")
+with_paragraphs = pytest.mark.parametrize(
+    "dataset", [one for name, one in DATASETS.items() if name not in OPEN], ids=str
+)
 
 ENCODINGS: dict[str, Callable[[list[object]], bytes]] = {
     "list": lambda rows: json.dumps(rows).encode(),
@@ -30,12 +34,17 @@ ENCODINGS: dict[str, Callable[[list[object]], bytes]] = {
 
 
 def rows_of(dataset: Dataset, count: int = 2) -> list[object]:
-    key = "_id" if "_id" in dataset.example else "id"
+    key = field_of(dataset, "_id", "id", "qid", "question_id", "question", "Question")
     return [{**copy.deepcopy(dict(dataset.example)), key: f"{dataset.example[key]}-{n}"} for n in range(count)]
 
 
-def test_the_four_data_sets_are_found() -> None:
-    assert {"hotpotqa", "2wikimultihopqa", "musique", "sample"} <= set(DATASETS)
+def field_of(dataset: Dataset, *names: str) -> str:
+    """What the data set calls a field that has one of these names."""
+    return next(name for name in names if name in dataset.example)
+
+
+def test_the_data_sets_are_found() -> None:
+    assert {"hotpotqa", "2wikimultihopqa", "musique", "sample", *OPEN} <= set(DATASETS)
 
 
 def test_the_package_loads_nothing_heavy() -> None:
@@ -51,6 +60,12 @@ def test_the_example_is_a_question(dataset: Dataset) -> None:
     assert question.id
     assert question.text.strip()
     assert question.golds[0] == question.answer
+
+
+@with_paragraphs
+def test_the_example_has_two_supporting_paragraphs(dataset: Dataset) -> None:
+    question = dataset.parse(dataset.example, {})
+    assert question is not None
     assert question.hops is not None
     assert question.hops >= 2
     assert sum(paragraph.is_supporting for paragraph in question.paragraphs) >= 2
@@ -100,17 +115,41 @@ def test_a_file_tells_its_data_set_by_its_fields(dataset: Dataset, tmp_path: Pat
 
 
 @every_dataset
-@pytest.mark.parametrize("field", ["question", "answer"])
+@pytest.mark.parametrize("fields", [("question", "Question"), ("answer", "Answer", "possible_answers")], ids=str)
 @pytest.mark.parametrize("value", [None, 7, "", " \n", "\ud800"], ids=repr)
-def test_a_bad_field_is_named_with_its_row(dataset: Dataset, field: str, value: object, tmp_path: Path) -> None:
-    rows = rows_of(dataset)
+def test_a_bad_field_is_named_with_its_row(
+    dataset: Dataset, fields: tuple[str, ...], value: object, tmp_path: Path
+) -> None:
+    rows, field = rows_of(dataset), field_of(dataset, *fields)
     path = tmp_path / "rows.json"
     path.write_text(json.dumps([rows[0], {**dict(dataset.example), field: value}]), encoding="utf-8")
     with pytest.raises(
         DataFileError,
-        match=rf"^rows\.json: row 2, field '{field}': (it is missing|(it must be|expected) .+, found .+)\.$",
+        match=rf"^rows\.json: row 2, field '{field}(\[0\])?': (it is missing|(it must be|expected) .+, found .+)\.$",
     ):
         load_questions(dataset.name, data_file=path)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_set_without_paragraphs_is_read_in_every_shape(name: str) -> None:
+    parse = DATASETS[name].parse
+    flash = parse({"id": "test_0", "question": "Who?", "golden_answers": ["Ann", "Anna"], "metadata": {}}, {})
+    assert flash is not None
+    assert (flash.id, flash.golds, flash.paragraphs) == ("test_0", ("Ann", "Anna"), ())
+    for answer, golds in (
+        ("Ann", ("Ann",)),
+        (True, ("yes",)),
+        (False, ("no",)),
+        (["1969"], ("1969",)),
+        ('["Ann", "Anna"]', ("Ann", "Anna")),
+        ("[sic]", ("[sic]",)),
+        ({"value": "Ann", "aliases": ["Ann", "Anna"], "type": "Freeform"}, ("Ann", "Anna")),
+    ):
+        one, same = (parse({"question": "Who?", "answer": answer}, {}) for _ in range(2))
+        assert one is not None
+        assert one == same
+        assert one.golds == golds
+        assert one.id.startswith(name)
 
 
 @every_dataset

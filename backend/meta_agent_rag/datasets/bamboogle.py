@@ -1,0 +1,16 @@
+"""Bamboogle (Press et al., EMNLP Findings 2023, arXiv:2210.03350): 125 made questions of two hops.
+
+It comes without paragraphs: evidence is searched in a corpus of your own.
+"""
+
+from .dataset import Dataset
+from .hub import Hub
+from .open_rows import open_question
+
+DATASET = Dataset(
+    name="bamboogle",
+    hub=Hub("chiayewken/bamboogle", split="test"),
+    parse=open_question("bamboogle"),
+    data_file="its rows, or FlashRAG's",
+    example={"Question": "Who was mayor of Orley when the Ridge Tunnel opened?", "Answer": "Ines Karstad"},
+)
