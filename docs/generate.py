@@ -14,8 +14,8 @@ from meta_agent_rag.agent.deficits.table import as_markdown
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.cli.main import app
+from meta_agent_rag.cli.shared.env_example import env_example
 from meta_agent_rag.datasets import Dataset, discover
-from meta_agent_rag.env_example import env_example
 from meta_agent_rag.settings import described
 
 ROOT = Path(__file__).parents[1]

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
 from pydantic import ValidationError as RowError
 
 from meta_agent_rag.datasets import LoadedQuestions, Question
-from meta_agent_rag.datasets.rows import read_json_rows
-from meta_agent_rag.datasets.schema import Text
+from meta_agent_rag.datasets.reading.rows import read_json_rows
+from meta_agent_rag.datasets.reading.schema import Text
 from meta_agent_rag.errors import DataFileError, InputError
 from meta_agent_rag.setting_types import UnitFloat
 from meta_agent_rag.wording import first_fault

@@ -18,9 +18,8 @@ from meta_agent_rag.retrieval.passage import passages_of
 DATASETS = discover()
 every_dataset = pytest.mark.parametrize("dataset", list(DATASETS.values()), ids=list(DATASETS))
 OPEN = ("bamboogle", "nq", "popqa", "strategyqa", "triviaqa")
-with_paragraphs = pytest.mark.parametrize(
-    "dataset", [one for name, one in DATASETS.items() if name not in OPEN], ids=str
-)
+CLOSED = {name: dataset for name, dataset in DATASETS.items() if name not in OPEN}
+with_paragraphs = pytest.mark.parametrize("dataset", list(CLOSED.values()), ids=list(CLOSED))
 
 ENCODINGS: dict[str, Callable[[list[object]], bytes]] = {
     "list": lambda rows: json.dumps(rows).encode(),
@@ -115,7 +114,9 @@ def test_a_file_tells_its_data_set_by_its_fields(dataset: Dataset, tmp_path: Pat
 
 
 @every_dataset
-@pytest.mark.parametrize("fields", [("question", "Question"), ("answer", "Answer", "possible_answers")], ids=str)
+@pytest.mark.parametrize(
+    "fields", [("question", "Question"), ("answer", "Answer", "possible_answers")], ids=["question", "answer"]
+)
 @pytest.mark.parametrize("value", [None, 7, "", " \n", "\ud800"], ids=repr)
 def test_a_bad_field_is_named_with_its_row(
     dataset: Dataset, fields: tuple[str, ...], value: object, tmp_path: Path

@@ -35,7 +35,6 @@ LAYERS = (
         "wording",
         "journal",
         "discovery",
-        "env_example",
         "telemetry",
         "exporting",
         "shipped",

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from meta_agent_rag import setting_faults
-from meta_agent_rag.env_example import env_example
+from meta_agent_rag.cli.shared.env_example import env_example
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.settings import Settings, described
 

@@ -33,6 +33,6 @@ def show(set_: Assignments = None, json_: Json = False, debug: Debug = False) ->
 @reporting
 def example(debug: Debug = False) -> None:
     """Print `.env.example`: every setting, commented out, with its default."""
-    from ..env_example import env_example
+    from .shared.env_example import env_example
 
     typer.echo(env_example(), nl=False)

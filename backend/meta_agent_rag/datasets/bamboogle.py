@@ -5,7 +5,7 @@ It comes without paragraphs: evidence is searched in a corpus of your own.
 
 from .dataset import Dataset
 from .hub import Hub
-from .open_rows import open_question
+from .reading.open_rows import open_question
 
 DATASET = Dataset(
     name="bamboogle",

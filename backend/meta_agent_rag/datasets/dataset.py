@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .hub import Hub
 from .question import Question
-from .rows import RawRows, read_json_rows
+from .reading.rows import RawRows, read_json_rows
 
 Aliases = Mapping[str, tuple[str, ...]]
 """Further gold answers by the id of an answer."""

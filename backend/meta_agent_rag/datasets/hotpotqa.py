@@ -6,8 +6,8 @@ Official file: `hotpot_dev_distractor_v1.json` from https://hotpotqa.github.io (
 from .dataset import Aliases, Dataset
 from .hub import Hub
 from .question import Question
-from .rows import read_json_rows
-from .schema import HotpotRow, paragraphs
+from .reading.rows import read_json_rows
+from .reading.schema import HotpotRow, paragraphs
 
 
 def parse(raw: object, _aliases: Aliases) -> Question:

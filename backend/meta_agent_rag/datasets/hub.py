@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from ..errors import DataFileError
 from ..extras import require
-from .rows import RawRows
+from .reading.rows import RawRows
 
 _CONNECT_SECONDS = 3.0
 _LOADING = threading.Lock()

@@ -11,11 +11,11 @@ from ..discovery import by_name, contributed
 from ..errors import DataFileError, InputError, UnknownNameError
 from ..shipped import shipped
 from ..wording import first_fault
-from .aliases import read_aliases
 from .dataset import Dataset
 from .hub import HubAccess, read_hub_rows
 from .question import Question
-from .rows import RawRows, read_json_rows
+from .reading.aliases import read_aliases
+from .reading.rows import RawRows, read_json_rows
 
 ENTRY_POINT_GROUP = "meta_agent_rag.datasets"
 

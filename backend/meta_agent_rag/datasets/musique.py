@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from .dataset import Aliases, Dataset
 from .hub import Hub
 from .question import Paragraph, Question
-from .rows import read_json_rows
-from .schema import String, Text
+from .reading.rows import read_json_rows
+from .reading.schema import String, Text
 
 _REFERENCE = re.compile(r"#([0-9]+)")
 _HOPS = re.compile(r"([0-9]+)hop[0-9]*(?=_)")

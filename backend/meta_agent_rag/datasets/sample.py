@@ -4,8 +4,8 @@ from pydantic import Field, StrictInt
 
 from .dataset import Aliases, Dataset
 from .question import Question
-from .rows import read_json_rows
-from .schema import HotpotRow, String, paragraphs
+from .reading.rows import read_json_rows
+from .reading.schema import HotpotRow, String, paragraphs
 
 
 class _Row(HotpotRow):

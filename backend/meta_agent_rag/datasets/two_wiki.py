@@ -8,8 +8,8 @@ the row's `answer_id`; they come from the separate file alone.
 from .dataset import Aliases, Dataset
 from .hub import Hub
 from .question import Question
-from .rows import read_json_rows
-from .schema import HotpotRow, String, paragraphs
+from .reading.rows import read_json_rows
+from .reading.schema import HotpotRow, String, paragraphs
 
 
 class _Row(HotpotRow):

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from .dataset import Aliases
-from .question import Question
+from ..dataset import Aliases
+from ..question import Question
 from .schema import Text
 
 

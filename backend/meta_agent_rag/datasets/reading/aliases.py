@@ -5,9 +5,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 from pydantic import ValidationError as RowError
 
-from ..errors import DataFileError
-from ..wording import first_fault
-from .dataset import Aliases
+from ...errors import DataFileError
+from ...wording import first_fault
+from ..dataset import Aliases
 from .rows import read_json_rows
 from .schema import String, Text
 

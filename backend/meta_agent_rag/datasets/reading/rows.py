@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import DataFileError
+from ...errors import DataFileError
 
 _GZIP_MAGIC = b"\x1f\x8b"
 

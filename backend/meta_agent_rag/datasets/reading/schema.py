@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
-from .question import Paragraph
+from ..question import Paragraph
 
 
 def _encodable(text: str) -> str:

@@ -1,6 +1,6 @@
 """Writes `.env.example` from the settings themselves, so that it cannot drift."""
 
-from .settings import described
+from ...settings import described
 
 _HEAD = """\
 # Settings of Meta-Agent-RAG. Copy this file to .env and uncomment what you need; everything is optional.

@@ -1,0 +1,1 @@
+"""Rows of data files and the shapes that data sets share."""
