@@ -136,7 +136,7 @@ async def test_without_redis_nobody_is_let_in_uncounted(tmp_path: Path) -> None:
 
 def test_what_one_process_alone_can_do_is_one_sentence() -> None:
     servers = ["--set", "QDRANT_URL=http://127.0.0.1:1", "--set", "ELASTICSEARCH_URL=http://127.0.0.1:1"]
-    for words, said in (([], "one process"), (servers, "REDIS_URL")):
+    for words, said in (([], "its own uploads"), (servers, "REDIS_URL")):
         done = CliRunner().invoke(app, ["serve", "--port", "0", "--workers", "2", *words])
         assert (done.exit_code, said in done.output) == (2, True), done.output
         assert len(done.output.strip().splitlines()) == 1

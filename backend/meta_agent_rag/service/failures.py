@@ -76,13 +76,30 @@ def envelope(error: RequestError, request_id: str) -> dict[str, Any]:
 
 
 def _invalid(error: RequestValidationError) -> RequestError:
-    fault = error.errors()[0]
-    if fault["type"] == "json_invalid":
+    faults = error.errors()
+    if faults[0]["type"] == "json_invalid":
         return RequestError(422, "invalid_request", "The body is not JSON; send one JSON object.")
-    place = ".".join(str(part)[:40] for part in fault["loc"] if part != "body")
+    # where a field may be of several kinds, each has its faults: the deepest is of the kind that was meant
+    same = [one for one in faults if one["loc"][:2] == faults[0]["loc"][:2]]
+    path, fault = max(((_path(one, error.body), one) for one in same), key=lambda found: len(found[0]))
+    place = ".".join(str(part)[:40] for part in path)
     named = f"The field {place!r} is invalid" if place else "The request is invalid"
     param = _sayable(place) if place else None
     return RequestError(422, "invalid_request", _sayable(f"{named}: {fault_words(fault)}."), param=param)
+
+
+def _path(fault: Mapping[str, Any], body: object) -> list[str | int]:
+    """Where a fault is, without the names that pydantic puts between for the kinds that a field may be of."""
+    inside, *parts = fault["loc"]
+    path: list[str | int] = []
+    for place, part in enumerate(parts):
+        held = isinstance(body, Mapping) and part in body
+        if held or (isinstance(body, list) and isinstance(part, int) and part < len(body)):
+            body = body[part]  # type: ignore[index]  # one of the two
+        elif inside == "body" and not (fault["type"] == "missing" and place == len(parts) - 1):
+            continue
+        path.append(part)
+    return path
 
 
 def _sayable(text: str) -> str:

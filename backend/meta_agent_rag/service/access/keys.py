@@ -122,7 +122,7 @@ class Keys:
         # as long as for a key that there is
         right = hmac.compare_digest(given, record.digest if record is not None else self._digest("", ""))
         if record is None or not right:
-            raise RequestError(401, "invalid_key", "Unknown key; send one created with `marag keys create`.")
+            raise RequestError(401, "invalid_key", "The key is unknown; ask the operator of the service for one.")
         if (state := record.state(datetime.now(UTC))) != "valid":
             raise RequestError(401, "invalid_key", f"The key is {state}; ask the operator for another one.")
         return Client(id=record.id, name=record.name, scopes=frozenset(record.scopes), daily_usd=record.daily_usd)

@@ -1,0 +1,96 @@
+"""Every refusal of the service speaks of HTTP: one sentence, without options, settings, commands or internals."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import meta_agent_rag.service as service_package
+from tests.service import ASKED, CONTEXT, Running, running
+
+FOREIGN = re.compile(r"--[a-z]|\bmarag [a-z]|\b[A-Z]{2,}_[A-Z_]+\b|\bpydantic\b|function-|Input should|\[type=|\.py\b")
+"""What means something on a command line, in a shell or in our code, and nothing to a client."""
+
+BODIES: tuple[tuple[str, object, str], ...] = (
+    ("/v1/ask", {}, "The field 'question' is invalid: it is missing."),
+    ("/v1/ask", {"question": 7}, "The field 'question' is invalid: it must be text."),
+    ("/v1/ask", {**ASKED, "nope": 1}, "The field 'nope' is invalid: unknown field."),
+    ("/v1/ask", [1], "The request is invalid: it must be an object."),
+    ("/v1/ask", {**ASKED, "options": {"rounds": 1}}, "The field 'options.rounds' is invalid: unknown field."),
+    ("/v1/ask", {**CONTEXT, "context": 7}, "The field 'context' is invalid: it must be text."),
+    ("/v1/ask", {**CONTEXT, "context": ["so", 7]}, "The field 'context.0' is invalid: it must be an object."),
+    ("/v1/ask", {**CONTEXT, "context": [{"text": 3}]}, "The field 'context.0.text' is invalid: it must be text."),
+    ("/v1/chat/completions", {}, "The field 'model' is invalid: it is missing."),
+    (
+        "/v1/chat/completions",
+        {"model": "x", "messages": [{"role": "bad", "content": "x"}]},
+        "The field 'messages.0.role' is invalid: it must be 'system', 'developer', 'user' or 'assistant'.",
+    ),
+)
+RAW = (b"", b"{bad", b"\xff", b"null", b'"text"', b"[]", b'{"question": NaN}')
+
+
+def literals() -> Iterator[tuple[str, str]]:
+    """Every text that a `RequestError` is made of in the service's code, with where it stands."""
+    folder = Path(str(service_package.__file__)).parent
+    for file in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "RequestError":
+                texts = (one for part in node.args for one in ast.walk(part) if isinstance(one, ast.Constant))
+                words = "".join(str(one.value) for one in texts if isinstance(one.value, str))
+                yield f"{file.name}:{node.lineno}", words
+
+
+def message_of(body: dict[str, Any]) -> str:
+    return str(body["error"]["message"])
+
+
+def test_no_refusal_speaks_of_what_a_client_does_not_know() -> None:
+    found = list(literals())
+    assert len(found) > 30
+    assert not [(place, words) for place, words in found if FOREIGN.search(words)]
+
+
+@pytest.mark.parametrize(("path", "body", "words"), BODIES, ids=lambda value: str(value)[:40])
+async def test_a_field_is_named_in_words(path: str, body: object, words: str, tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        response = await service.client.post(path, json=body)
+    assert response.status_code in {400, 422}
+    assert message_of(response.json()) == words
+
+
+async def test_whatever_is_sent_the_refusal_is_one_sentence(tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        schema = (await service.client.get("/openapi.json")).json()
+        said = [words async for words in refusals(service, schema)]
+    assert len(said) > 40
+    for words in said:
+        assert words[0].isupper(), words
+        assert words.endswith("."), words
+        assert not FOREIGN.search(words), words
+
+
+async def refusals(service: Running, schema: dict[str, Any]) -> Any:
+    """What the service says to broken bodies, wrong methods, and wrong values of every field of every JSON body."""
+    for path, methods in schema["paths"].items():
+        address = re.sub(r"{[a-z_]+}", "nothing", path)
+        response = await service.client.request("PATCH", address)
+        assert response.status_code == 405
+        yield message_of(response.json())
+        for method, about in methods.items():
+            content = about.get("requestBody", {}).get("content", {}).get("application/json")
+            if content is None:
+                continue
+            model = schema["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
+            values: tuple[object, ...] = (None, [[]], "\x00", {})
+            wrong = [json.dumps({name: value}).encode() for name in model["properties"] for value in values]
+            for raw in (*RAW, *wrong):
+                sent = await service.client.request(
+                    method, address, content=raw, headers={"content-type": "application/json"}
+                )
+                assert sent.status_code >= 400, (method, address, raw)
+                yield message_of(sent.json())
