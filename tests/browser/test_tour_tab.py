@@ -51,6 +51,25 @@ def test_a_newcomer_reads_the_terms_the_gain_and_steps_by_arrow_keys(visit: Open
     assert not model.requests, "an arrow key in a text moves the cursor alone"
 
 
+def test_a_slider_goes_back_over_the_rounds(visit: OpenPage) -> None:
+    page = visit("?tab=tour")
+    replay = page.locator("#tour-replay")
+    replay.get_by_text("First draft").wait_for()
+    slider = replay.get_by_label("Rounds shown")
+    assert slider.count() == 0, "there is one round so far"
+    page.get_by_role("button", name="All steps", exact=True).first.click()
+    repair = replay.get_by_text("Draft after repair 1")
+    repair.wait_for()
+    slider.fill("0")
+    assert not repair.is_visible()
+    assert replay.get_by_role("heading", name="First draft").is_visible()
+    assert "the first draft" in replay.locator(".m-rounds").inner_text()
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert repair.is_visible()
+    assert "step 9 of 9" in replay.inner_text(), "an arrow key on the slider moves the slider alone"
+
+
 def test_every_question_of_the_tour_opens(visit: OpenPage) -> None:
     page = visit("?tab=tour")
     for stop in tour():

@@ -1,4 +1,4 @@
-"""How the demo looks, and its arrow keys: a theme of system fonts, and the style sheets and script beside this file."""
+"""How the demo looks, its arrow keys and its slider: a theme of system fonts, style sheets and a script."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -46,7 +46,7 @@ def style_sheet() -> str:
 
 
 def head() -> str:
-    """What the page's head holds besides: the script of the arrow keys."""
+    """What the page's head holds besides: the script of the arrow keys and of the slider over rounds."""
     return f"<script>{(files(__package__) / 'keys.js').read_text(encoding='utf-8')}</script>"
 
 

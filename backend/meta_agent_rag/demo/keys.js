@@ -6,3 +6,11 @@ document.addEventListener("keydown", (event) => {
   const button = [...document.querySelectorAll(`button.${wanted}`)].find((one) => one.checkVisibility() && !one.disabled);
   if (button) button.click();
 });
+
+// The slider over rounds hides the cards of the later ones.
+document.addEventListener("input", (event) => {
+  if (!event.target.matches(".m-rounds input")) return;
+  const shown = Number(event.target.value);
+  event.target.parentElement.querySelector("output").textContent = shown ? `up to repair ${shown}` : "the first draft";
+  for (const card of event.target.closest(".m-stages").querySelectorAll(".m-round")) card.hidden = Number(card.dataset.round) > shown;
+});

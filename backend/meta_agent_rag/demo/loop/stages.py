@@ -21,9 +21,27 @@ def stages(sight: Sight, settings: Settings) -> str:
     cards = [retrieval(_first_evidence(sight), sight.state.get("dropped", ()))] if evidence else []
     for round_ in sight.rounds:
         before = sight.rounds[round_.index - 1] if round_.index else None
-        cards += round_cards(round_, before, evidence, settings, known=_known_before(sight, round_.index))
-    cards += _under_way(sight, settings)
-    return f'<div class="m-stages">{"".join(cards)}</div>' if cards else ""
+        own = round_cards(round_, before, evidence, settings, known=_known_before(sight, round_.index))
+        cards += of_round(round_.index, own)
+    cards += of_round(len(sight.rounds), _under_way(sight, settings))
+    return f'<div class="m-stages">{slider(len(sight.rounds))}{"".join(cards)}</div>' if cards else ""
+
+
+def of_round(index: int, cards: Sequence[str]) -> list[str]:
+    """Cards that the slider hides while it stands at an earlier round."""
+    return [f'<div class="m-round" data-round="{index}">{one}</div>' for one in cards]
+
+
+def slider(rounds: int) -> str:
+    """A slider over so many rounds, at the last one; nothing for one round. The page's script hides the later ones."""
+    if rounds < 2:
+        return ""
+    last = rounds - 1
+    return (
+        '<label class="m-rounds">Rounds shown'
+        f'<input type="range" min="0" max="{last}" value="{last}" step="1" aria-label="Rounds shown">'
+        f"<output>up to repair {last}</output></label>"
+    )
 
 
 def round_cards(

@@ -10,7 +10,7 @@ from ...llm.providers import EMBEDDED
 from ...retrieval.passage import Found
 from ...settings import Settings
 from ...wording import FREE, counted, passage_name
-from ..loop.stages import card, retrieval, round_cards
+from ..loop.stages import card, of_round, retrieval, round_cards, slider
 from ..words import stop_reason
 from .files import Row, Run, rounds_of
 
@@ -30,7 +30,7 @@ def cards(row: Row, texts: Mapping[str, Found], settings: Settings) -> tuple[str
         here = {id_: texts[id_] for id_ in dict.fromkeys((*known, *round_.evidence_ids)) if id_ in texts}
         if before is None and round_.evidence_ids:
             found.append(_evidence(round_.evidence_ids, here))
-        found += round_cards(round_, before, here, settings, known=known)
+        found += of_round(round_.index, round_cards(round_, before, here, settings, known=known))
         before, known = round_, round_.evidence_ids
     return (*found, _outcome(row, free=settings.llm_provider == EMBEDDED))
 
@@ -50,11 +50,13 @@ def link_to(run: str, row: Row) -> str:
 def shown(row: Row, taken: Sequence[str], of: int, link: str) -> str:
     """The question and the steps taken so far; `of` is how many there are."""
     about = f"{row['id']} by {row['method']}, step {len(taken)} of {of}."
+    steps = "".join(taken)
+    rounds = sum(f'data-round="{index}"' in steps for index in range(len(row.get("rounds") or ())))
     linked = f'<a href="{escape(link)}">Link to this answer</a>' if link else ""
     return (
         f'<section aria-label="Replay"><h3 class="m-side-head">{escape(str(row.get("question", "")))}</h3>'
         f'<p class="m-note">{escape(about)} {linked}</p>'
-        f'<div class="m-stages">{"".join(taken)}</div></section>'
+        f'<div class="m-stages">{slider(rounds)}{steps}</div></section>'
     )
 
 
