@@ -8,7 +8,7 @@ over the answers of the pooled data sets in `gold` mode together, or as NAME@DAT
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -135,6 +135,34 @@ def chains(_: Sequence[Recorded]) -> Table:
     """Three chains of thought with a majority vote against the loop, on the questions that both were asked."""
     rows = _compared(records("chains"), CHAINS)
     return Table(name="chains", title="Three chains against the loop", head=_head(f"`{CHAINS}`"), rows=rows)
+
+
+def baselines(recorded: Sequence[Recorded]) -> Table:
+    """Each further baseline against the loop, on the questions that it was asked; of both data sets together."""
+    asked = records("baselines")
+    rows: list[Cells] = []
+    for method in dict.fromkeys(name for one in asked for name in one.rows):
+        own = [_beside(one, recorded, method) for one in asked if method in one.rows]
+        parts = [(one.label, [one]) for one in own] + ([("**both**", own)] if len(own) > 1 else [])
+        rows += [(f"`{method}`", *_quality(label, some, method), _calls(some, method)) for label, some in parts]
+    head = ("baseline", *_head("baseline"), "calls: baseline, loop")
+    return Table(name="baselines", title="Further baselines against the loop", head=head, rows=rows)
+
+
+def _beside(one: Recorded, recorded: Sequence[Recorded], method: str) -> Recorded:
+    """A baseline's answers and the loop's recorded ones to the same questions, in the same order."""
+    main = next(other for other in recorded if (other.dataset, other.mode) == (one.dataset, one.mode))
+    loop = {row["id"]: row for row in main.rows[LOOP]}
+    rows = [row for row in one.rows[method] if row["id"] in loop]
+    return replace(one, rows={method: rows, LOOP: [loop[row["id"]] for row in rows]})
+
+
+def _calls(recorded: Sequence[Recorded], method: str) -> str:
+    means = []
+    for name in (method, LOOP):
+        calls = [row["llm_calls"] for one in recorded for row in one.rows[name]]
+        means.append(number(sum(calls) / len(calls)))
+    return ", ".join(means)
 
 
 def _pooled(recorded: Sequence[Recorded]) -> list[Recorded]:
@@ -276,6 +304,7 @@ def _cost(rows: Sequence[Row]) -> Cells:
 TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "quality": quality,
     "chains": chains,
+    "baselines": baselines,
     "types": types,
     "changed": changed,
     "lost": lost,
