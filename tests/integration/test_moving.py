@@ -7,8 +7,9 @@ import pytest
 from meta_agent_rag.errors import CorpusError, SettingsError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
-from meta_agent_rag.retrieval.corpus.corpus import drop_corpus, list_corpora, open_corpus
+from meta_agent_rag.retrieval.corpus.corpus import drop_corpus, list_corpora, open_corpus, remove_documents
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
+from meta_agent_rag.retrieval.corpus.live import edit_live
 from meta_agent_rag.retrieval.corpus.moving import copy_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
@@ -76,6 +77,29 @@ async def test_a_corpus_is_built_on_servers_where_both_are_set(settings: Setting
         assert len(await corpus.lexical.search("keeper", 50)) == 30
     await drop_corpus(settings, "lights")
     assert list_corpora(settings.marag_data_dir) == ()
+
+
+async def test_a_document_removed_on_servers_is_gone_from_both_and_can_come_again(settings: Settings) -> None:
+    records = [
+        DocumentRecord(id=one.id, source=f"/{one.id}", title=one.title, kind="text", content_hash=one.id)
+        for one in PASSAGES
+    ]
+    async with edit_corpus(settings, "lights", ENCODER, chunker="none") as editor:
+        for record, passage in zip(records, PASSAGES, strict=True):
+            await editor.put(record, [passage])
+    await remove_documents(settings, "lights", ["p7", "unknown"])
+    await remove_documents(settings, "lights", ["p7"])
+    async with open_corpus(settings, "lights", "hash-64", 64) as corpus:
+        for store in (corpus.dense, corpus.lexical):
+            assert {passage.id async for passage in store.scan()} == {f"p{n}" for n in range(30) if n != 7}
+        async with edit_live(settings, corpus, ENCODER, chunker="none") as editor:  # as the service does
+            await editor.remove(["p8"])
+            await editor.put(records[7], [PASSAGES[7]])
+        for store in (corpus.dense, corpus.lexical):
+            assert {passage.id async for passage in store.scan()} == {f"p{n}" for n in range(30) if n != 8}
+        assert await corpus.lexical.search("Lighthouse 8 keeper number 8", 50)
+        assert all(one.passage.id != "p8" for one in await corpus.lexical.search("8", 50))
+    assert list_corpora(settings.marag_data_dir)[0].passages == 29
 
 
 async def test_a_server_that_cannot_be_reached_leaves_the_corpus_where_it_was(settings: Settings) -> None:
