@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.errors import CorpusError
+from meta_agent_rag.retrieval.corpus import folder as folders
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import open_corpus
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
@@ -18,7 +19,18 @@ from meta_agent_rag.retrieval.passage import Passage
 from .test_retrieval_corpus import ENCODER, at, first_title, passages, visible
 
 
-async def test_many_read_while_one_edits(tmp_path: Path) -> None:
+async def test_a_reader_waits_for_a_short_edit(tmp_path: Path) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
+    async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none") as editor:
+        reader = asyncio.create_task(first_title(tmp_path, "facts", "newer"))
+        await asyncio.sleep(0.2)
+        more = Passage(id="new", doc_id="new", title="New", text="A newer fact of the matter.")
+        await editor.put(DocumentRecord(id="new", source="n", title="New", kind="t", content_hash="1"), [more])
+    assert await reader == "New"
+
+
+async def test_many_read_while_one_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "_PATIENCE_SECONDS", 0.1)
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     async with (
         open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus,

@@ -15,8 +15,8 @@ from ...errors import CorpusError, InputError
 from .manifest import Manifest, read_manifest, write_manifest
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_PATIENCE_SECONDS = 2.0
-"""What an editor waits for readers, who hold the lock while they copy the indexes."""
+_PATIENCE_SECONDS = 3.0
+"""What an editor waits for readers that copy the indexes, and a reader for an edit: one document takes a second."""
 _PAUSE_SECONDS = 0.02
 
 
@@ -58,13 +58,13 @@ class CorpusFolder:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[None]:
-        """Have the corpus stay as it is; others may read too. Raises `CorpusError` at once where it is being edited."""
+        """Have the corpus stay as it is; others may read too. Raises `CorpusError` where it goes on being edited."""
         async with self._held(write=False):
             yield
 
     @asynccontextmanager
     async def _held(self, *, write: bool) -> AsyncIterator[None]:
-        until = time.monotonic() + (_PATIENCE_SECONDS if write else 0.0)
+        until = time.monotonic() + _PATIENCE_SECONDS
         try:
             self.home.mkdir(parents=True, exist_ok=True)
             # of its own for each: one instance would let this process in twice
