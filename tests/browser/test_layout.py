@@ -76,6 +76,7 @@ def test_planted_faults_are_found_and_a_sound_page_has_none(context: "BrowserCon
 def look(page: "Page", folder: Path, name: str) -> list[str]:
     """The faults of what is shown, at every width and in both themes; a picture of each is kept in `folder`."""
     found = []
+    page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")  # colours on their way
     for width, height in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
         for theme in ("light", "dark"):
