@@ -177,8 +177,24 @@ def _coached(request: "Request") -> dict[str, Any]:
     return {"reply": "Look at what stands still: is it the stick, or the Sun?", "acknowledges_right_answer": False}
 
 
+def _looked_up(request: "Request") -> str:
+    said = request.messages[-1].content
+    return "Berrick Haswade" if "Who designed" in said else "Oxlode"
+
+
 SCRIPT: dict[str, Any] = {
     "write": _written,
+    "plan": {
+        "chains": [{"of": "", "facts": ["Who designed the Candlewright Bridge?", "Where was # born?"]}],
+        "operator": "last",
+    },
+    "look_up": _looked_up,
+    "route": {
+        "steps": ["Berrick Haswade designed it.", "He was born at Oxlode."],
+        "rationale": "The second passage says where the designer was born.",
+        "answer": "He was born at Oxlode.",
+        "short_answer": "Oxlode",
+    },
     "rewrite": _rewritten,
     "reference": _reference,
     "coach": _coached,

@@ -149,6 +149,28 @@ async def test_two_documents_are_compared_point_by_point(folder: Path) -> None:
     assert "Only in Winds" not in text
 
 
+async def test_points_with_other_figures_are_not_said_to_agree(folder: Path) -> None:
+    def agreeing(request: Request) -> Mapping[str, Any]:
+        reply = section_reply(request)
+        return {"aspects": [{**reply["aspects"][0], "relation": "agree"}]} if "aspects" in reply else reply
+
+    found = await compare(
+        "tides", "winds", corpus="coast", settings=over(folder), transport=ScriptedModel({"overview": agreeing})
+    )
+    assert [aspect.relation for aspect in found.aspects] == ["related"], "9 metres are not 30 knots"
+
+
+async def test_a_heading_is_no_point(folder: Path) -> None:
+    def heading(request: Request) -> Mapping[str, Any]:
+        reply = section_reply(request)
+        return {"points": [point("Tides", "The document is about tides."), *reply["points"]]}
+
+    summary = await summarise(
+        ["tides"], corpus="coast", settings=over(folder), transport=ScriptedModel({"overview": heading})
+    )
+    assert [one.bare for one in summary.overviews[0].points] == [TIDES, f"\u201c{PUMPS}\u201d"]
+
+
 @pytest.mark.parametrize(
     ("names", "settings", "said"),
     [

@@ -12,6 +12,8 @@ from ..llm.exchange import Message
 from ..llm.ledger import LedgerRow, Totals, total
 from ..prompts import prompt
 from ..prompts.tokens import estimate_tokens
+from ..text.figures.figure import Figure, stands_in
+from ..text.figures.reading import figures, in_digits
 from .overview import STAGE, OnSection, Overview, Summary, Work
 from .points import Point
 
@@ -146,4 +148,15 @@ def _aspects(reply: AspectsReply, first: Sequence[Point], second: Sequence[Point
         if all(sides):
             used.update((0, number) for number in said.first)
             used.update((1, number) for number in said.second)
-            yield Aspect(name=said.aspect, relation=said.relation, first=sides[0], second=sides[1])
+            yield Aspect(name=said.aspect, relation=_checked(said.relation, *sides), first=sides[0], second=sides[1])
+
+
+def _checked(relation: Relation, first: Sequence[Point], second: Sequence[Point]) -> Relation:
+    """What the model says, unless it says that points agree of whose figures none stands on the other side."""
+    ours, theirs = ([one for point in side for one in _figures(point)] for side in (first, second))
+    shared = any(stands_in(one, theirs) for one in ours) or any(stands_in(one, ours) for one in theirs)
+    return "related" if relation == "agree" and ours and theirs and not shared else relation
+
+
+def _figures(point: Point) -> Sequence[Figure]:
+    return figures(in_digits(point.bare))

@@ -81,7 +81,7 @@ def kept_points(reply: PointsReply, section: Section, style: Style, seen: set[st
             invented += 1
             continue
         sentence = _sentence(said.quote, section.passages[number - 1])
-        if sentence not in seen:
+        if sentence not in seen and not _is_heading(sentence, section.passages[number - 1]):
             seen.add(sentence)
             points.append(_point(said.point, sentence, number, section.passages, style))
     return tuple(points), invented
@@ -90,6 +90,11 @@ def kept_points(reply: PointsReply, section: Section, style: Style, seen: set[st
 def _number(quote: str, passages: Sequence[Found]) -> int | None:
     places = (number for number, one in enumerate(passages, start=1) if is_verbatim(quote, [one.passage.text]))
     return next(places, None)
+
+
+def _is_heading(sentence: str, found: Found) -> bool:
+    """Is it a title above the passage, which says nothing by itself?"""
+    return sentence in (found.passage.title, found.passage.section)
 
 
 def _sentence(quote: str, found: Found) -> str:
