@@ -7,6 +7,7 @@ neither torch nor anything else that is slow, and lives on from file to file unt
 
 import hashlib
 import json
+import mmap
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -101,7 +102,10 @@ def serve(job: Job, answer: Callable[[dict[str, Any]], None]) -> None:
 
 
 def _limit_memory(megabytes: int) -> None:
-    """Have the system refuse more memory than that; not every platform can."""
+    """Have the system refuse more memory than that; not every platform can.
+
+    Raises `OSError` where that leaves nothing to read with: what the imports freed may still be enough to begin.
+    """
     try:
         import resource
     except ImportError:
@@ -109,6 +113,8 @@ def _limit_memory(megabytes: int) -> None:
     kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
     _limit(kind, megabytes * _MEGABYTE)
     _limit(resource.RLIMIT_CORE, 0)
+    with mmap.mmap(-1, _MEGABYTE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
+        pass
 
 
 def _limit_cpu(seconds: float) -> None:
