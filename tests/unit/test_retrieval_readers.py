@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from meta_agent_rag.retrieval.corpus import folder as folders
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import open_corpus
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
+from meta_agent_rag.retrieval.corpus.folder import CorpusFolder
 from meta_agent_rag.retrieval.corpus.live import edit_live
+from meta_agent_rag.retrieval.corpus.reading import _place_of_its_own
 from meta_agent_rag.retrieval.passage import Passage
 
 from .test_retrieval_corpus import ENCODER, at, first_title, passages, visible
@@ -80,6 +83,19 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+def test_readers_that_come_and_go_at_once_do_not_take_each_others_places(tmp_path: Path) -> None:
+    folder = CorpusFolder(home=tmp_path, name="facts")
+
+    def comes_and_goes(_: int) -> bool:
+        with _place_of_its_own(folder) as place:
+            (place / "index").write_text("here")
+            return place.with_suffix(".lock").exists() and (place / "index").exists()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(comes_and_goes, range(400)))
+    assert list(folder.copies.iterdir()) == []
 
 
 def test_processes_read_at_once_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:

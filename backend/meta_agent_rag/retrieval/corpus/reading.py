@@ -8,7 +8,7 @@ reader. The catalogue is shared: SQLite serves many readers beside one writer.
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
@@ -167,8 +167,7 @@ def _place_of_its_own(folder: CorpusFolder) -> Iterator[Path]:
     """An empty folder for a copy, removed at the end; those that killed readers left are removed first."""
     folder.copies.mkdir(parents=True, exist_ok=True)
     _remove_left(folder.copies)
-    lock = FileLock(folder.copies / f"{uuid4().hex}.lock", timeout=0, thread_local=False)
-    lock.acquire()
+    lock = _new_lock(folder.copies)
     path = Path(lock.lock_file).with_suffix("")
     try:
         path.mkdir()
@@ -179,6 +178,16 @@ def _place_of_its_own(folder: CorpusFolder) -> Iterator[Path]:
         Path(lock.lock_file).unlink(missing_ok=True)
 
 
+def _new_lock(copies: Path) -> FileLock:
+    """A lock of a name of its own, held. Between its file and its lock another reader may take it for one left."""
+    while True:
+        lock = FileLock(copies / f"{uuid4().hex}.lock", thread_local=False)
+        lock.acquire()  # waits while that reader looks
+        if Path(lock.lock_file).exists():
+            return lock
+        lock.release()
+
+
 def _remove_left(copies: Path) -> None:
     for file in copies.glob("*.lock"):
         lock = FileLock(file, timeout=0, thread_local=False)
@@ -187,8 +196,9 @@ def _remove_left(copies: Path) -> None:
         except (Timeout, OSError):
             continue  # its reader is alive
         shutil.rmtree(file.with_suffix(""), ignore_errors=True)
+        with suppress(OSError):  # while it is held, so that nobody else believes to hold it afterwards
+            file.unlink(missing_ok=True)
         lock.release()
-        file.unlink(missing_ok=True)
 
 
 async def _close_unused(view: _View) -> None:

@@ -49,10 +49,12 @@ def is_sealed(folder: Path) -> bool:
     """Are the files those of the last close, by size and time? Nothing is read or changed."""
     known = _read(folder / FILE_NAME)
     try:
-        now = {name: (status := (folder / name).stat()) and (status.st_size, status.st_mtime_ns) for name in known}
+        now = {name: (folder / name).stat() for name in known}
     except OSError:
         return False
-    return bool(known) and now == {name: (was.size, was.changed) for name, was in known.items()}
+    return bool(known) and all(
+        (now[name].st_size, now[name].st_mtime_ns) == (was.size, was.changed) for name, was in known.items()
+    )
 
 
 def seal(folder: Path, known: Mapping[str, Sealed]) -> None:
