@@ -63,11 +63,21 @@ def _names(value: object) -> object:
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
+LoopPart = Literal["derivation", "grammar", "plan_checks", "operators", "vote", "search"]
+
+
+def _loop_parts(value: object) -> object:
+    """Parts joined by `+` or commas, so that a sweep can name several at once; `none` is every part in place."""
+    names = _names(value.replace("+", ",")) if isinstance(value, str) else value
+    return () if names == ("none",) else names
+
+
 Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 StageTiers = Annotated[dict[str, Tier], NoDecode, BeforeValidator(_stage_tiers)]
 StageTokens = Annotated[dict[str, PositiveInt], NoDecode, BeforeValidator(_stage_tokens)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_parts)]
 
 
 def _provider_keys() -> dict[str, Any]:

@@ -22,7 +22,7 @@ from pydantic_settings import (
 from .errors import SettingsError
 from .setting_faults import FORMER, fault, known_as, nearest, say_former, todays_name, warn_of_slips
 from .setting_models import ModelSettings
-from .setting_types import Key, Names, Tier, UnitFloat, Url
+from .setting_types import Key, LoopParts, Names, Tier, UnitFloat, Url
 
 __all__ = ["Settings", "Tier", "UnitFloat", "child_environment", "described"]
 
@@ -56,6 +56,11 @@ class Settings(ModelSettings):
     )
     vote_share: UnitFloat = Field(
         0.7, description="Share of the vote from which an answer is elected without asking another route."
+    )
+    loop_without: LoopParts = Field(
+        (),
+        description="Parts of the loop to leave out, as ablations do, joined by `+`: `derivation`, `grammar`, "
+        "`plan_checks`, `operators`, `vote`, `search`; or `none`.",
     )
     operators_dir: Path | None = Field(None, description="A folder with operators of your own for derivations.")
     routes_dir: Path | None = Field(None, description="A folder with routes of your own.")

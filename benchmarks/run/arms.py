@@ -24,7 +24,7 @@ _SWEPT = (
     *("flash_thinking", "pro_thinking", "thinking_tokens", "stage_tokens", "writer_temperature"),
     *("max_metacognitive_rounds", "monitor_policy", "monitor_calibration", "monitor_similarity_threshold"),
     *("monitor_encoder", "convergence_threshold", "selection", "short_answer", "evidence_tokens"),
-    "supplied_evidence",
+    *("supplied_evidence", "loop_without"),
     *("deficits_dir", "prompts_dir", "self_consistency_samples"),
     *("retrieval_top_k", "retrieval_pool", "rrf_k", "fusion", "blend_floor", "links"),
 )

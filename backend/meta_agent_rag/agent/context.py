@@ -61,3 +61,8 @@ class Context:
     conversation: str = ""
     manner: str = ""
     deadline: float | None = None
+
+    @property
+    def may_search(self) -> bool:
+        """Can a repair look for more evidence?"""
+        return self.retriever is not None and "search" not in self.settings.loop_without

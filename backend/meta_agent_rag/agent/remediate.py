@@ -24,7 +24,7 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
     deficit = context.deficits[last.diagnosis.deficit]
     update: dict[str, object] = {}
     queries: tuple[str, ...] = ()
-    if deficit.retrieves and context.retriever is not None:
+    if deficit.retrieves and context.may_search:
         queries = follow_up_queries(state["question"], last, state.get("queries", ()))
     if queries and context.retriever is not None:
         known = frozenset(found.passage.id for found in state.get("evidence", ()))

@@ -11,9 +11,14 @@ from .operator import Operand, Operators
 from .plan import Chain, Plan, Planned, references, resolved
 from .planning import plan_for
 
+_READS_OFF = "last"
+"""The operator that combines nothing: it reads off the end of a chain."""
+
 
 async def planned(context: Context, question: str, *, round_: int) -> Planned:
     """The plan of a question, which needs no evidence. Raises only what must stop the run."""
+    if "derivation" in context.settings.loop_without:
+        return Planned(plan=None, fault="derivations are left out")
     if context.oracles.plan is not None:
         return Planned(plan=context.oracles.plan)
     return await plan_for(context.model, context.settings, question, context.operators, round_=round_)
@@ -40,7 +45,10 @@ async def looked_up(
     chains = await asyncio.gather(
         *(_chain(context, plan, place, packed, known=known, round_=round_) for place in range(len(plan.chains)))
     )
-    return concluded(question, plan, [fact for chain in chains for fact in chain], operators)
+    facts = [fact for chain in chains for fact in chain]
+    if "operators" in context.settings.loop_without and plan.operator != _READS_OFF:
+        return Derivation(plan=plan, facts=tuple(facts))
+    return concluded(question, plan, facts, operators)
 
 
 async def _chain(

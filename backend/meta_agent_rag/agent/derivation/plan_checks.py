@@ -1,8 +1,9 @@
 """Checks of a plan in code, before any of its look-ups is paid for."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from ...text.names import content_words, spaced
 from ...text.normalise import normalised, tokens
@@ -39,6 +40,19 @@ def _completed(plan: Plan, question: str) -> Plan:
     return replace(plan, chains=(chain, Chain(of=other, facts=facts)))
 
 
+Check: TypeAlias = Callable[[Plan, str, Operators], str | None]
+"""From a plan, its question and the operators to what is wrong with it, in words for the planner."""
+
+
+def flaw_of(plan: Plan, question: str, operators: Operators) -> str | None:
+    """Why a plan cannot be looked up at all, whatever it asks: the only check of an ablation without plan checks."""
+    if plan.operator not in operators:
+        return f"there is no operator {plan.operator!r}"
+    if not plan.chains:
+        return "it has no fact"
+    return next((fault for chain in plan.chains if (fault := _reference_fault(chain)) is not None), None)
+
+
 def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
     """What is wrong with a plan, in words for the planner; `None` if it may be looked up.
 
@@ -46,17 +60,14 @@ def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
     question or come twice, one that refers to no other must name what the question names, facts and question must ask
     for the same kind of thing, and the operator must fit.
     """
-    operator = operators.get(plan.operator)
-    if operator is None:
-        return f"there is no operator {plan.operator!r}"
-    if not plan.chains:
-        return "it has no fact"
+    if flaw := flaw_of(plan, question, operators):
+        return flaw
     every = [fact for chain in plan.chains for fact in chain.facts]
     faults = (
-        *(_chain_fault(chain) for chain in plan.chains),
+        *(_unused(chain) for chain in plan.chains),
         *(_fact_fault(fact, question) for fact in every),
         _twice(every),
-        operator.check(question, plan),
+        operators[plan.operator].check(question, plan),
         strays(question, every),
     )
     return next((fault for fault in faults if fault is not None), None)
@@ -76,13 +87,15 @@ def _twice(facts: Sequence[str]) -> str | None:
     return f"the fact {twice!r} comes twice" if twice else None
 
 
-def _chain_fault(chain: Chain) -> str | None:
-    used: set[int] = set()
+def _reference_fault(chain: Chain) -> str | None:
     for index, fact in enumerate(chain.facts):
-        for place in references(fact, index):
-            if not 0 <= place < index:
-                return f"the fact {fact!r} refers to a fact that does not come before it"
-            used.add(place)
+        if any(not 0 <= place < index for place in references(fact, index)):
+            return f"the fact {fact!r} refers to a fact that does not come before it"
+    return None
+
+
+def _unused(chain: Chain) -> str | None:
+    used = {place for index, fact in enumerate(chain.facts) for place in references(fact, index)}
     for index, fact in enumerate(chain.facts[:-1]):
         if index not in used:
             return f"no later fact uses the value of {fact!r}"

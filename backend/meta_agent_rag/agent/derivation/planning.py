@@ -15,7 +15,7 @@ from ...settings import Settings
 from ..prompting.replies import ReplyModel
 from .operator import Operators
 from .plan import Chain, Plan, Planned, tidied
-from .plan_checks import directed, fault_of, is_whole
+from .plan_checks import Check, directed, fault_of, flaw_of, is_whole
 from .unfolding import unfolded
 
 
@@ -51,9 +51,12 @@ async def plan_for(
 
     Raises only what must stop the run.
     """
-    if (made := unfolded(question)) is not None and made.operator in operators:
-        return Planned(plan=made)
+    by_grammar = None if "grammar" in settings.loop_without else unfolded(question)
+    if by_grammar is not None and by_grammar.operator in operators:
+        return Planned(plan=by_grammar)
     asked = _messages(settings, question, operators)
+    if "plan_checks" in settings.loop_without:
+        return (await _asked(model, question, operators, asked, round_=round_, fault_in=flaw_of))[0]
     planned, reply = await _asked(model, question, operators, asked, round_=round_)
     if not reply:
         return planned
@@ -63,7 +66,13 @@ async def plan_for(
 
 
 async def _asked(
-    model: ModelSession, question: str, operators: Operators, asked: Sequence[Message], *, round_: int
+    model: ModelSession,
+    question: str,
+    operators: Operators,
+    asked: Sequence[Message],
+    *,
+    round_: int,
+    fault_in: Check = fault_of,
 ) -> tuple[Planned, str]:
     """What came of one call, and the reply to show when asking again; empty where that would not help."""
     try:
@@ -74,7 +83,7 @@ async def _asked(
         return Planned(plan=None, fault=str(error)), ""
     chains = tuple(Chain(of=chain.of, facts=tuple(chain.facts)) for chain in reply.chains)
     plan = directed(tidied(Plan(operator=reply.operator, chains=chains)), question)
-    fault = fault_of(plan, question, operators)
+    fault = fault_in(plan, question, operators)
     settled = fault is None or is_whole(plan, question)  # asked again, it would only invent facts
     return Planned(plan=None if fault else plan, fault=fault), "" if settled else _written(plan)
 

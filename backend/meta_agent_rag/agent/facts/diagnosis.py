@@ -22,7 +22,7 @@ def findings_of(state: State, context: Context, round_: Round) -> Findings:
         searched=_repaired(plans, from_memory=False),
         remembered=_repaired(plans, from_memory=True),
         tried=frozenset((plan.deficit, plan.about) for plan in plans),
-        may_search=context.retriever is not None,
+        may_search=context.may_search,
         may_remember=not context.grounded,
     )
 

@@ -39,7 +39,8 @@ async def examined(
     earlier = state.get("routes", ())
     drawn: list[RouteAnswer] = []
     vote = counted(earlier)
-    for name in context.settings.routes[len(earlier) :]:
+    routes = () if "vote" in context.settings.loop_without else context.settings.routes
+    for name in routes[len(earlier) :]:
         if _decided(context, vote):
             break
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
