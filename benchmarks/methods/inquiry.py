@@ -93,10 +93,10 @@ class Inquiry:
             self.notes.append(f"{step} was left out: the model did not send the JSON that was asked for")
             return None
 
-    async def concluded(self, reasoning: Sequence[str], stop_reason: StopReason) -> Answer:
-        """The answer that one last call draws from the reasoning and the evidence so far."""
+    async def concluded(self, reasoning: Sequence[str], stop_reason: StopReason, *, alone: bool = False) -> Answer:
+        """The answer that one last call draws from the reasoning so far, `alone` or with the evidence."""
         written = "\n".join(reasoning)
-        packed = self.shown(written)
+        packed = None if alone else self.shown(written)
         shown = written or phrase("nothing_yet")
         prompt = messages(self.engine.settings, "conclude", self.task.question, packed, reasoning=shown)
         reply = await self.session.ainvoke("baseline", prompt, AnswerReply)

@@ -8,7 +8,7 @@ from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.retrieval.hybrid import Retriever
 
-from .allowance import Allowance
+from ..rows.allowance import Allowance
 
 
 @dataclass(frozen=True, kw_only=True)

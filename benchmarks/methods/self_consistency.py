@@ -18,7 +18,7 @@ from meta_agent_rag.errors import StructuredOutputError
 from meta_agent_rag.llm.exchange import Sampling
 from meta_agent_rag.text.normalise import normalised
 
-from .allowance import Allowance
+from ..rows.allowance import Allowance
 from .chain_of_thought import ChainReply, chain
 from .inquiry import Inquiry
 from .method import Method, MethodTask

@@ -16,7 +16,7 @@ from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.settings import Settings
 
 from ..methods import Method
-from ..methods.allowance import KINDS
+from ..rows.allowance import KINDS
 
 ORACLES = ("monitor", "diagnosis", "retrieval", "plan", "facts")
 _SWEPT = (

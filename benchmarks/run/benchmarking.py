@@ -21,9 +21,9 @@ from meta_agent_rag.llm.pricing import unpriced_models
 from meta_agent_rag.llm.providers import EMBEDDED, providers
 from meta_agent_rag.llm.serving.stages import runs_here
 
-from ..methods.allowance import DOLLARS, TOKENS
 from ..recording import Player
 from ..report import protocol, show
+from ..rows.allowance import DOLLARS, TOKENS
 from ..rows.shape import require_whole
 from .arms import arm_settings, check_arms
 from .config import Conduct, RunConfig

@@ -26,9 +26,9 @@ from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
 from ..judge import Judge
 from ..methods import MethodTask
-from ..methods.allowance import Spending
 from ..recording import TapedEncoder, TapedRetriever
 from ..recording.offline import NoModel, NoSearch
+from ..rows.allowance import Spending
 from ..rows.samples import failed_row, sample_row
 from .arms import Arm, arm_settings, reference
 from .config import Conduct, RunConfig

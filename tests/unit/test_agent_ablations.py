@@ -111,7 +111,12 @@ async def test_without_a_search_an_open_fact_stays_open(tmp_path: Path) -> None:
 
     routes = [route("Rome"), route("Madrid"), route("Lima"), route("Bonn"), route("Bern")]
     for parts, queries in (("none", [QUESTION, "Where was Mira Holt born?"]), ("search", [QUESTION])):
-        script = {"write": draft("Paris"), "look_up": line, "recall": "NOT FOUND", "route": list(routes)}
+        script: Mapping[str, Scripted] = {
+            "write": draft("Paris"),
+            "look_up": line,
+            "recall": "NOT FOUND",
+            "route": list(routes),
+        }
         retriever = FakeRetriever(found)
         await without(tmp_path / parts, parts, script, retriever=retriever)
         assert retriever.queries == queries

@@ -1,0 +1,75 @@
+"""A chain of thought that calls for its own searches, and reads what they find apart from the chain.
+
+The model reasons until a fact is missing, writes a query, and stops. A second call reads the passages for
+that query (the paper's reason-in-documents), and only what it says enters the chain: whole passages would
+break the line of thought. This repeats until the chain calls for no more searches.
+
+Departures: an instruction instead of a reasoning model's own thinking, and at most `SEARCHES` searches; the
+passages of earlier searches stay before the reader, which a prefix cache makes cheap; a last call takes the
+short answer from the chain, where the paper has it in a box.
+"""
+
+from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.llm.exchange import Sampling
+from meta_agent_rag.prompts import phrase
+from meta_agent_rag.text.normalise import normalised
+
+from .inquiry import Inquiry
+from .method import Method, MethodTask
+
+SEARCHES = 5
+_OPEN, _CLOSE = "<search>", "</search>"
+_UNTIL_A_QUERY = Sampling(stop=(_CLOSE,))
+
+
+async def answer(engine: Engine, task: MethodTask) -> Answer:
+    """Reason, search and read in turn; then conclude from the chain alone."""
+    inquiry = Inquiry.of(engine, task)
+    chain: list[str] = []
+    asked: set[str] = set()
+    while len(asked) < SEARCHES:
+        thought, query = await _thought(inquiry, chain, SEARCHES - len(asked))
+        if thought:
+            chain.append(thought)
+        if not normalised(query):
+            return await inquiry.concluded(chain, "concluded" if thought else "no_progress", alone=True)
+        if normalised(query) in asked:
+            return await inquiry.concluded(chain, "no_progress", alone=True)
+        asked.add(normalised(query))
+        await inquiry.search(query)
+        chain += [f"Search: {query}", f"Result: {await _read(inquiry, chain, query)}"]
+    return await inquiry.concluded(chain, "max_steps", alone=True)
+
+
+async def _thought(inquiry: Inquiry, chain: list[str], searches: int) -> tuple[str, str]:
+    """The next piece of the chain, and the query that it ends with, if it has one."""
+    written = "\n".join(chain) or phrase("nothing_yet")
+    prompt = messages(
+        inquiry.engine.settings, "search_o1", inquiry.task.question, None, reasoning=written, searches=searches
+    )
+    said = await inquiry.session.ainvoke("step", prompt, sampling=_UNTIL_A_QUERY)
+    thought, _, query = said.partition(_OPEN)
+    return " ".join(thought.split()), " ".join(query.partition(_CLOSE)[0].split())
+
+
+async def _read(inquiry: Inquiry, chain: list[str], query: str) -> str:
+    """What the passages say about a query, in the reader's words."""
+    written = "\n".join(chain) or phrase("nothing_yet")
+    packed = inquiry.packed(written)
+    prompt = messages(
+        inquiry.engine.settings, "read_passages", inquiry.task.question, packed, reasoning=written, query=query
+    )
+    said = await inquiry.session.ainvoke("step", prompt)
+    return " ".join(said.split()) or phrase("not_found")
+
+
+METHOD = Method(
+    name="search_o1",
+    citation="Li et al.: Search-o1: Agentic Search-Enhanced Large Reasoning Models, EMNLP 2025, arXiv:2501.05366",
+    about="a chain of thought that writes its own queries; a second call reads the passages, and only what it says "
+    "enters the chain; at most 5 searches",
+    departures="an instruction instead of a reasoning model; passages of earlier searches stay before the reader; a "
+    "final call takes the short answer from the chain",
+    answer=answer,
+)

@@ -1,0 +1,74 @@
+"""Search-o1: a chain that calls for searches, and a reader whose words alone enter it."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.methods.search_o1 import SEARCHES
+from meta_agent_rag.prompts import phrase
+from tests.loop import QUESTION
+from tests.methods import Shelf, answered, shelf
+
+CONCLUSION = {"answer": "It is Oslo.", "short_answer": "Oslo"}
+
+
+async def test_it_searches_reads_and_concludes(tmp_path: Path) -> None:
+    retriever = Shelf(shelf(8))
+    steps = [
+        "The director is not known yet.\n<search> director of The Salt Road ",
+        "Mira Holt directed The Salt Road.",
+        "Her birthplace is missing. <search>Mira Holt birthplace</search> and more",
+        "Mira Holt was born\nin Oslo.",
+        "So the answer is Oslo.",
+    ]
+    run = await answered(tmp_path, "search_o1", {"step": steps, "baseline": CONCLUSION}, retriever=retriever)
+    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "concluded")
+    assert run.stages == ["step"] * 5 + ["baseline"]
+    assert retriever.queries == ["director of The Salt Road", "Mira Holt birthplace"]
+    assert phrase("nothing_yet") in run.prompt("step", 0)
+    reader = run.prompt("step", 1)
+    assert shelf(5)[0].text in reader
+    assert "Search query: director of The Salt Road" in reader
+    assert "The director is not known yet." in reader
+    for chain in (run.prompt("step", 4), run.prompt("baseline")):
+        assert "Search: Mira Holt birthplace\nResult: Mira Holt was born in Oslo." in chain
+        assert "<passage" not in chain, "passages stay with the reader"
+    assert run.answer.rounds[0].packing.packed_ids == ()
+    assert len(run.answer.evidence) == 8
+
+
+async def test_the_chain_is_told_how_many_searches_are_left(tmp_path: Path) -> None:
+    steps = ["<search>one", "A fact.", "<search>two", "Another.", "So the answer is Oslo."]
+    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(shelf(9)))
+    left = [f"At most {SEARCHES - made} more searches" in run.prompt("step", 2 * made) for made in range(3)]
+    assert left == [True, True, True]
+
+
+async def test_there_are_only_so_many_searches(tmp_path: Path) -> None:
+    steps = [said for number in range(9) for said in (f"Lacking. <search>query {number}", f"Fact {number}.")]
+    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(shelf(80)))
+    assert run.stages == ["step", "step"] * SEARCHES + ["baseline"]
+    assert run.answer.stop_reason == "max_steps"
+
+
+@pytest.mark.parametrize(
+    ("steps", "stop_reason", "searched"),
+    [
+        (["So the answer is Oslo."], "concluded", 0),
+        (["", "unused"], "no_progress", 0),
+        (["<search></search>"], "no_progress", 0),
+        (["<search>park", "A fact.", "Once more. <search>PARK!"], "no_progress", 1),
+    ],
+)
+async def test_what_brings_nothing_ends_it(steps: list[str], stop_reason: str, searched: int, tmp_path: Path) -> None:
+    retriever = Shelf(shelf(8))
+    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=retriever)
+    assert run.answer.stop_reason == stop_reason
+    assert len(retriever.queries) == searched
+
+
+async def test_a_reader_without_words_has_found_nothing(tmp_path: Path) -> None:
+    steps = ["<search>park", "  ", "So the answer is Oslo."]
+    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(()))
+    assert f"Result: {phrase('not_found')}" in run.prompt("baseline")
+    assert QUESTION in run.prompt("step", 1)
