@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
 import typer
 
 from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
@@ -49,6 +50,7 @@ def orchestration(
     say(f"ideal {result['ideal_s']:.2f} s; ours {result['ours_s']:.2f} s; bare {result['bare_s']:.2f} s")
     say(f"(medians of {repeats} runs per side, alternating)")
     say(f"ours / ideal {result['ours_over_ideal']:.3f}; ours / bare {result['ours_over_bare']:.3f}")
+    say(f"most calls in progress at once: ours {result['ours_most_at_once']}, bare {result['bare_most_at_once']}")
     say(f"CPU per call: ours {result['ours_cpu_ms_per_call']:.2f} ms, bare {result['bare_cpu_ms_per_call']:.2f} ms")
 
 
@@ -70,9 +72,13 @@ async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]
     calls = await _ours(load, questions[:2], folder / "warm", [])
     per_question = calls // 2
     await _bare(load, questions[:2], per_question, [])
+    await _most_at_once(load)
+    at_once: dict[str, list[int]] = {"ours": [], "bare": []}
     for repeat in range(repeats):
         calls = await _ours(load, questions, folder / str(repeat), ours)
+        at_once["ours"].append(await _most_at_once(load))
         await _bare(load, questions, per_question, bare)
+        at_once["bare"].append(await _most_at_once(load))
     ideal = calls * load.seconds / load.concurrency
     ours_s, bare_s = (statistics.median(wall for wall, _ in side) for side in (ours, bare))
     ours_cpu, bare_cpu = (statistics.median(cpu for _, cpu in side) for side in (ours, bare))
@@ -85,10 +91,18 @@ async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]
         "bare_s": bare_s,
         "ours_over_ideal": ours_s / ideal,
         "ours_over_bare": ours_s / bare_s,
+        **{f"{side}_most_at_once": int(statistics.median(counts)) for side, counts in at_once.items()},
         "ours_cpu_ms_per_call": 1000 * ours_cpu / calls,
         "bare_cpu_ms_per_call": 1000 * bare_cpu / calls,
         "repeats": repeats,
     }
+
+
+async def _most_at_once(load: Workload) -> int:
+    """The most calls that the server had in progress since it was last asked."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        seen = await client.get(load.address.removesuffix("/v1") + "/seen")
+    return int(seen.json()["most_at_once"])
 
 
 async def _ours(load: Workload, questions: Sequence[Question], folder: Path, times: list[tuple[float, float]]) -> int:

@@ -99,7 +99,8 @@ _ACCOUNT = {
 class LoopbackServer:
     """The server's side of a test: its address, the bodies of the calls it received, the account and models it tells.
 
-    `left` are calls whose client went before the answer: the last message, and when (`time.monotonic`).
+    `left` are calls whose client went before the answer: the last message, and when (`time.monotonic`). `at_once` are
+    the calls in progress, `most_at_once` the most of them since `GET /seen` was asked.
     """
 
     behaviour: Behaviour
@@ -109,6 +110,8 @@ class LoopbackServer:
     account: ServerReply = field(default_factory=lambda: ServerReply(body=_ACCOUNT))
     listing: ServerReply = field(default_factory=lambda: ServerReply(body={"object": "list", "data": []}))
     left: list[tuple[str, float]] = field(default_factory=list)
+    at_once: int = 0
+    most_at_once: int = 0
 
     async def chat(self, request: Request) -> Response:
         """Answer `POST /v1/chat/completions`."""
@@ -135,15 +138,19 @@ class LoopbackServer:
 
     async def _wait(self, seconds: float, request: Request, body: dict[str, Any]) -> None:
         """Let time pass, or the client go."""
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while (await request.receive())["type"] != "http.disconnect":
                     pass
                 self.left.append((body["messages"][-1]["content"], time.monotonic()))
+        self.at_once -= 1
 
     async def seen(self, request: Request) -> Response:
         """Answer `GET /seen`, for a measurement in another process."""
-        return JSONResponse({"calls": len(self.bodies), "left": self.left})
+        most, self.most_at_once = self.most_at_once, self.at_once
+        return JSONResponse({"calls": len(self.bodies), "left": self.left, "most_at_once": most})
 
     async def balance(self, request: Request) -> Response:
         """Answer DeepSeek's `GET /user/balance`."""
