@@ -76,6 +76,20 @@ def confusion(
     }
 
 
+def macro_f1(confusion: Mapping[str, Mapping[str, int]]) -> float | None:
+    """The mean F1 (0..1) of the deficits that are meant or named; `None` where none is.
+
+    From counts by (diagnosed, meant), over the diagnoses that name a deficit with a quadrant.
+    """
+    scores = []
+    for name in next(iter(confusion.values()), {}):
+        named = sum(confusion[name].values())
+        meant = sum(confusion[other][name] for other in confusion[name])
+        if named + meant:
+            scores.append(2 * confusion[name][name] / (named + meant))
+    return sum(scores) / len(scores) if scores else None
+
+
 def tables(figures: Figures) -> Sequence[Table]:
     """Agreement by method, and the confusion matrix of each."""
     agreement = [
@@ -84,13 +98,23 @@ def tables(figures: Figures) -> Sequence[Table]:
             str(found["compared"]),
             number(None if found["agreement"] is None else 100.0 * found["agreement"]),
             number(found["kappa"], 3),
+            number(macro_f1(found["confusion"]), 3),
             str(found["none_on_right"]),
             str(found["none_on_wrong"]),
             str(found["unknown"]),
         )
         for method, found in figures.items()
     ]
-    head = ("method", "compared", "agreement", "kappa", "none, draft right", "none, draft wrong", "not comparable")
+    head = (
+        "method",
+        "compared",
+        "agreement",
+        "kappa",
+        "macro F1",
+        "none, draft right",
+        "none, draft wrong",
+        "not comparable",
+    )
     return (
         Table(name="diagnosis", title="First diagnoses against the oracle's", head=head, rows=agreement),
         *(_matrix(method, found, place) for place, (method, found) in enumerate(figures.items(), start=1)),

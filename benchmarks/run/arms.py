@@ -22,7 +22,14 @@ ORACLES = ("monitor", "diagnosis", "retrieval", "plan", "facts")
 _SWEPT = (
     *("flash_model", "pro_model", "tiers", "stage_tiers", "model_roles"),
     *("flash_thinking", "pro_thinking", "thinking_tokens", "stage_tokens", "writer_temperature"),
-    *("max_metacognitive_rounds", "monitor_policy", "monitor_calibration", "monitor_similarity_threshold"),
+    *(
+        "max_metacognitive_rounds",
+        "monitor_policy",
+        "diagnosis",
+        "vote_share",
+        "monitor_calibration",
+        "monitor_similarity_threshold",
+    ),
     *("monitor_encoder", "convergence_threshold", "selection", "short_answer", "evidence_tokens"),
     *("supplied_evidence", "loop_without"),
     *("deficits_dir", "prompts_dir", "self_consistency_samples"),

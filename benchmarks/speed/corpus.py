@@ -1,9 +1,14 @@
-"""How the time for indexing and for a query grows with a corpus."""
+"""How memory, and the time for indexing and for a query, grow with a corpus."""
 
 import asyncio
+import random
+import resource
 import statistics
 import tempfile
 import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +17,8 @@ import typer
 
 from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
+from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Passage
@@ -20,7 +26,9 @@ from meta_agent_rag.settings import Settings
 
 _SIZES = (1_000, 10_000, 50_000)
 _DIMENSION = 384
-_WORDS, _LENGTH, _ASKED = 60_000, 70, 9
+_WORDS, _LENGTH, _SENTENCE, _ASKED = 60_000, 70, 12, 9
+_PASSAGES = 5
+"""Passages of one document."""
 _QUERIES = 200
 _TOP_K = 10
 
@@ -32,59 +40,115 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def corpus(
-    size: Annotated[list[int] | None, typer.Option(min=1, help="Passages of a corpus; repeatable.")] = None,
+    size: Annotated[list[int] | None, typer.Option(min=1, help="Passages at which to measure; repeatable.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where to build the corpus; default: a temporary folder.")] = None,
     json_: Json = False,
 ) -> None:
-    """Embedded indexes over generated passages, by size; vectors are hashed words, to exclude the model's time."""
-    rows = []
-    for passages in size or _SIZES:
-        with tempfile.TemporaryDirectory() as folder:
-            rows.append(asyncio.run(_measured(Path(folder), passages)))
-        if not json_:
-            say(
-                "{passages:6d} passages: {ms_a_passage:.2f} ms each to index, "
-                "a query {query_p50_ms:.1f} ms (p50), {query_p95_ms:.1f} ms (p95)".format(**rows[-1])
-            )
+    """One embedded corpus that grows with made passages; vectors are hashed words, to leave the model's time out."""
+    rows: list[dict[str, Any]] = []
+
+    async def measure(place: Path) -> None:
+        async for row in _grown(place, sorted(size or _SIZES)):
+            rows.append(row)
+            if not json_:
+                say(
+                    "{passages:8d} passages: {ms_a_passage:.2f} ms each to index, {disk_mb:.0f} MB on disk; opening "
+                    "{opening_s:.2f} s, a query {query_p50_ms:.1f} ms (p50), {query_p95_ms:.1f} ms (p95); memory "
+                    "{own_mb:.0f} MB, with mapped files at most {peak_mb:.0f}".format(**row)
+                )
+
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        asyncio.run(measure(Path(place)))
     if json_:
         print_json(rows)
 
 
-async def _measured(folder: Path, count: int) -> dict[str, Any]:
+async def _grown(folder: Path, sizes: Sequence[int]) -> AsyncIterator[dict[str, Any]]:
+    """At each size: the time a passage took since the last one, and what a reader then finds."""
     settings = Settings.load([f"MARAG_DATA_DIR={folder}"])
     encoder = AsyncEncoder(HashEncoder(_DIMENSION))
-    passages = _made(count)
-    started = time.perf_counter()
-    await ensure_corpus(settings, "made", passages, encoder)
-    indexed = time.perf_counter() - started
-    chance = np.random.default_rng(count)
+    made, before = _documents(), 0
+    for size in sizes:
+        started = time.perf_counter()
+        async with edit_corpus(settings, "made", encoder, chunker="none") as editor:
+            for _ in range(before, size, _PASSAGES):
+                document, passages = next(made)
+                await editor.put(document, passages)
+        indexed = time.perf_counter() - started
+        disk = await asyncio.to_thread(_bytes_in, folder)
+        opening, times = await _asked(settings, encoder, size)
+        yield {
+            "passages": size,
+            "ms_a_passage": 1000 * indexed / max(size - before, 1),
+            "disk_mb": disk / 1e6,
+            "opening_s": opening,
+            "query_p50_ms": statistics.median(times),
+            "query_p95_ms": float(np.percentile(times, 95)),
+            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "own_mb": _own_memory() / 1e6,
+        }
+        before = size
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _own_memory() -> int:
+    """Bytes that the process holds beside the pages of files that it has mapped, which the system can take back."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
+
+
+async def _asked(settings: Settings, encoder: AsyncEncoder, count: int) -> tuple[float, list[float]]:
+    """Seconds until a reader is open, and the milliseconds of each query: words of a passage, each asked once."""
+    chance = random.Random(count)
     times = []
+    started = time.perf_counter()
     async with open_retriever(settings, "made", encoder=encoder) as retriever:
-        for number in [0, *chance.integers(0, count, _QUERIES).tolist()]:
-            words = passages[number].text.split()
-            query = " ".join(chance.choice(words, _ASKED, replace=False))
+        opening = time.perf_counter() - started
+        for _ in range(_QUERIES + 1):
+            words = _text(chance).split()
+            query = " ".join(chance.sample(words, _ASKED))
             began = time.perf_counter()
             await retriever.retrieve([query], k=_TOP_K)
             times.append(1000 * (time.perf_counter() - began))
-    times.pop(0)  # the first one opens what is opened once
-    return {
-        "passages": count,
-        "ms_a_passage": 1000 * indexed / count,
-        "query_p50_ms": statistics.median(times),
-        "query_p95_ms": float(np.percentile(times, 95)),
-    }
+    return opening, times[1:]  # the first one opens what is opened once
 
 
-def _made(count: int) -> list[Passage]:
-    """Passages of words that are as unlike in frequency as those of a language (Zipf)."""
-    chance = np.random.default_rng(1)
-    weights = 1.0 / np.arange(1, _WORDS + 1)
-    drawn = chance.choice(_WORDS, size=(count, _LENGTH), p=weights / weights.sum())
-    return [
-        Passage(
-            id=f"p{number}",
-            doc_id=f"d{number // 5}",
-            title=f"Title{row[0]} Title{row[1]} {number // 5}",
-            text=" ".join(f"word{word}" for word in row),
+def _documents() -> Iterator[tuple[DocumentRecord, list[Passage]]]:
+    """Documents without end, made one at a time."""
+    chance = random.Random(1)
+    number = 0
+    while True:
+        title = " ".join(word.capitalize() for word in chance.choices(_vocabulary(), k=3))
+        texts = [_text(chance) for _ in range(_PASSAGES)]
+        passages = [
+            Passage(id=f"p{number}-{place}", doc_id=f"d{number}", title=title, text=text)
+            for place, text in enumerate(texts)
+        ]
+        yield (
+            DocumentRecord(id=f"d{number}", source=f"d{number}", title=title, kind="made", content_hash=str(number)),
+            passages,
         )
-        for number, row in enumerate(drawn.tolist())
-    ]
+        number += 1
+
+
+def _text(chance: random.Random) -> str:
+    """Sentences of words that are as unlike in frequency as those of a language (Zipf)."""
+    words = chance.choices(_vocabulary(), cum_weights=_weights(), k=_LENGTH)
+    parts = (words[start : start + _SENTENCE] for start in range(0, _LENGTH, _SENTENCE))
+    return " ".join(f"{' '.join(part).capitalize()}." for part in parts)
+
+
+@cache
+def _vocabulary() -> list[str]:
+    """Words of syllables: with numbers or one letter in them they would not look like those of a text."""
+    chance = random.Random(1)
+    syllables = [first + second for first in "bdfgklmnprstv" for second in "aeiou"]
+    return ["".join(chance.choices(syllables, k=chance.randint(1, 4))) for _ in range(_WORDS)]
+
+
+@cache
+def _weights() -> list[float]:
+    return list(accumulate(1.0 / rank for rank in range(1, _WORDS + 1)))

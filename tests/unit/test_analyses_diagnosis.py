@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.analyses.diagnosis import ANALYSIS
+from benchmarks.analyses.diagnosis import ANALYSIS, macro_f1
 from benchmarks.methods import named
 from benchmarks.run.arms import arms
 from tests.benchmark_rows import arm, failed, material, once, round_of, row
@@ -60,6 +60,13 @@ def test_confusion_and_agreement_by_hand() -> None:
     }
     assert (found["none_on_right"], found["none_on_wrong"]) == (1, 1)
     assert sum(sum(line.values()) for line in found["confusion"].values()) == 6
+
+
+def test_macro_f1_by_hand() -> None:
+    # reasoning 2*1/(1+1), external 2*1/(2+1), internal 2*1/(1+1), insufficient 0/(0+1)
+    assert macro_f1(figures()["metarag"]["confusion"]) == pytest.approx((1.0 + 2 / 3 + 1.0 + 0.0) / 4)
+    assert macro_f1({"a": {"a": 0}}) is None
+    assert macro_f1({}) is None
 
 
 def test_only_the_first_diagnosis_counts() -> None:
