@@ -189,6 +189,10 @@ class Settings(ModelSettings):
     )
     qdrant_url: Url | None = Field(None, description="Qdrant server, for instance http://127.0.0.1:6333.")
     qdrant_api_key: Key | None = Field(None, description="API key for QDRANT_URL, if it requires one.")
+    qdrant_compressed: bool = Field(
+        False,
+        description="New collections keep 8-bit codes of vectors in the server's memory, and the vectors on disk.",
+    )
     elasticsearch_url: Url | None = Field(
         None, description="Elasticsearch server, for instance http://127.0.0.1:9200; set both servers or neither."
     )

@@ -1,11 +1,14 @@
 """How the Qdrant store chooses between gRPC and REST, and what it makes of a server that refuses or is none."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import grpc.aio  # type: ignore[import-untyped]
+import numpy as np
 import pytest
 from pydantic import SecretStr
 from qdrant_client.grpc import CollectionExists, CollectionExistsResponse
@@ -78,6 +81,42 @@ async def test_rest_is_used_where_grpc_is_not_for_us() -> None:
     async with rest_beside_grpc(reply) as (server, collections):
         await STORE.drop(place(server.url, key="another"))
     assert collections.asked == []
+
+
+class Creating(Scripted):
+    """Has no collection, lets one be made, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda sent: [], headers={})
+        self.made: dict[str, Any] = {}
+        self.searched: dict[str, Any] = {}
+
+    def reply(self, path: str, body: str) -> tuple[int, object]:
+        result: object = {"operation_id": 0, "status": "completed"}
+        name = path.partition("?")[0]
+        if name.endswith("/exists"):
+            result = {"exists": False}
+        elif name.endswith("/query"):
+            self.searched, result = json.loads(body), {"points": []}
+        elif name.endswith("/points"):
+            result = []  # no marker yet
+        elif name.endswith("/marag-choice"):
+            self.made, result = json.loads(body), True
+        return 200, {"result": result, "status": "ok", "time": 0.0}
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+async def test_a_compressed_collection_has_codes_in_memory_and_vectors_on_disk(compressed: bool) -> None:
+    with serving(Creating()) as server:
+        async with STORE.open(replace(place(server.url), compressed=compressed), 3) as store:
+            await store.search(np.ones(3, dtype=np.float32), 5)
+        assert isinstance(server, Creating)
+        vectors = server.made["vectors"]["text"]
+        assert vectors["size"] == 3
+        codes = {"scalar": {"type": "int8", "always_ram": True}}
+        assert vectors.get("on_disk") is (True if compressed else None)
+        assert vectors.get("quantization_config") == (codes if compressed else None)
+        assert server.searched["params"]["quantization"] == {"rescore": True, "oversampling": 4.0}
 
 
 async def test_nobody_there() -> None:

@@ -247,7 +247,13 @@ def places(settings: Settings, folder: Path, manifest: Manifest) -> tuple[StoreP
             f"or bring it back with `marag corpora copy {manifest.name} --to embedded`."
         )
     name = f"marag-{manifest.name}-{manifest.generation}"
-    dense = StorePlace(folder=folder / "dense", name=name, url=settings.qdrant_url, api_key=settings.qdrant_api_key)
+    dense = StorePlace(
+        folder=folder / "dense",
+        name=name,
+        url=settings.qdrant_url,
+        api_key=settings.qdrant_api_key,
+        compressed=settings.qdrant_compressed,
+    )
     lexical = StorePlace(
         folder=folder / "lexical", name=name, url=settings.elasticsearch_url, api_key=settings.elasticsearch_api_key
     )

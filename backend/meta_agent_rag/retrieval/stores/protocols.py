@@ -22,7 +22,8 @@ class StorePlace:
     """Where a store of one corpus lies: embedded stores in `folder`, others as `name` on the server at `url`.
 
     `passages` is how many an embedded store must hold, where that is known. `read_only` means that the folder is a
-    copy which is only searched, and need not be kept whole.
+    copy which is only searched, and need not be kept whole. `compressed` asks a server that makes a new index to
+    keep short codes of the vectors in memory and the vectors on disk.
     """
 
     folder: Path
@@ -31,6 +32,7 @@ class StorePlace:
     api_key: SecretStr | None = None
     passages: int | None = None
     read_only: bool = False
+    compressed: bool = False
 
 
 class DenseStore(Protocol):
