@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from meta_agent_rag.cli.shared.command import reporting
+from meta_agent_rag.cli.shared.command import reporting, say
 from meta_agent_rag.errors import InputError, UnknownNameError
 from meta_agent_rag.settings import Settings
 
@@ -21,6 +21,7 @@ from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordO
 from .run.protocols import protocol_named
 from .run.provenance import experiment
 from .run.serving import one_model
+from .spreading.spread import spread
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _EXAMPLES = (
@@ -68,7 +69,24 @@ def main(
     if run.dry_run:
         estimated(plan, output.output_dir, probe=run.probe, display_name=output.display_)
         return
+    if run.engine is not None:
+        _spread(context, plan, run, output)
+        return
     benchmark(plan, conduct, folder, output.output_dir, output.display_)
+
+
+def _spread(context: typer.Context, plan: RunPlan, run: ConductOptions, output: OutputOptions) -> None:
+    merged = spread(
+        context,
+        run.engine or "",
+        shards=run.shards,
+        questions=len(plan.questions),
+        cost_limit=plan.config.settings.cost_limit_usd,
+        output_dir=output.output_dir,
+        plots=output.plots,
+    )
+    if output.display_ != "none":
+        say(f"Run folder: {merged}")
 
 
 def _config(questions: QuestionOptions, rows: RowOptions, run: ConductOptions, output: OutputOptions) -> RunConfig:
@@ -160,7 +178,7 @@ _EXCLUDE: dict[str, tuple[str, ...]] = {
     "resume": ("record", "dry_run", "protocol"),
     "dry_run": ("record",),
 }
-_NEEDS = {"retry_failed": "resume", "probe": "dry_run", "strict": "replay"}
+_NEEDS = {"retry_failed": "resume", "probe": "dry_run", "strict": "replay", "shards": "engine"}
 
 
 def _require_as_begun(config: RunConfig, was: Mapping[str, Any], given: set[str]) -> None:

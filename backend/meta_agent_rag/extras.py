@@ -30,6 +30,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "striprtf",
         ),
         "mcp": ("mcp", "starlette", "uvicorn"),
+        "ray": ("ray",),
         "servers": ("elasticsearch", "grpc", "qdrant_client"),
         "service": (
             "alembic",

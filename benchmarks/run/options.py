@@ -129,6 +129,15 @@ class ConductOptions:
     concurrency: Annotated[
         int | None, _option(_RUN, help="Questions in parallel (default 8, or 2 with the embedded model).")
     ] = None
+    engine: Annotated[
+        str | None, _option(_RUN, metavar="NAME", help="Spread the run over the machines of a cluster: ray.")
+    ] = None
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="With --engine: into N parts (default: its processors).", rich_help_panel=_RUN
+        ),
+    ] = None
     cache: Annotated[
         bool, _option(_RUN, "--cache/--no-cache", help="Answer repeated calls from the response cache.")
     ] = True

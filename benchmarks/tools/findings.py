@@ -30,6 +30,8 @@ from ..tables import Cells, Table, as_markdown, number, signed
 ONE_PASS, LOOP = "standard_rag", "metarag"
 _BOTH = (ONE_PASS, LOOP)
 CHAINS = "self_consistency"
+_WITHOUT = f"{LOOP} LOOP_WITHOUT="
+_WHOLE = f"{_WITHOUT}none"
 SEED = 42
 _TITLES = {"hotpotqa": "HotpotQA", "2wikimultihopqa": "2WikiMultiHopQA", "musique": "MuSiQue"}
 POOLED = ("hotpotqa", "2wikimultihopqa")
@@ -142,11 +144,27 @@ def baselines(recorded: Sequence[Recorded]) -> Table:
     asked = records("baselines")
     rows: list[Cells] = []
     for method in dict.fromkeys(name for one in asked for name in one.rows):
-        own = [_beside(one, recorded, method) for one in asked if method in one.rows]
-        parts = [(one.label, [one]) for one in own] + ([("**both**", own)] if len(own) > 1 else [])
-        rows += [(f"`{method}`", *_quality(label, some, method), _calls(some, method)) for label, some in parts]
+        rows += _apart_and_both(method, [_beside(one, recorded, method) for one in asked if method in one.rows])
     head = ("baseline", *_head("baseline"), "calls: baseline, loop")
     return Table(name="baselines", title="Further baselines against the loop", head=head, rows=rows)
+
+
+def ablations(_: Sequence[Recorded]) -> Table:
+    """What each part of the loop gains: the loop without it against the whole loop of the same run."""
+    asked = records("ablations")
+    rows: list[Cells] = []
+    for name in dict.fromkeys(name for one in asked for name in one.rows if name != _WHOLE):
+        part = name.removeprefix(_WITHOUT)
+        own = [replace(one, rows={part: one.rows[name], LOOP: one.rows[_WHOLE]}) for one in asked if name in one.rows]
+        rows += _apart_and_both(part, own)
+    head = ("without", *_head("without"), "calls: without, whole")
+    return Table(name="ablations", title="What each part of the loop gains", head=head, rows=rows)
+
+
+def _apart_and_both(method: str, own: Sequence[Recorded]) -> list[Cells]:
+    """A row for each data set, and one for both together."""
+    parts = [(one.label, [one]) for one in own] + ([("**both**", list(own))] if len(own) > 1 else [])
+    return [(f"`{method}`", *_quality(label, some, method), _calls(some, method)) for label, some in parts]
 
 
 def _beside(one: Recorded, recorded: Sequence[Recorded], method: str) -> Recorded:
@@ -305,6 +323,7 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "quality": quality,
     "chains": chains,
     "baselines": baselines,
+    "ablations": ablations,
     "types": types,
     "changed": changed,
     "lost": lost,

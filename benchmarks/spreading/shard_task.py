@@ -1,0 +1,96 @@
+"""One shard of a spread run, in the process that calls this: begun, or taken up where an earlier try left it."""
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from importlib import import_module
+from io import StringIO
+from pathlib import Path
+
+from meta_agent_rag.errors import InputError
+
+from ..run.folder import CONFIG, RunFolder
+
+_BUSY_SECONDS = 120.0
+_PAUSE_SECONDS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardTask:
+    """What a node must know: the runner's `words`, the shard, and where its run folder goes.
+
+    `home` is the folder that the words' relative paths, and `.env`, are in; `place` holds this shard's run folder.
+    """
+
+    words: tuple[str, ...]
+    shard: str
+    home: str
+    place: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardOutcome:
+    """How a shard ended: the runner's exit code, what it said last on stderr, and its run folder, if it has one."""
+
+    shard: str
+    code: int
+    said: str
+    folder: str | None
+
+
+def work(task: ShardTask) -> ShardOutcome:
+    """Run or continue the shard to its end.
+
+    Raises `InputError` where the node does not share the folder. A process that was cut off from its cluster may still
+    be at work on the same shard: it is waited for.
+    """
+    if not Path(task.home).is_dir():
+        raise InputError(f"A node has no folder {task.home!r}; start the run from storage that all nodes share.")
+    os.chdir(task.home)
+    words = [*task.words, "--shard", task.shard, "--output-dir", task.place, "--display", "none", "--no-plots"]
+    begun = _begun(task.place)
+    if begun is not None:
+        _wait_for(begun)
+        words += ["--resume", str(begun.path)]
+    said = StringIO()
+    runner = import_module("..runner", __package__)
+    with redirect_stderr(said), redirect_stdout(StringIO()):
+        code = runner.app(args=words, prog_name="runner", standalone_mode=False)
+    folder = _begun(task.place)
+    lines = said.getvalue().strip().splitlines()
+    return ShardOutcome(
+        shard=task.shard,
+        code=code if isinstance(code, int) else 0,
+        said=lines[-1] if lines else "",
+        folder=None if folder is None else str(folder.path),
+    )
+
+
+def _begun(place: str) -> RunFolder | None:
+    """The run folder of an earlier try; one without a configuration was never begun."""
+    found = sorted(file.parent for file in Path(place).glob(f"*/{CONFIG}"))
+    return RunFolder(found[0]) if found else None
+
+
+def _wait_for(folder: RunFolder) -> None:
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            with folder.locked():
+                return
+        except InputError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+
+
+def places(folder: Path, home: Path, words: Sequence[str], shards: int) -> list[ShardTask]:
+    """The tasks of all shards, each with a place of its own below `folder`."""
+    return [
+        ShardTask(
+            words=tuple(words), shard=f"{number}/{shards}", home=str(home), place=str(folder / f"{number}-of-{shards}")
+        )
+        for number in range(1, shards + 1)
+    ]
