@@ -1,22 +1,15 @@
 """Shards as tasks of a Ray cluster: on whatever node is free, and anew on another where a node is lost."""
 
-import logging
 from collections.abc import Sequence
 
-from meta_agent_rag.extras import require
+from meta_agent_rag.retrieval.encoders.cluster import join, results
 
 from .shard_task import ShardOutcome, ShardTask, work
 
 
 def cluster_size() -> int:
-    """Join the cluster that is there, or start one on this machine; returns how many processors it has."""
-    require("ray", "--engine ray")
-    import ray
-
-    if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    return max(1, int(resources.get("CPU", 1)))
+    """Join the cluster, or start one here; returns how many processors it has."""
+    return join("--engine ray")
 
 
 def carried_out(tasks: Sequence[ShardTask]) -> list[ShardOutcome]:
@@ -28,6 +21,4 @@ def carried_out(tasks: Sequence[ShardTask]) -> list[ShardOutcome]:
     import ray
 
     remote = ray.remote(num_cpus=1, max_retries=-1, scheduling_strategy="SPREAD")(work)
-    waiting = [remote.remote(task) for task in tasks]
-    found: list[ShardOutcome] = ray.get(waiting)
-    return found
+    return results([remote.remote(task) for task in tasks])

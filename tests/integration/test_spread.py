@@ -7,7 +7,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from benchmarks.merging.folders import merge_folders
 from benchmarks.spreading.shard_task import places, work
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.testing.server import disagreeing, loopback_server
+from tests.cluster import two_nodes
 from tests.integration.test_runner import command, environment, in_process, lines
 from tests.integration.test_shards import timeless
 
@@ -73,21 +73,6 @@ def test_what_cannot_be_spread(words: list[str], said: str, tmp_path: Path) -> N
     assert done.exit_code == 2
     assert said in done.stderr
     assert not (tmp_path / "RESULTS").exists()
-
-
-@contextmanager
-def two_nodes() -> Iterator[tuple[Any, list[Any]]]:
-    """A cluster on this machine: a head that does no work, and two nodes with a processor each."""
-    from ray.cluster_utils import Cluster
-
-    small: dict[str, Any] = {"object_store_memory": 100 * 1024 * 1024}
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **small})
-    try:
-        nodes = [cluster.add_node(num_cpus=1, **small) for _ in range(2)]
-        cluster.wait_for_nodes()
-        yield cluster, nodes
-    finally:
-        cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.slow

@@ -5,24 +5,46 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from ..errors import UnknownNameError
+from ..extras import require
 from ..settings import Settings
 from .batching import AsyncEncoder
 from .corpus.corpus import open_corpus, require_corpus
 from .corpus.editing import Progress, ensure_corpus
 from .corpus.sample import SAMPLE, sample_passages
+from .encoders.encoder import Encoder
 from .encoders.loading import load_encoder
 from .hybrid import HybridRetriever
 from .reranker import load_reranker
 
 _LOG = logging.getLogger(__name__)
+ENGINES = ("ray",)
+"""What spreads work over the machines of a cluster."""
 
 
 def open_encoder(settings: Settings, name: str | None = None) -> AsyncEncoder:
     """The encoder with that name (default: that of passages), or the packaged one in its place, which is said."""
+    return AsyncEncoder(_chosen(settings, name))
+
+
+def open_cluster_encoder(settings: Settings, engine: str) -> AsyncEncoder:
+    """The encoder of passages, whose work the machines of a cluster do.
+
+    Raises `UnknownNameError` for an engine other than `ray`, and `MissingExtraError`.
+    """
+    if engine not in ENGINES:
+        raise UnknownNameError("engine", engine, list(ENGINES))
+    require(engine, f"--engine {engine}")
+    from .encoders.cluster import ClusterEncoder
+
+    return AsyncEncoder(ClusterEncoder(_chosen(settings, None), settings))
+
+
+def _chosen(settings: Settings, name: str | None) -> Encoder:
     choice = load_encoder(settings, name)
     if choice.note:
         _LOG.warning("%s", choice.note)
-    return AsyncEncoder(choice.encoder)
+    return choice.encoder
 
 
 @asynccontextmanager

@@ -41,6 +41,9 @@ def ingest(
             "--rebuild", help="Rebuild the corpus from PATH... alone; the old one stays until the new one is complete."
         ),
     ] = False,
+    engine: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Encode on the machines of a cluster: ray.")
+    ] = None,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
@@ -59,7 +62,7 @@ def ingest(
     require("ingest", "`marag ingest`")
     settings = Settings.load(set_ or ())
     try:
-        report = run(_ingest(settings, [Path(path) for path in paths], corpus, prune, rebuild, not json_))
+        report = run(_ingest(settings, [Path(path) for path in paths], corpus, prune, rebuild, engine, not json_))
     except KeyboardInterrupt:
         complain("Stopped. Finished work is kept; run the same command to continue.")
         raise typer.Exit(_STOPPED) from None
@@ -72,16 +75,19 @@ def ingest(
 
 
 async def _ingest(
-    settings: "Settings", paths: list[Path], corpus: str, prune: bool, rebuild: bool, visible: bool
+    settings: "Settings", paths: list[Path], corpus: str, prune: bool, rebuild: bool, engine: str | None, visible: bool
 ) -> "IngestReport":
     import asyncio
 
     from ...ingestion.pipeline import files_for
     from ...ingestion.pipeline import ingest as ingest_files
-    from ...retrieval.opening import open_encoder
+    from ...retrieval.opening import open_cluster_encoder, open_encoder
 
     await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)  # before a model is loaded
-    encoder = await asyncio.to_thread(open_encoder, settings)
+    if engine is None:
+        encoder = await asyncio.to_thread(open_encoder, settings)
+    else:
+        encoder = await asyncio.to_thread(open_cluster_encoder, settings, engine)
     with _progress_bar(visible) as on_progress:
         return await ingest_files(
             settings, paths, corpus, encoder=encoder, prune=prune, rebuild=rebuild, on_progress=on_progress

@@ -1,0 +1,111 @@
+"""Passages encoded by the machines of a Ray cluster; questions, which are few, by this one."""
+
+import logging
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import MetaRagError, SettingsError
+from ...extras import require
+from ...settings import Settings
+from ..vectors import FloatMatrix
+from .encoder import Encoder
+from .loading import load_encoder
+
+_FEWEST = 16
+"""Texts of one task; for fewer the way to another machine takes longer than they do."""
+
+
+class Node(NamedTuple):
+    """Which encoder a node must load: settings of this run, and the name that its vectors go by."""
+
+    encoder: str
+    runtime: str
+    name: str
+
+
+class ClusterEncoder:
+    """An `Encoder` whose passages are encoded by tasks of the cluster that this process has joined (`join`).
+
+    A task whose node is lost is done again on another. On a cluster with GPUs, and with ENCODER_RUNTIME=torch, a task
+    has one to itself.
+    """
+
+    def __init__(self, inner: Encoder, settings: Settings) -> None:
+        import ray
+
+        self._inner = inner
+        self._node = Node(settings.encoder, settings.encoder_runtime, inner.name)
+        self._size = join("--engine ray")
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        gpus = int(resources.get("GPU", 0)) if settings.encoder_runtime == "torch" else 0
+        self._tasks = gpus or self._size
+        self._remote = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=-1)(encoded)
+
+    @property
+    def name(self) -> str:
+        """That of the encoder which the nodes load."""
+        return self._inner.name
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return self._inner.dimension
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode questions here."""
+        return self._inner.encode_queries(texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode passages on the cluster, in one part for each processor or GPU."""
+        length = max(_FEWEST, -(-len(texts) // self._tasks))
+        parts = [list(texts[start : start + length]) for start in range(0, len(texts), length)]
+        if not parts:
+            return self._inner.encode_passages(texts)
+        return np.concatenate(results([self._remote.remote(self._node, part) for part in parts]))
+
+
+def join(wanted: str) -> int:
+    """Join the Ray cluster that is there, or start one on this machine; returns how many processors it has.
+
+    Raises `MissingExtraError`, with what is `wanted`, without the extra `ray`.
+    """
+    require("ray", wanted)
+    import ray
+
+    if not ray.is_initialized():
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return max(1, int(resources.get("CPU", 1)))
+
+
+def results(tasks: Sequence[Any]) -> list[Any]:
+    """What the tasks came to, in their order. Raises the error of a task as if it had happened here."""
+    import ray
+
+    try:
+        found: list[Any] = ray.get(list(tasks))
+    except ray.exceptions.RayTaskError as error:  # its text is a traceback of another machine
+        if isinstance(error.cause, MetaRagError):
+            raise error.cause from None
+        raise
+    return found
+
+
+def encoded(node: Node, texts: Sequence[str]) -> FloatMatrix:
+    """On a node: the vectors of some passages. Raises `SettingsError` where the node has another encoder."""
+    return _loaded(node).encode_passages(texts)
+
+
+@cache
+def _loaded(node: Node) -> Encoder:
+    settings = Settings.load([f"ENCODER={node.encoder}", f"ENCODER_RUNTIME={node.runtime}"])
+    encoder = load_encoder(settings).encoder
+    if encoder.name != node.name:
+        raise SettingsError(
+            f"A node of the cluster has the encoder {encoder.name!r} instead of {node.name!r}; "
+            "set ENCODER to a folder that all nodes share, or download the encoder on each."
+        )
+    return encoder

@@ -1,0 +1,80 @@
+"""Passages encoded by a cluster have the vectors that one machine gives them, also where a node is lost."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from meta_agent_rag.errors import SettingsError, UnknownNameError
+from meta_agent_rag.retrieval.corpus.catalogue import FILE_NAME, Catalogue
+from meta_agent_rag.retrieval.encoders.cluster import Node, encoded
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.opening import open_cluster_encoder
+from meta_agent_rag.settings import Settings
+from tests.cluster import two_nodes
+
+PASSAGES = 6_000
+SECONDS_TO_START = 120
+
+
+def test_a_node_with_another_encoder_is_refused() -> None:
+    node = Node(encoder="hash-64", runtime="onnx", name="all-MiniLM-L6-v2")
+    with pytest.raises(SettingsError, match="has the encoder 'hash-64' instead of 'all-MiniLM-L6-v2'"):
+        encoded(node, ["Oslo lies by the sea."])
+
+
+def test_a_node_gives_the_vectors_that_this_machine_gives() -> None:
+    texts = ["Oslo lies by the sea.", "Mira Holt was born there."]
+    node = Node(encoder="hash-64", runtime="onnx", name="hash-64")
+    assert np.array_equal(encoded(node, texts), HashEncoder().encode_passages(texts))
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="'spark'"):
+        open_cluster_encoder(Settings.load(["ENCODER=hash-64"]), "spark")
+
+
+def ingested(words: list[str], folder: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", "made.jsonl", "--corpus", "made", *words]
+    return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def vectors(data: Path) -> Any:
+    """The vectors of all passages, by id."""
+    catalogue = Catalogue(data / "corpora" / "made" / FILE_NAME, 64)
+    try:
+        assert catalogue.counts()[1] == PASSAGES
+        return np.concatenate([matrix for _, matrix in catalogue.everything(1000)])
+    finally:
+        catalogue.close()
+
+
+@pytest.mark.slow
+def test_a_lost_node_leaves_an_ingestion_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"id": f"p{number}", "title": f"Note {number}", "text": f"The harbour of town {number} has {number} boats."}
+        for number in range(PASSAGES)
+    ]
+    (tmp_path / "made.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setenv("ENCODER", "hash-64")
+    found: dict[str, Any] = {}
+    with two_nodes() as (cluster, nodes):
+        for name, words in (("one", []), ("many", ["--engine", "ray"])):
+            data = tmp_path / name
+            env = {**os.environ, "MARAG_DATA_DIR": str(data), "RAY_ADDRESS": cluster.address}
+            with ingested(words, tmp_path, env) as process:
+                started = time.monotonic()
+                while words and not list(data.rglob(FILE_NAME)) and time.monotonic() - started < SECONDS_TO_START:
+                    time.sleep(0.01)
+                if words:
+                    cluster.remove_node(nodes[0], allow_graceful=False)
+                _, err = process.communicate(timeout=240)
+            assert process.returncode == 0, err
+            found[name] = vectors(data)
+    assert np.array_equal(found["many"], found["one"])
