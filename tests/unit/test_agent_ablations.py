@@ -77,6 +77,27 @@ async def test_without_plan_checks_any_plan_that_can_be_looked_up_is(tmp_path: P
     assert "does not come before it" in (derivation.dropped or "")
 
 
+@pytest.mark.parametrize(
+    ("operator", "chains"),
+    [
+        ("last", [["When was Ada Roth born?"], ["When was Bo Lind born?"]]),
+        ("difference", [["When was Ada Roth born?"]]),
+        ("count", [["When was Ada Roth born?"], ["When was Bo Lind born?"]]),
+        ("same", [["When was Ada Roth born?"]]),
+    ],
+)
+async def test_a_plan_that_its_operator_cannot_take_gives_no_answer(
+    operator: str, chains: list[list[str]], tmp_path: Path
+) -> None:
+    plan = {"chains": [{"of": facts[0], "facts": facts} for facts in chains], "operator": operator}
+    script = {"write": draft("Ada Roth"), "plan": plan, "route": route("Ada Roth")}
+    run = await without(tmp_path, "plan_checks+grammar", script, question=OLDER, evidence=AGES)
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert len(derivation.facts) == len(chains)
+    assert run.answer.short_answer == "Ada Roth"
+
+
 async def test_without_operators_nothing_is_compared_in_code(tmp_path: Path) -> None:
     script = {"write": draft("Bo Lind"), "plan": BIRTHS, "route": route("Bo Lind")}
     whole = await without(tmp_path / "whole", "none", script, question=OLDER, evidence=AGES)
