@@ -1,5 +1,6 @@
 """Runs methods over a data set and writes a run folder: `python -m benchmarks.runner --help`."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from meta_agent_rag.settings import Settings
 
 from .methods import named
 from .recording import Player, Recorder
-from .run.benchmarking import RunPlan, benchmark, planned, replayed, resumed
+from .run.benchmarking import RunPlan, benchmark, planned, replayed, resumed, with_corpus
 from .run.config import MODES, Conduct, Mode, RunConfig
 from .run.estimate import estimated
 from .run.folder import RunFolder
@@ -21,7 +22,7 @@ from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordO
 from .run.protocols import protocol_named
 from .run.provenance import experiment
 from .run.serving import one_model
-from .spreading.spread import spread
+from .spreading.spread import engine_named, spread
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _EXAMPLES = (
@@ -55,6 +56,8 @@ def main(
     if questions.protocol is not None:
         config = _by_protocol(config, questions.protocol, given)
     _check_together(given)
+    if run.engine is not None:
+        engine_named(run.engine)
     conduct = Conduct(
         retry_failed=run.retry_failed,
         fail_on_error=run.fail_on_error,
@@ -76,17 +79,22 @@ def main(
 
 
 def _spread(context: typer.Context, plan: RunPlan, run: ConductOptions, output: OutputOptions) -> None:
-    merged = spread(
+    engine = engine_named(run.engine or "")
+    if plan.config.mode == "open_domain" and plan.config.corpus is None:
+        with_corpus(plan)  # once, not once a shard
+    merged, summary = spread(
         context,
-        run.engine or "",
+        engine,
         shards=run.shards,
         questions=len(plan.questions),
         cost_limit=plan.config.settings.cost_limit_usd,
         output_dir=output.output_dir,
         plots=output.plots,
     )
-    if output.display_ != "none":
-        say(f"Run folder: {merged}")
+    if output.display_ == "json":
+        say(json.dumps({"run": str(merged.path), "summary": summary}, ensure_ascii=False))
+    elif output.display_ != "none":
+        say(f"Run folder: {merged.path}")
 
 
 def _config(questions: QuestionOptions, rows: RowOptions, run: ConductOptions, output: OutputOptions) -> RunConfig:
@@ -177,6 +185,7 @@ _EXCLUDE: dict[str, tuple[str, ...]] = {
     "data_file": ("revision",),
     "resume": ("record", "dry_run", "protocol"),
     "dry_run": ("record",),
+    "engine": ("shard", "resume", "record", "replay", "dry_run"),
 }
 _NEEDS = {"retry_failed": "resume", "probe": "dry_run", "strict": "replay", "shards": "engine"}
 

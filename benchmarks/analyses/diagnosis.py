@@ -79,7 +79,8 @@ def confusion(
 def macro_f1(confusion: Mapping[str, Mapping[str, int]]) -> float | None:
     """The mean F1 (0..1) of the deficits that are meant or named; `None` where none is.
 
-    From counts by (diagnosed, meant), over the diagnoses that name a deficit with a quadrant.
+    From counts by (diagnosed, meant). Deficits without a quadrant, or that share one with the deficit that stands for
+    it, are left out.
     """
     scores = []
     for name in next(iter(confusion.values()), {}):

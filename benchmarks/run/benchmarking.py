@@ -28,6 +28,7 @@ from ..rows.shape import require_whole
 from .arms import arm_settings, check_arms
 from .config import Conduct, RunConfig
 from .display import DisplayName, Silent, display
+from .evidence import open_domain
 from .execution import RunOutcome, execute
 from .folder import REPORT, SAMPLES, SUMMARY, RunFolder
 from .protocols import Protocol
@@ -181,6 +182,16 @@ def benchmark(
         if conduct.recorder is not None:
             conduct.recorder.close()
     return folder.path
+
+
+def with_corpus(plan: RunPlan) -> None:
+    """Build the corpus that an `open_domain` run pools from its data file, where it is not there yet."""
+
+    async def built() -> None:
+        async with open_domain(plan.config, plan.loaded, None):
+            pass
+
+    run(built())
 
 
 def _carried_out(plan: RunPlan, conduct: Conduct, folder: RunFolder, shown: Silent) -> RunOutcome:

@@ -135,7 +135,10 @@ class ConductOptions:
     shards: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="With --engine: into N parts (default: its processors).", rich_help_panel=_RUN
+            min=1,
+            metavar="N",
+            help="With --engine: cut the run into N parts (default: one per processor).",
+            rich_help_panel=_RUN,
         ),
     ] = None
     cache: Annotated[

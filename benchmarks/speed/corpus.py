@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import resource
 import statistics
 import tempfile
 import time
@@ -40,7 +39,9 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def corpus(
-    size: Annotated[list[int] | None, typer.Option(min=1, help="Passages at which to measure; repeatable.")] = None,
+    size: Annotated[
+        list[int] | None, typer.Option(min=_PASSAGES, help="Passages at which to measure, a multiple of 5; repeatable.")
+    ] = None,
     folder: Annotated[Path | None, typer.Option(help="Where to build the corpus; default: a temporary folder.")] = None,
     json_: Json = False,
 ) -> None:
@@ -57,7 +58,7 @@ def corpus(
                     )
                 )
                 say("  a query {query_p50_ms:.1f} ms (p50), {query_p95_ms:.1f} ms (p95)".format(**row))
-                say("  opening {opening_s:.2f} s; {own_mb:.0f} MB of memory, with files {peak_mb:.0f}".format(**row))
+                say("  opening {opening_s:.2f} s; memory {own_mb:.0f} MB, with files {resident_mb:.0f}".format(**row))
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
         asyncio.run(measure(Path(place)))
@@ -71,23 +72,21 @@ async def _grown(folder: Path, sizes: Sequence[int]) -> AsyncIterator[dict[str, 
     encoder = AsyncEncoder(HashEncoder(_DIMENSION))
     made, before = _documents(), 0
     for size in sizes:
+        indexed = 0.0
         started = time.perf_counter()
         async with edit_corpus(settings, "made", encoder, chunker="none") as editor:
             for _ in range(before, size, _PASSAGES):
+                making = time.perf_counter()
                 document, passages = next(made)
+                indexed -= time.perf_counter() - making
                 await editor.put(document, passages)
-        indexed = time.perf_counter() - started
+        indexed += time.perf_counter() - started
         disk = await asyncio.to_thread(_bytes_in, folder)
-        opening, times = await _asked(settings, encoder, size)
         yield {
             "passages": size,
             "ms_a_passage": 1000 * indexed / max(size - before, 1),
             "disk_mb": disk / 1e6,
-            "opening_s": opening,
-            "query_p50_ms": statistics.median(times),
-            "query_p95_ms": float(np.percentile(times, 95)),
-            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "own_mb": _own_memory() / 1e6,
+            **await _asked(settings, encoder, size),
         }
         before = size
 
@@ -96,14 +95,20 @@ def _bytes_in(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _own_memory() -> int:
-    """Bytes that the process holds beside the pages of files that it has mapped, which the system can take back."""
+def _memory() -> dict[str, float]:
+    """Megabytes that the process holds: its own, and with pages of mapped files, which the system can take back."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
+    found = {
+        line.partition(":")[0]: 1024 * int(line.split()[1]) / 1e6 for line in lines if line.startswith(("Rss", "VmRSS"))
+    }
+    return {"own_mb": found["RssAnon"], "resident_mb": found["VmRSS"]}
 
 
-async def _asked(settings: Settings, encoder: AsyncEncoder, count: int) -> tuple[float, list[float]]:
-    """Seconds until a reader is open, and the milliseconds of each query: words of a passage, each asked once."""
+async def _asked(settings: Settings, encoder: AsyncEncoder, count: int) -> dict[str, float]:
+    """Seconds until a reader is open, milliseconds of a query, and the reader's memory.
+
+    A query is words of a text that was made like those of the passages.
+    """
     chance = random.Random(count)
     times = []
     started = time.perf_counter()
@@ -115,7 +120,14 @@ async def _asked(settings: Settings, encoder: AsyncEncoder, count: int) -> tuple
             began = time.perf_counter()
             await retriever.retrieve([query], k=_TOP_K)
             times.append(1000 * (time.perf_counter() - began))
-    return opening, times[1:]  # the first one opens what is opened once
+        memory = await asyncio.to_thread(_memory)
+    times.pop(0)  # the first one opens what is opened once
+    return {
+        "opening_s": opening,
+        "query_p50_ms": statistics.median(times),
+        "query_p95_ms": float(np.percentile(times, 95)),
+        **memory,
+    }
 
 
 def _documents() -> Iterator[tuple[DocumentRecord, list[Passage]]]:

@@ -1,8 +1,9 @@
 """Shards as tasks of a Ray cluster: on whatever node is free, and anew on another where a node is lost."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from meta_agent_rag.retrieval.encoders.cluster import join, results
+from meta_agent_rag.retrieval.encoders.cluster import join
 
 from .shard_task import ShardOutcome, ShardTask, work
 
@@ -15,10 +16,21 @@ def cluster_size() -> int:
 def carried_out(tasks: Sequence[ShardTask]) -> list[ShardOutcome]:
     """Carry out all tasks, one a processor at a time; call `cluster_size` first.
 
-    A task whose node or process is lost begins again elsewhere, as often as that happens; one that ends with an error
-    of its own does not.
+    A task whose node or process is lost begins again elsewhere, as often as that happens. One that ends with an error
+    of its own does not, and leaves the others at work.
     """
     import ray
 
     remote = ray.remote(num_cpus=1, max_retries=-1, scheduling_strategy="SPREAD")(work)
-    return results([remote.remote(task) for task in tasks])
+    waiting = [remote.remote(task) for task in tasks]
+    return [_outcome(task, one) for task, one in zip(tasks, waiting, strict=True)]
+
+
+def _outcome(task: ShardTask, waiting: Any) -> ShardOutcome:
+    import ray
+
+    try:
+        found: ShardOutcome = ray.get(waiting)
+    except ray.exceptions.RayTaskError as error:  # its text is a traceback of another machine
+        return ShardOutcome(shard=task.shard, code=1, said=str(error.cause).splitlines()[0], folder=None)
+    return found

@@ -13,7 +13,7 @@ from meta_agent_rag.errors import InputError
 
 from ..run.folder import CONFIG, RunFolder
 
-_BUSY_SECONDS = 120.0
+_BUSY_SECONDS = 3600.0
 _PAUSE_SECONDS = 0.5
 
 
@@ -49,11 +49,11 @@ def work(task: ShardTask) -> ShardOutcome:
     if not Path(task.home).is_dir():
         raise InputError(f"A node has no folder {task.home!r}; start the run from storage that all nodes share.")
     os.chdir(task.home)
-    words = [*task.words, "--shard", task.shard, "--output-dir", task.place, "--display", "none", "--no-plots"]
-    begun = _begun(task.place)
+    begun, words = _begun(task.place), list(task.words)
     if begun is not None:
         _wait_for(begun)
-        words += ["--resume", str(begun.path)]
+        words = [*without(words, "--protocol"), "--resume", str(begun.path)]
+    words += ["--shard", task.shard, "--output-dir", task.place, "--display", "none", "--no-plots"]
     said = StringIO()
     runner = import_module("..runner", __package__)
     with redirect_stderr(said), redirect_stdout(StringIO()):
@@ -72,6 +72,11 @@ def _begun(place: str) -> RunFolder | None:
     """The run folder of an earlier try; one without a configuration was never begun."""
     found = sorted(file.parent for file in Path(place).glob(f"*/{CONFIG}"))
     return RunFolder(found[0]) if found else None
+
+
+def without(words: Sequence[str], flag: str) -> list[str]:
+    """The words without an option and its value: a resumed run has its own."""
+    return [word for place, word in enumerate(words) if flag not in (word, words[place - 1] if place else "")]
 
 
 def _wait_for(folder: RunFolder) -> None:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import typer
 
@@ -14,12 +14,13 @@ from meta_agent_rag.cli.shared.command import complain
 from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
 
 from ..merging.folders import merge_folders
+from ..run.folder import RunFolder
 from . import on_ray
 from .shard_task import ShardOutcome, ShardTask, places
 
 CarryOut: TypeAlias = Callable[[Sequence[ShardTask]], list[ShardOutcome]]
 _OWN = ("engine", "shards", "output_dir", "display_", "plots", "cost_limit")
-_REFUSED = ("shard", "resume", "record", "replay", "dry_run", "probe")
+_LIMIT = "COST_LIMIT_USD="
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,56 +40,87 @@ class ShardFailedError(MetaRagError):
     exit_code = 1
 
 
+def engine_named(name: str) -> Engine:
+    """The engine of that name; raises `UnknownNameError`."""
+    if name not in ENGINES:
+        raise UnknownNameError("engine", name, list(ENGINES))
+    return ENGINES[name]
+
+
 def spread(
     context: typer.Context,
-    engine: str,
+    engine: Engine,
     *,
     shards: int | None,
     questions: int,
     cost_limit: float | None,
     output_dir: Path,
     plots: bool,
-) -> Path:
-    """Carry out the command of `context` as shards of `engine`, and merge them; returns the folder of the one run.
+) -> tuple[RunFolder, dict[str, Any]]:
+    """Carry out the command of `context` as shards, and merge them; returns the one run's folder and summary.
 
     Each shard may cost its part of `cost_limit`, so that all together stay below it. The same command again takes up
-    what an earlier one left. Raises `InputError` for options that a spread run cannot have, and `ShardFailedError`.
+    what an earlier one left, in as many shards. Raises `InputError` where that had another number of shards, and
+    `ShardFailedError`.
     """
-    if engine not in ENGINES:
-        raise UnknownNameError("engine", engine, list(ENGINES))
-    given = command_line(context, without=_OWN)
-    chosen = ENGINES[engine]
-    count = min(questions, shards or chosen.size())
-    if shards is not None:
-        chosen.size()
-    words = given if cost_limit is None else [*given, "--cost-limit", repr(cost_limit / count)]
-    digest = hashlib.sha256(json.dumps([given, count]).encode()).hexdigest()[:12]
-    folder = output_dir.absolute() / f".spread-{digest}"
-    outcomes = chosen.carry_out(places(folder, Path.cwd(), words, count))
-    failed = [outcome for outcome in outcomes if outcome.code or outcome.folder is None]
+    words = command_line(context, without=_OWN)
+    folder = output_dir.absolute() / f".spread-{_digest(words)}"
+    size, begun = engine.size(), _shards_in(folder)
+    if begun is not None and shards not in (None, begun):
+        raise InputError(
+            f"An interrupted run of this command has {begun} shards; give --shards {begun} to continue it, or delete "
+            f"{str(folder)!r} to start anew."
+        )
+    count = begun or min(questions, shards or size)
+    if cost_limit is not None:
+        words += ["--cost-limit", repr(cost_limit / count)]
+    outcomes = engine.carry_out(places(folder, Path.cwd(), words, count))
+    merged = _merged(outcomes, folder, output_dir, plots=plots)
+    shutil.rmtree(folder)
+    return merged
+
+
+def _merged(
+    outcomes: Sequence[ShardOutcome], folder: Path, output_dir: Path, *, plots: bool
+) -> tuple[RunFolder, dict[str, Any]]:
+    """The merged run. A shard may have ended with an error and yet be whole: every question of it failed."""
+    failed = [outcome for outcome in outcomes if outcome.code]
+    folders = [outcome.folder for outcome in outcomes if outcome.folder is not None]
+    try:
+        if len(folders) == len(outcomes):
+            return merge_folders(folders, output_dir, plots=plots)
+    except InputError:
+        if not failed:
+            raise
     for outcome in failed:
         complain(f"Shard {outcome.shard}: {outcome.said or f'ended with exit code {outcome.code}'}")
-    if failed:
-        raise ShardFailedError(
-            f"{len(failed)} of {count} shards did not end; the same command again continues them and keeps the others."
-        )
-    merged, _ = merge_folders([outcome.folder or "" for outcome in outcomes], output_dir, plots=plots)
-    shutil.rmtree(folder)
-    return merged.path
+    raise ShardFailedError(
+        f"{len(failed)} of {len(outcomes)} shards did not finish. The same command continues them; to start anew, "
+        f"delete {str(folder)!r} first."
+    )
+
+
+def _digest(words: Sequence[str]) -> str:
+    """Of what is asked for, whatever it may cost."""
+    wanted = [word for word in words if not word.upper().startswith(_LIMIT)]
+    return hashlib.sha256(json.dumps(wanted).encode()).hexdigest()[:12]
+
+
+def _shards_in(folder: Path) -> int | None:
+    """How many shards an interrupted run had; `None` where there is none."""
+    counts = {int(place.name.partition("-of-")[2]) for place in folder.glob("*-of-*")}
+    return max(counts, default=None)
 
 
 def command_line(context: typer.Context, *, without: Sequence[str]) -> list[str]:
-    """The options that a command was given, as words; raises `InputError` for those that no shard can have."""
+    """The options that a command was given, as words."""
     words: list[str] = []
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
         if source is None or source.name != "COMMANDLINE" or name in without:
             continue
-        flag = parameter.opts[0]
-        if name in _REFUSED:
-            raise InputError(f"{flag} cannot be combined with --engine; leave one of them out.")
-        value = context.params[name]
+        flag, value = parameter.opts[0], context.params[name]
         if isinstance(value, bool):
             words.append(flag if value else parameter.secondary_opts[0])
             continue

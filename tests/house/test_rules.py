@@ -95,8 +95,8 @@ HEAVY = (
     "pydantic",
     "numpy",
 )
-ENVIRONMENT_EXEMPT = {"retrieval/encoders/loading.py"}
-"""TOKENIZERS_PARALLELISM is set for a library that reads nothing else; nothing is read."""
+ENVIRONMENT_EXEMPT = {"retrieval/encoders/loading.py", "retrieval/encoders/cluster.py"}
+"""TOKENIZERS_PARALLELISM and RAY_ENABLE_UV_RUN_RUNTIME_ENV are set for libraries that read nothing else."""
 
 Definition = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 Documented: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

@@ -2,24 +2,27 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.merging.folders import merge_folders
-from benchmarks.spreading.shard_task import places, work
+from benchmarks.spreading.shard_task import ShardOutcome, ShardTask, places, without, work
+from benchmarks.spreading.spread import ENGINES, Engine
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.testing.server import disagreeing, loopback_server
+from meta_agent_rag.testing.server import ServerReply, always, disagreeing, loopback_server
 from tests.cluster import two_nodes
-from tests.integration.test_runner import command, environment, in_process, lines
+from tests.integration.test_runner import command, environment, in_process, lines, only_run
 from tests.integration.test_shards import timeless
 
+ROOT = Path(__file__).parents[2]
 WORDS = ("--n", "6", "--method", "metarag,standard_rag", "--concurrency", "1")
 
 
@@ -52,6 +55,52 @@ def test_a_shard_that_fails_says_why(settings: Any, tmp_path: Path) -> None:
     assert "raise the limit to continue" in outcome.said
 
 
+def test_a_shard_that_is_taken_up_has_the_protocol_of_its_folder() -> None:
+    words = ["--protocol", "p", "--concurrency", "2", "--protocol", "q", "--no-cache"]
+    assert without(words, "--protocol") == ["--concurrency", "2", "--no-cache"]
+
+
+def test_a_spread_run_is_continued_in_as_many_shards(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here with an engine that works here, one shard after the other, and on three processors the next time."""
+    sizes = [2, 3]
+    lost: list[str] = []
+
+    def carry_out(tasks: Sequence[ShardTask]) -> list[ShardOutcome]:
+        if not lost:
+            lost.append(tasks[-1].shard)
+            done = [work(task) for task in tasks[:-1]]
+            return [*done, ShardOutcome(shard=tasks[-1].shard, code=1, said="The node caught fire.", folder=None)]
+        return [work(task) for task in tasks]
+
+    monkeypatch.setitem(ENGINES, "ray", Engine(size=lambda: sizes.pop(0), carry_out=carry_out))
+    words = [*command(*WORDS), "--engine", "ray", "--display", "json"]
+    first = in_process(words, dict(os.environ))
+    assert first.exit_code == 1
+    assert "Shard 2/2: The node caught fire." in first.stderr
+    assert "1 of 2 shards did not finish. The same command continues them" in first.stderr
+    other = in_process([*words, "--shards", "3"], dict(os.environ))
+    assert other.exit_code == 2
+    assert "has 2 shards; give --shards 2 to continue it" in other.stderr
+    sizes.append(3)
+    again = in_process([*words, "--cost-limit", "5"], dict(os.environ))
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout)["summary"]["methods"]["metarag"]["n"] == 6
+    assert not list((tmp_path / "RESULTS").glob(".spread-*"))
+
+
+def test_a_shard_whose_every_question_failed_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with loopback_server(always(ServerReply(status=400))) as server:
+        for name, value in environment(server.base_url, tmp_path / "data").items():
+            monkeypatch.setenv(name, value)
+        engine = Engine(size=lambda: 3, carry_out=lambda tasks: [work(task) for task in tasks])
+        monkeypatch.setitem(ENGINES, "ray", engine)
+        done = in_process([*command(*WORDS), "--engine", "ray"], dict(os.environ))
+    assert done.exit_code == 0, done.output
+    assert len(lines(only_run(tmp_path) / "samples.jsonl")) == 12
+
+
 def test_a_node_without_the_folder_is_refused(tmp_path: Path) -> None:
     (task,) = places(tmp_path / "SHARDS", tmp_path / "elsewhere", command(*WORDS), 1)
     with pytest.raises(InputError, match="storage that all nodes share"):
@@ -62,8 +111,9 @@ def test_a_node_without_the_folder_is_refused(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["--engine", "spark"], "There is no engine 'spark'"),
-        (["--engine", "ray", "--record", "x.jsonl"], "--record cannot be combined with --engine"),
-        (["--engine", "ray", "--shard", "1/2"], "--shard cannot be combined with --engine"),
+        (["--engine", "spark", "--dry-run"], "--engine and --dry-run are mutually exclusive"),
+        (["--engine", "ray", "--record", "x.jsonl"], "--engine and --record are mutually exclusive"),
+        (["--engine", "ray", "--shard", "1/2"], "--engine and --shard are mutually exclusive"),
         (["--shards", "2"], "--shards requires --engine"),
         (["--engine", "ray", "--shards", "0"], "greater than or equal to 1"),
     ],
@@ -84,8 +134,11 @@ def test_a_lost_node_changes_nothing_and_costs_nothing(settings: Any, tmp_path: 
     with two_nodes() as (cluster, nodes):
         env = {**os.environ, "RAY_ADDRESS": cluster.address}
         words = [*command(*WORDS), "--engine", "ray", "--shards", "4"]
+        # as the documents have it: `uv run` must not make Ray build environments of its own
+        uv = shutil.which("uv")
+        python = [uv, "run", "--no-sync", "--project", str(ROOT), "python"] if uv else [sys.executable]
         with subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.runner", *words],
+            [*python, "-m", "benchmarks.runner", *words],
             cwd=tmp_path,
             env=env,
             stdout=subprocess.PIPE,

@@ -40,7 +40,7 @@ async def test_it_searches_reads_and_concludes(tmp_path: Path) -> None:
 async def test_the_chain_is_told_how_many_searches_are_left(tmp_path: Path) -> None:
     steps = ["<search>one", "A fact.", "<search>two", "Another.", "So the answer is Oslo."]
     run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(shelf(9)))
-    left = [f"At most {SEARCHES - made} more searches" in run.prompt("step", 2 * made) for made in range(3)]
+    left = [f"Searches left: {SEARCHES - made}." in run.prompt("step", 2 * made) for made in range(3)]
     assert left == [True, True, True]
 
 

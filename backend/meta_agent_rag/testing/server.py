@@ -140,12 +140,14 @@ class LoopbackServer:
         """Let time pass, or the client go."""
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while (await request.receive())["type"] != "http.disconnect":
-                    pass
-                self.left.append((body["messages"][-1]["content"], time.monotonic()))
-        self.at_once -= 1
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while (await request.receive())["type"] != "http.disconnect":
+                        pass
+                    self.left.append((body["messages"][-1]["content"], time.monotonic()))
+        finally:
+            self.at_once -= 1
 
     async def seen(self, request: Request) -> Response:
         """Answer `GET /seen`, for a measurement in another process."""

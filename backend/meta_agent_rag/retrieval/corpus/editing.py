@@ -159,10 +159,14 @@ async def ensure_corpus(
     if not passages:
         raise InputError("There are no passages to build a corpus from; give at least one document with text.")
     folder = corpus_folder(settings.marag_data_dir, name)
+    checksum = await asyncio.to_thread(passages_checksum, passages)
+    fresh = await _new(settings, name, encoder, UNCHUNKED)
+    there = await asyncio.to_thread(folder.published)
+    if there is not None and _built_alike(there, fresh) and there.checksum == checksum:
+        return there  # without the lock, for which many that begin at once would wait
     async with folder.locked():
         existing = await asyncio.to_thread(folder.existing)
-        checksum = await asyncio.to_thread(passages_checksum, passages)
-        same = existing is not None and _built_alike(existing, await _new(settings, name, encoder, UNCHUNKED))
+        same = existing is not None and _built_alike(existing, fresh)
         if existing is not None and same and existing.checksum == checksum:
             return existing
         if existing is not None and not replace and existing.passages:

@@ -98,6 +98,13 @@ class CorpusFolder:
             self.replaced.rename(self.path)
         return read_manifest(self.path) if self._occupied() else None
 
+    def published(self) -> Manifest | None:
+        """The manifest of what is there at this moment; `None` where there is none, or it cannot be read."""
+        try:
+            return read_manifest(self.path)
+        except CorpusError:
+            return None
+
     def _occupied(self) -> bool:
         return self.path.exists() or self.path.is_symlink()
 

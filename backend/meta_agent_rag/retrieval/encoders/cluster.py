@@ -1,6 +1,7 @@
 """Passages encoded by the machines of a Ray cluster; questions, which are few, by this one."""
 
 import logging
+import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,8 +30,8 @@ class Node(NamedTuple):
 class ClusterEncoder:
     """An `Encoder` whose passages are encoded by tasks of the cluster that this process has joined (`join`).
 
-    A task whose node is lost is done again on another. On a cluster with GPUs, and with ENCODER_RUNTIME=torch, a task
-    has one to itself.
+    A group of texts is cut into one part for each node, whose task uses all of its processors, or, on a cluster with
+    GPUs and with ENCODER_RUNTIME=torch, for each GPU. A task whose node is lost is done again on another.
     """
 
     def __init__(self, inner: Encoder, settings: Settings) -> None:
@@ -38,11 +39,14 @@ class ClusterEncoder:
 
         self._inner = inner
         self._node = Node(settings.encoder, settings.encoder_runtime, inner.name)
-        self._size = join("--engine ray")
+        join("--engine ray")
         resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         gpus = int(resources.get("GPU", 0)) if settings.encoder_runtime == "torch" else 0
-        self._tasks = gpus or self._size
-        self._remote = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=-1)(encoded)
+        nodes = sum(one["Alive"] and one["Resources"].get("CPU", 0) >= 1 for one in ray.nodes())  # type: ignore[no-untyped-call]
+        self._tasks = max(1, gpus or nodes)
+        self._remote = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=-1, scheduling_strategy="SPREAD")(
+            encoded
+        )
 
     @property
     def name(self) -> str:
@@ -59,7 +63,7 @@ class ClusterEncoder:
         return self._inner.encode_queries(texts)
 
     def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode passages on the cluster, in one part for each processor or GPU."""
+        """Encode passages on the cluster, in one part for each node or GPU."""
         length = max(_FEWEST, -(-len(texts) // self._tasks))
         parts = [list(texts[start : start + length]) for start in range(0, len(texts), length)]
         if not parts:
@@ -73,6 +77,8 @@ def join(wanted: str) -> int:
     Raises `MissingExtraError`, with what is `wanted`, without the extra `ray`.
     """
     require("ray", wanted)
+    # else Ray would copy the working folder to every node, and start `uv run` there, where this process was started so
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     import ray
 
     if not ray.is_initialized():
