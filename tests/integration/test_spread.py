@@ -98,7 +98,13 @@ def test_a_shard_whose_every_question_failed_is_whole(tmp_path: Path, monkeypatc
         monkeypatch.setitem(ENGINES, "ray", engine)
         done = in_process([*command(*WORDS), "--engine", "ray"], dict(os.environ))
     assert done.exit_code == 0, done.output
-    assert len(lines(only_run(tmp_path) / "samples.jsonl")) == 12
+    merged = only_run(tmp_path)
+    assert [row["error"] is None for row in lines(merged / "samples.jsonl")] == [False] * 12
+    with loopback_server(disagreeing()) as mended:
+        env = {**os.environ, "LLM_BASE_URL": mended.base_url}
+        again = in_process(["--resume", str(merged), "--retry-failed", "--display", "none", "--no-plots"], env)
+    assert again.exit_code == 0, again.output
+    assert [row["error"] for row in lines(merged / "samples.jsonl")[12:]] == [None] * 12
 
 
 def test_a_node_without_the_folder_is_refused(tmp_path: Path) -> None:
