@@ -33,7 +33,7 @@ from .versions import Hidden, Marker, Versions, marker_from, marker_payload
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
-    from qdrant_client.models import FieldCondition, Filter
+    from qdrant_client.models import FieldCondition, Filter, SearchParams
 
 _SETTING = "QDRANT_URL"
 _VECTOR = "text"
@@ -153,19 +153,25 @@ class QdrantStore:
                     yield from_record(payload["passage"])
 
     async def _fetch(self, query: list[float], allowed: "Filter | None", limit: int) -> list[Row]:
-        models = self._points.models
-        again = models.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING)
         with _translated(self._points.place):
             response = await self._points.client.query_points(
                 self._points.name,
                 query,
                 using=_VECTOR,
                 query_filter=allowed,
-                search_params=models.SearchParams(quantization=again),
+                search_params=self._scored_again(),
                 limit=limit,
                 with_payload=True,
             )
         return [row_of(point.score, point.payload or {}) for point in response.points]
+
+    def _scored_again(self) -> "SearchParams | None":
+        """Has a server score the candidates from their vectors, if it compresses them; local mode never does."""
+        if "://" not in (self._points.place.url or ""):
+            return None
+        models = self._points.models
+        again = models.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING)
+        return models.SearchParams(quantization=again)
 
 
 @asynccontextmanager
