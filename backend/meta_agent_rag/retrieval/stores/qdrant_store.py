@@ -169,7 +169,8 @@ class QdrantStore:
         """Has a server score the candidates from their vectors, if it compresses them; local mode never does."""
         if "://" not in (self._points.place.url or ""):
             return None
-        models = self._points.models
+        from qdrant_client import models
+
         again = models.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING)
         return models.SearchParams(quantization=again)
 
