@@ -22,7 +22,7 @@ from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordO
 from .run.protocols import protocol_named
 from .run.provenance import experiment
 from .run.serving import one_model
-from .spreading.spread import engine_named, spread
+from .spreading.spread import Engine, engine_named, spread
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _EXAMPLES = (
@@ -56,8 +56,7 @@ def main(
     if questions.protocol is not None:
         config = _by_protocol(config, questions.protocol, given)
     _check_together(given)
-    if run.engine is not None:
-        engine_named(run.engine)
+    engine = None if run.engine is None else engine_named(run.engine)
     conduct = Conduct(
         retry_failed=run.retry_failed,
         fail_on_error=run.fail_on_error,
@@ -72,20 +71,19 @@ def main(
     if run.dry_run:
         estimated(plan, output.output_dir, probe=run.probe, display_name=output.display_)
         return
-    if run.engine is not None:
-        _spread(context, plan, run, output)
+    if engine is not None:
+        _spread(context, engine, plan, run.shards, output)
         return
     benchmark(plan, conduct, folder, output.output_dir, output.display_)
 
 
-def _spread(context: typer.Context, plan: RunPlan, run: ConductOptions, output: OutputOptions) -> None:
-    engine = engine_named(run.engine or "")
+def _spread(context: typer.Context, engine: Engine, plan: RunPlan, shards: int | None, output: OutputOptions) -> None:
     if plan.config.mode == "open_domain" and plan.config.corpus is None:
         with_corpus(plan)  # once, not once a shard
     merged, summary = spread(
         context,
         engine,
-        shards=run.shards,
+        shards=shards,
         questions=len(plan.questions),
         cost_limit=plan.config.settings.cost_limit_usd,
         output_dir=output.output_dir,
