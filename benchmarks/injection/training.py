@@ -203,9 +203,9 @@ def _pairs(found: Features) -> list[list[tuple[int, NDArray[np.int64]]]]:
     """For each row of concepts the rows that follow it, with the columns of the two."""
     pairs: list[list[tuple[int, NDArray[np.int64]]]] = [[] for _ in found.places]
     concepts = [np.flatnonzero(row) for row in found.marked]
-    for kind, step, rows in found.followers():
-        base = FOLLOWING + kind * CONCEPTS**2
-        for row in rows:
+    for step, rows, kinds in found.followers():
+        for row, kind in zip(rows, kinds, strict=True):
+            base = FOLLOWING + kind * CONCEPTS**2
             both = base + (concepts[row][:, None] * CONCEPTS + concepts[row + step][None, :]).ravel()
             pairs[row].append((row + step, both))
     return pairs

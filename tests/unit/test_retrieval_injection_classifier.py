@@ -216,7 +216,7 @@ def test_a_star_within_a_phrase_stands_for_any_ending_too() -> None:
     machine = lexicon().names.index("machine")
     for text in ("Die künstliche Intelligenz", "искусственный интеллект"):
         tokens = Tokens.of(text).tokens
-        found = [lexicon()._phrase(tokens, at) for at in range(len(tokens))]
+        found = [lexicon().phrase(tokens, at) for at in range(len(tokens))]
         assert any(one is not None and machine in one[1] for one in found), text
 
 

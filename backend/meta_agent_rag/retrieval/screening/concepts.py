@@ -31,18 +31,19 @@ class Lexicon:
         places, rows = [], []
         at = 0
         while at < len(tokens):
-            length, meaning = self._phrase(tokens, at) or (1, meaning_of(tokens[at]))
+            length, meaning = self.phrase(tokens, at) or (1, meaning_of(tokens[at]))
             if meaning:
                 places.append(at)
                 rows.append(meaning)
             at += length
         marked = np.zeros((len(rows), len(self.names)), dtype=np.float32)
-        for number, row in enumerate(rows):
-            marked[number, list(row)] = 1.0
+        numbers = [number for number, row in enumerate(rows) for _ in row]
+        marked[numbers, [concept for row in rows for concept in row]] = 1.0
         return np.array(places, dtype=np.int64), marked
 
-    def _phrase(self, tokens: Sequence[str], at: int) -> tuple[int, Meaning] | None:
-        for phrase, meaning in self.phrases.get(tokens[at][:_KEY], ()):
+    def phrase(self, tokens: Sequence[str], at: int) -> tuple[int, Meaning] | None:
+        """The longest phrase that begins at a token: its length and meaning."""
+        for phrase, meaning in _beginning(tokens[at]):
             if len(phrase) <= len(tokens) - at and all(map(_fits, phrase, tokens[at : at + len(phrase)])):
                 return len(phrase), meaning
         return None
@@ -53,6 +54,12 @@ def meaning_of(token: str) -> Meaning:
     """The numbers of the concepts of a word, none for most words."""
     forms = lexicon().words.get(token[:_KEY], ())
     return tuple(dict.fromkeys(number for form, meaning in forms if _fits(form, token) for number in meaning))
+
+
+@lru_cache(maxsize=100_000)
+def _beginning(token: str) -> tuple[tuple[tuple[str, ...], Meaning], ...]:
+    """The phrases whose first word is this one, none for most words."""
+    return tuple(entry for entry in lexicon().phrases.get(token[:_KEY], ()) if _fits(entry[0][0], token))
 
 
 def _fits(form: str, token: str) -> bool:

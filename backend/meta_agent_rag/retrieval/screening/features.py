@@ -72,17 +72,15 @@ class Features:
 
     def letters(self) -> list[Keys]:
         """The keys of the letter n-grams of each token."""
-        return [_letters(token) for token in self.tokens]
+        return [letters_of(token) for token in self.tokens]
 
-    def followers(self) -> Iterator[tuple[int, int, Places]]:
-        """Which rows are followed by the row `step` rows on, for each kind of succession: kind, step, rows."""
+    def followers(self) -> Iterator[tuple[int, Places, Places]]:
+        """Which rows are followed by the row `step` rows on, in which kind of succession: step, rows, kinds."""
         for step in range(1, _FOLLOWERS + 1):
-            distances = self.places[step:] - self.places[:-step]
-            kinds = np.searchsorted(DISTANCES, distances)
-            for kind in range(len(DISTANCES)):
-                rows = np.flatnonzero(kinds == kind)
-                if len(rows):
-                    yield kind, step, rows
+            kinds = np.searchsorted(DISTANCES, self.places[step:] - self.places[:-step])
+            rows = np.flatnonzero(kinds < len(DISTANCES))
+            if len(rows):
+                yield step, rows, kinds[rows]
 
     def together(self) -> NDArray[np.float32]:
         """For each window and concept 1 where it is named there, else 0."""
@@ -96,7 +94,8 @@ def _word(token: str) -> int:
 
 
 @lru_cache(maxsize=50_000)
-def _letters(token: str) -> Keys:
+def letters_of(token: str) -> Keys:
+    """The keys of the letter n-grams of a token, none for a short one."""
     framed = f"<{token}>" if len(token) > _LETTERS and token[0].isalpha() else ""
     grams = [framed[at : at + _LETTERS] for at in range(len(framed) - _LETTERS + 1)]
     return np.array([zlib.crc32(f"#{gram}".encode()) % KEYS for gram in grams], dtype=np.uint32)

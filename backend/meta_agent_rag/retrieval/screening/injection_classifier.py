@@ -6,8 +6,9 @@ A text is cut into windows of one to three sentences; a window's score is the su
 It sees orders to a model in many wordings and some languages: a plain request, or an attacker who adapts, gets past it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from io import BytesIO
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .disguises import readings
-from .features import KEYS, Features
+from .features import KEYS, Features, letters_of
 
 GRAMS_ADDED, CONCEPTS_ADDED = 40.0, 4.0
 """What the numbers of n-grams and of concepts of a window are raised by, so that a short one is not all weight."""
@@ -35,6 +36,17 @@ class LinearModel:
     together: NDArray[np.float32]
     bias: float
     threshold: float
+
+    @cached_property
+    def letters(self) -> Callable[[str], tuple[float, float]]:
+        """The sum of the weights of a token's letter n-grams, and their number; words recur, so they are kept."""
+
+        @lru_cache(maxsize=50_000)
+        def weighed(token: str) -> tuple[float, float]:
+            keys = letters_of(token)
+            return float(self.grams[keys].sum()), float(len(keys))
+
+        return weighed
 
 
 def reads_like_an_order(text: str) -> bool:
@@ -59,18 +71,18 @@ def _gram_scores(found: Features, model: LinearModel) -> NDArray[np.float64]:
         last = np.maximum(found.ends - length + 1, found.starts)
         total += _between(found.starts, last, model.grams[keys])
         count += last - found.starts
-    letters = found.letters()
-    total += _between(found.starts, found.ends, [float(model.grams[keys].sum()) for keys in letters])
-    count += _between(found.starts, found.ends, [len(keys) for keys in letters])
+    letters = np.array([model.letters(token) for token in found.tokens])
+    total += _between(found.starts, found.ends, letters[:, 0])
+    count += _between(found.starts, found.ends, letters[:, 1])
     return np.asarray(total / np.sqrt(count))
 
 
 def _following_scores(found: Features, model: LinearModel) -> NDArray[np.float64]:
     total = np.zeros(len(found.starts))
-    weighted = [found.marked @ kind for kind in model.following]
-    for kind, step, rows in found.followers():
+    weighted = found.marked @ model.following
+    for step, rows, kinds in found.followers():
         values = np.zeros(len(found.marked))
-        values[rows] = (weighted[kind][rows] * found.marked[rows + step]).sum(axis=1)
+        values[rows] = (weighted[kinds, rows] * found.marked[rows + step]).sum(axis=1)
         total += _between(found.first, np.maximum(found.last - step, found.first), values)
     return np.asarray(total / np.sqrt(found.last - found.first + CONCEPTS_ADDED))
 

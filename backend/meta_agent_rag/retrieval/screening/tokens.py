@@ -32,6 +32,7 @@ _FORMS = {
 }
 KINDS = tuple(f"<{kind}>" for kind in _FORMS)
 """Tokens that are told by form."""
+_ALL_KINDS = frozenset(KINDS)
 _CHARACTER = r"[\u3040-\u30ff\u3400-\u9fff]"
 _WORD = r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W\d_]+)*"
 _TOKEN = re.compile(
@@ -56,7 +57,7 @@ class Tokens:
         for sentence in _SENTENCE_END.split(text):
             found = list(tokens_of(undisguised(sentence)))
             tokens += found
-            if any(token not in KINDS for token in found):
+            if not _ALL_KINDS.issuperset(found):
                 tokens.append(EDGE)
                 edges.append(len(tokens) - 1)
         return cls(tuple(tokens), tuple(edges))
