@@ -69,6 +69,11 @@ class Recorded:
     rows: Mapping[str, Sequence[Row]]
     player: Player
 
+    def with_those_of(self, other: "Recorded") -> "Recorded":
+        """These answers and then the other's, by method."""
+        names = dict.fromkeys((*self.rows, *other.rows))
+        return replace(self, rows={name: [*self.rows.get(name, ()), *other.rows.get(name, ())] for name in names})
+
     @property
     def label(self) -> str:
         """The data set as its authors write it."""
@@ -77,10 +82,17 @@ class Recorded:
 
 @cache
 def records(folder: str = ".") -> tuple[Recorded, ...]:
-    """The records of the findings in a folder of the results, those of pooled data sets first."""
-    found = [_recorded(path) for path in sorted((_RESULTS / folder).glob("*.jsonl.gz"))]
+    """The records of the findings in a folder of the results, those of pooled data sets first.
+
+    Those of one data set and mode, which are of different questions, are one.
+    """
+    found: dict[tuple[str, str], Recorded] = {}
+    for path in sorted((_RESULTS / folder).glob("*.jsonl.gz"), key=lambda path: path.name.removesuffix(".jsonl.gz")):
+        one = _recorded(path)
+        before = found.get((one.dataset, one.mode))
+        found[one.dataset, one.mode] = one if before is None else before.with_those_of(one)
     order = {name: place for place, name in enumerate(POOLED)}
-    return tuple(sorted(found, key=lambda one: (one.mode, order.get(one.dataset, len(order)))))
+    return tuple(sorted(found.values(), key=lambda one: (one.mode, order.get(one.dataset, len(order)))))
 
 
 def _recorded(path: Path) -> Recorded:
@@ -128,15 +140,15 @@ def _of_analyses(*names: str) -> tuple[Table, ...]:
 
 def quality(recorded: Sequence[Recorded]) -> Table:
     """One pass against the loop, by data set, and the pooled ones together."""
-    return Table(
-        name="quality", title="One pass against the loop", head=_head("one pass"), rows=_compared(recorded, ONE_PASS)
-    )
+    head = (*_head("one pass"), "calls: one pass, loop")
+    return Table(name="quality", title="One pass against the loop", head=head, rows=_compared(recorded, ONE_PASS))
 
 
 def chains(_: Sequence[Recorded]) -> Table:
     """Three chains of thought with a majority vote against the loop, on the questions that both were asked."""
     rows = _compared(records("chains"), CHAINS)
-    return Table(name="chains", title="Three chains against the loop", head=_head(f"`{CHAINS}`"), rows=rows)
+    head = (*_head(f"`{CHAINS}`"), "calls: chains, loop")
+    return Table(name="chains", title="Three chains against the loop", head=head, rows=rows)
 
 
 def baselines(recorded: Sequence[Recorded]) -> Table:
@@ -193,11 +205,11 @@ def _head(reference: str) -> Cells:
 
 def _compared(recorded: Sequence[Recorded], reference: str) -> list[Cells]:
     """A row for each record, and one for those of pooled data sets together."""
-    rows = [_quality(f"{one.label}, `{one.mode}`", [one], reference) for one in recorded]
+    named = [(f"{one.label}, `{one.mode}`", [one]) for one in recorded]
     pooled = _pooled(recorded)
     if len(pooled) > 1:
-        rows.insert(len(pooled), _quality(f"**{' and '.join(one.label for one in pooled)}**", pooled, reference))
-    return rows
+        named.insert(len(pooled), (f"**{' and '.join(one.label for one in pooled)}**", pooled))
+    return [(*_quality(label, some, reference), _calls(some, reference)) for label, some in named]
 
 
 def _quality(label: str, recorded: Sequence[Recorded], reference: str) -> Cells:

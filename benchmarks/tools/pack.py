@@ -1,8 +1,8 @@
 """Packs a run folder into one small file, as the demo opens it: rows, summary, tables and plots, without the calls.
 
-    python -m benchmarks.tools.pack RESULTS/RUN run.zip
+    python -m benchmarks.tools.pack RESULTS/RUN run.zip --record run.jsonl.gz
 
-`benchmarks/recorded/run.zip`, which the demo opens first, is the replay of the record beside it, packed so.
+The zips in `benchmarks/recorded`, which the demo opens, are the replays of the records beside them, packed so.
 """
 
 import io
@@ -15,8 +15,11 @@ from typing import Annotated
 import typer
 
 from meta_agent_rag.cli.shared.command import reporting, say
+from meta_agent_rag.demo.runs.files import PASSAGES
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.retrieval.passage import passages_of
 
+from ..recording import Player
 from ..run.folder import CONFIG, SAMPLES, SUMMARY
 
 _OF_A_MACHINE = ("_dir", "_path", "_url", "_key", "_token")
@@ -31,19 +34,23 @@ app = typer.Typer(add_completion=False)
 def main(
     run: Annotated[Path, typer.Argument(help="The run's folder.")],
     file: Annotated[Path, typer.Argument(help="The zip to write.")],
+    record: Annotated[Path | None, typer.Option(help="The run's record, for the texts of its evidence.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Pack a run for the demo; identical runs give identical files."""
     if not (run / SAMPLES).is_file():
         raise InputError(f"{str(run)!r} is not a run folder: it has no {SAMPLES}; name a folder in RESULTS.")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, content in packed(run):
+        for name, content in packed(run, record):
             archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content, zipfile.ZIP_DEFLATED, 9)
     say(f"{str(file)!r}: {file.stat().st_size / 1024:.0f} KB.")
 
 
-def packed(run: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of a packed run, each with its content; the configuration without what is of this machine."""
+def packed(run: Path, record: Path | None = None) -> Iterator[tuple[str, bytes]]:
+    """The files of a packed run, each with its content; the configuration without what is of this machine.
+
+    Raises `DataFileError` where the record is none.
+    """
     config = json.loads((run / CONFIG).read_bytes())
     settings = {name: value for name, value in config["settings"].items() if not name.endswith(_OF_A_MACHINE)}
     experiment = {
@@ -54,10 +61,22 @@ def packed(run: Path) -> Iterator[tuple[str, bytes]]:
     for name in (SAMPLES, SUMMARY):
         if (run / name).is_file():
             yield name, (run / name).read_bytes()
+    if record is not None:
+        yield PASSAGES, _passages(run, record)
     for table in sorted((run / "tables").glob("*.csv")):
         yield f"tables/{table.name}", table.read_bytes()
     for plot in sorted((run / "plots").glob("*.png")):
         yield f"plots/{plot.name}", _smaller(plot)
+
+
+def _passages(run: Path, record: Path) -> bytes:
+    """The passages that the answers were given, a line each, from the questions of the record."""
+    rows = [json.loads(line) for line in (run / SAMPLES).read_bytes().splitlines()]
+    used = {id_ for row in rows for round_ in row["rounds"] for id_ in round_["evidence_ids"]}
+    paragraphs = (paragraph for question in Player.read(record).questions for paragraph in question.paragraphs)
+    found = {passage.id: passage for passage in passages_of(paragraphs) if passage.id in used}
+    lines = ({"title": passage.title, "text": passage.text} for passage in found.values())
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
 
 
 def _nowhere(path: str | None) -> str | None:

@@ -35,10 +35,10 @@ def test_a_question_is_answered_doubted_and_repaired(visit: OpenPage, model: Scr
     assert "asks whether it is right" in stages(page).inner_text()
     page.click("#loop-run")
     said = answer(page)
-    assert f"Without metacognition\n{WRONG}\nEM 0 · F1 0" in said
-    assert f"With metacognition\n{RIGHT}\nEM 100 · F1 100" in said
+    assert f"First draft\n{WRONG}\nEM 0 · F1 0" in said
+    assert f"Returned answer\n{RIGHT}\nEM 100 · F1 100" in said
     assert "Repaired: the first draft was wrong, the answer is correct." in said
-    assert "The monitor is satisfied" in said
+    assert "The monitor accepts the draft" in said
     cards = stages(page).locator("section").evaluate_all("cards => cards.map(card => card.ariaLabel)")
     assert cards == [
         "Retrieval: 1 passage to start from",

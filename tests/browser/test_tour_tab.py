@@ -9,6 +9,11 @@ from .conftest import OpenPage
 
 pytestmark = pytest.mark.slow
 
+_LAST_CARD_IN_VIEW = """() => {
+    const box = [...document.querySelectorAll('#tour-replay .m-card')].at(-1).getBoundingClientRect();
+    return box.top >= 0 && box.top < innerHeight && (box.bottom <= innerHeight || box.top < 120);
+}"""
+
 
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (768, True), (390, True)])
 def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedModel, width: int, dark: bool) -> None:
@@ -19,6 +24,8 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
     for shown in ("Derived from single facts", "Reasoning error", "Planning"):
         step.click()
         replay.get_by_text(shown).first.wait_for()
+        page.wait_for_function(_LAST_CARD_IN_VIEW)
+    assert step.bounding_box()["y"] >= 0, "the buttons stay in view"  # type: ignore[index]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     overlapping = """() => {
         const found = [...document.querySelectorAll('#tour-replay section section')];

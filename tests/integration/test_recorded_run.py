@@ -83,7 +83,7 @@ def test_the_packed_runs_are_their_records(name: str, tmp_path: Path) -> None:
     (folder,) = (tmp_path / "RESULTS").iterdir()
     with zipfile.ZipFile(record.with_suffix("").with_suffix(".zip")) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
-    now = dict(packed(folder))
+    now = dict(packed(folder, record))
     assert list(kept) == list(now)
     assert timeless(kept.pop("samples.jsonl")) == timeless(now["samples.jsonl"])
     of_the_day = ("config.json", "plots/")

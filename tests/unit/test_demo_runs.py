@@ -67,10 +67,10 @@ def test_answers_are_filtered_as_counted_by_hand(recorded: Run) -> None:
     assert counted(recorded, Filter()) == 48
     first = listed(recorded, Filter(method="metarag"))[0]
     assert first[0].startswith("Who is the paternal grandfather")
-    assert first[0].endswith("? — unchanged · 3 rounds · F1 0 · 078c06a00baf11ebab90acde48001122")
+    assert first[0].endswith("? — still wrong · 3 rounds · F1 0")
     assert recorded.rows[int(first[1])]["id"] == "078c06a00baf11ebab90acde48001122"
     assert ("external only", "external_only") in choices(recorded)["deficit"]
-    assert ("unchanged (36)", "unchanged") in choices(recorded)["outcome"]
+    assert ("not repaired (33)", "not repaired") in choices(recorded)["outcome"]
     assert answer_to(recorded, REPAIRED, "no_such") is answer_to(recorded, "nothing", "") is None
     by_default = answer_to(recorded, REPAIRED, "")
     assert by_default is not None
@@ -82,9 +82,10 @@ def test_answers_are_filtered_as_counted_by_hand(recorded: Run) -> None:
     [
         (scored(1.0, 0.0, 1.0), "fixed"),
         (scored(0.0, 1.0, 0.0), "broken"),
-        (scored(1.0, 1.0, 0.0), "unchanged"),  # the first draft was chosen in the end
-        (scored(1.0, 1.0), "unchanged"),
-        (scored(0.0), "unchanged"),
+        (scored(1.0, 1.0, 0.0), "still right"),  # the first draft was chosen in the end
+        (scored(1.0, 1.0), "not repaired"),
+        (scored(0.0, 0.0, 0.5), "still wrong"),
+        (scored(0.0), "not repaired"),
         ({**scored(0.0), "em": None, "error": "UnreachableError: no answer"}, "error"),
     ],
 )
@@ -95,17 +96,25 @@ def test_what_became_of_an_answer(row: dict[str, Any], expected: str) -> None:
 def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any]) -> None:
     settings = settings_of(recorded, Settings.load(["MONITOR_POLICY=paper"]))
     assert settings.monitor_policy == "vote"
-    steps = cards(repaired, {}, settings)
+    one_pass = recorded.answer(REPAIRED, "standard_rag")
+    steps = cards(repaired, one_pass, {}, settings)
     named = [step.split('aria-label="')[1].split('"')[0].partition(":")[0] for step in steps]
     first, again = ["Retrieval", "Cognition", "Monitoring"], ["Planning", "Remediation", "Cognition", "Monitoring"]
     assert named == [*first, "Evaluating", *again, "Answer"]
     assert "American and American are the same" in steps[2]
-    assert "Without metacognition" in steps[-1]
-    assert "2,675 + 157 tokens" in steps[-1]
+    for words in (
+        "One pass (standard_rag)",
+        "First draft of the loop",
+        "Returned answer",
+        "probability of being correct",
+    ):
+        assert words in steps[-1]
+    assert "2,675 tokens read, 157 written" in steps[-1]
+    assert " s ·" not in steps[-1], "replies from the cache have no latencies"
     unpriced = {**repaired, "cost_usd": None}
-    assert "price unknown" in cards(unpriced, {}, settings)[-1]
+    assert "price unknown" in cards(unpriced, None, {}, settings)[-1]
     local = settings.model_copy(update={"llm_provider": "embedded"})
-    assert "free (runs on this machine)" in cards(unpriced, {}, local)[-1]
+    assert "free (runs on this machine)" in cards(unpriced, None, {}, local)[-1]
     assert deficits(repaired) == ("reasoning_error",)
     page = shown(repaired, steps[:2], len(steps), link_to("a run&b", repaired))
     assert "step 2 of 9" in page
@@ -114,7 +123,7 @@ def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any
 
 
 def test_passages_without_a_text_are_named_and_nothing_is_claimed_of_the_quotes(repaired: dict[str, Any]) -> None:
-    steps = "".join(cards(repaired, {}, Settings.load()))
+    steps = "".join(cards(repaired, None, {}, Settings.load()))
     assert "<li>samuel langdon</li>" in steps
     assert "their names, not their texts" in steps
     assert "is not in any passage" not in steps
@@ -136,11 +145,11 @@ def test_nothing_of_a_run_becomes_markup(tmp_path: Path, repaired: dict[str, Any
         if round_["diagnosis"]:
             round_["diagnosis"]["source"] = "heuristic"
     run = open_zip(_zipped(tmp_path, row))
-    page = shown(row, cards(row, {}, Settings.load()), 1, link_to(HOSTILE, row))
+    page = shown(row, cards(row, row, {}, Settings.load()), 1, link_to(HOSTILE, row))
     for html in (page, table([[HOSTILE], [HOSTILE]], HOSTILE), about(run), quality(run)):
         assert "<img src" not in html
     failed = {"id": HOSTILE, "method": HOSTILE, "rounds": [], "error": HOSTILE}
-    assert "<img src" not in "".join(cards(failed, {}, Settings.load()))
+    assert "<img src" not in "".join(cards(failed, None, {}, Settings.load()))
 
 
 def _zipped(tmp_path: Path, *rows: Mapping[str, Any]) -> Path:
@@ -179,4 +188,4 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
         open_run("empty", tmp_path / "RESULTS")
     words = r"'q' by 'm' are damaged \(field '\[0\]\.index': it is missing\); run it again\.$"
     with pytest.raises(InputError, match=words):
-        cards({**scored(0.0, 1.0), "question": "?"}, {}, Settings.load())
+        cards({**scored(0.0, 1.0), "question": "?"}, None, {}, Settings.load())

@@ -19,7 +19,8 @@ def test_each_deficit_that_was_repaired_a_failure_and_a_right_draft_are_shown() 
     assert len({stop.row["id"] for stop in found}) == len(found) == 6
     for name in ("reasoning_error", "external_only", "insufficient_knowledge"):
         (stop,) = [one for one in found[:3] if stops.named(one.row) == name]
-        assert stops.gain(stop.row) > 0
+        assert stop.gain > 0
+        assert (stop.advantage > 0) is ("one pass was right too" not in stop.shows)
     failed, kept, other = found[3:]
     assert failed.row["f1"] < stops.RIGHT
     assert len(failed.row["rounds"]) > 1
@@ -47,9 +48,17 @@ def test_the_rule_takes_the_most_gained_and_of_equals_the_first(monkeypatch: pyt
     )
     monkeypatch.setattr(stops, "recorded_runs", lambda: (Run(name="recorded: X", rows=rows),))
     found = stops.tour()
-    assert [stop.row["id"] for stop in found] == ["b", "d", "e"]
-    assert found[0].one_pass is rows[3]
+    assert [stop.row["id"] for stop in found] == ["c", "d", "e"], "b has less advantage: one pass is half right"
+    assert found[0].shows == "Reasoning error, repaired"
     assert found[1].one_pass is None
+
+
+def test_where_one_pass_is_always_right_too_the_title_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (row("a", 0.0, 1.0, deficit="external_only"), row("a", 1.0, method="standard_rag"))
+    monkeypatch.setattr(stops, "recorded_runs", lambda: (Run(name="recorded: X", rows=rows),))
+    (found,) = stops.tour()
+    assert (found.gain, found.advantage) == (1.0, 0.0)
+    assert found.shows == "External only, repaired; one pass was right too"
 
 
 def test_the_command_shows_all_stops_or_one() -> None:

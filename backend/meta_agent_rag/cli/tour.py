@@ -37,7 +37,7 @@ def tour(
     for index, stop in enumerate(found, start=1):
         if number not in {None, index}:
             continue
-        for step in (_head(index, len(found), stop), *steps(stop.row, stop.one_pass)):
+        for step in (_head(index, len(found), stop), *steps(stop.row, stop.one_pass, stop.run.passages)):
             screen.print(step, highlight=False)
             if waits and not _goes_on(screen):
                 return

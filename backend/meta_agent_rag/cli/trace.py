@@ -44,8 +44,8 @@ def trace(
     if json_:
         print_json({**row, "calls": calls})
         return
-    one_pass = next((one for one in found.rows if (one["id"], one["method"]) == (row["id"], ONE_PASS)), None)
-    _show(row, None if one_pass is row else one_pass, calls)
+    one_pass = found.answer(row["id"], ONE_PASS)
+    _show(found, row, None if one_pass is row else one_pass, calls)
 
 
 def _folder(run: str) -> Path:
@@ -92,7 +92,7 @@ def _list(rows: Sequence["Row"], *, json_: bool) -> None:
         screen.print(f"{plain(row['id'])}  [dim]{fate}{repairs}[/]  {plain(str(row.get('question', '')))}")
 
 
-def _show(row: "Row", one_pass: "Row | None", calls: Sequence[Mapping[str, Any]]) -> None:
+def _show(run: "Run", row: "Row", one_pass: "Row | None", calls: Sequence[Mapping[str, Any]]) -> None:
     from .shared.answers import steps
 
     screen = console()
@@ -100,7 +100,7 @@ def _show(row: "Row", one_pass: "Row | None", calls: Sequence[Mapping[str, Any]]
     if row.get("error"):
         screen.print(f"[red]It failed: {plain(str(row['error']))}[/]")
     elif row.get("rounds"):
-        for step in steps(row, one_pass):
+        for step in steps(row, one_pass, run.passages):
             screen.print(step, highlight=False)
     else:
         screen.print(f"Answered {plain(str(row.get('prediction') or 'nothing'))} without rounds.")

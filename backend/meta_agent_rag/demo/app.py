@@ -58,6 +58,6 @@ def heading(workbench: Workbench) -> str:
 def model_line(workbench: Workbench) -> str:
     """Which model answers, or what keeps one from answering."""
     try:
-        return f"Model: {described(workbench.settings)}."
+        return f"New questions are answered by {described(workbench.settings)}."
     except MetaRagError as fault:
         return f"No model: {fault}"

@@ -7,6 +7,22 @@ document.addEventListener("keydown", (event) => {
   if (button) button.click();
 });
 
+// "Next step" brings the new card into view.
+document.addEventListener("click", (event) => {
+  const steps = [...document.querySelectorAll("#tour-replay, #runs-replay")].find((one) => one.checkVisibility());
+  if (!steps || !event.target.closest("button.m-next")) return;
+  const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+  let waiting = 0; // the cards come in several changes
+  const observer = new MutationObserver(() => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      observer.disconnect();
+      [...steps.querySelectorAll(".m-card")].at(-1)?.scrollIntoView({ block: "nearest", behavior });
+    }, 80);
+  });
+  observer.observe(steps, { childList: true, subtree: true });
+});
+
 // The slider over rounds hides the cards of the later ones.
 document.addEventListener("input", (event) => {
   if (!event.target.matches(".m-rounds input")) return;

@@ -1,12 +1,16 @@
 """The loop's names in words for a visitor."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ..agent.state import NO_DEFICIT
 
+if TYPE_CHECKING:
+    from ..agent.routes import Ballot
+
 STOP_REASONS: Mapping[str, str] = {
     "budget": "The cost limit or deadline left no room for the next call.",
-    "satisfied": "The monitor is satisfied with the answer.",
+    "satisfied": "The monitor accepts the draft.",
     "critic_satisfied": "The monitor raised a false alarm: the critic found nothing wrong with the draft.",
     "converged": "The last repair changed nothing, so another one would not help.",
     "oscillating": "The answer went back to an earlier one, so the loop would go in circles.",
@@ -55,6 +59,13 @@ def spoken(name: str) -> str:
     'insufficient knowledge'
     """
     return name.replace("_", " ")
+
+
+def ballot_note(ballot: "Ballot", support: float) -> str:
+    """What sets a ballot apart from the others; empty for most."""
+    if ballot.short_answer.strip() and not support:
+        return "not counted: not the kind of answer asked for"
+    return "compared in code, so it outranks the others" if ballot.outranks else ""
 
 
 def stop_reason(reason: str) -> str:

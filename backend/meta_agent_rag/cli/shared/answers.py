@@ -1,6 +1,6 @@
 """A recorded answer step by step: evidence, drafts, derivation, vote, diagnosis, repairs and what came of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .command import plain
@@ -10,12 +10,18 @@ if TYPE_CHECKING:
 
     from ...agent.state import Round
     from ...demo.runs.files import Row
+    from ...retrieval.passage import Found
 
 _NAMES = {"standard_rag": "one pass", "metarag": "the loop"}
 
 
-def steps(row: "Row", one_pass: "Row | None") -> Iterator["RenderableType"]:
-    """The stages of an answer in their order, the last with the answer of one pass beside it if it is known."""
+def steps(
+    row: "Row", one_pass: "Row | None", passages: "Mapping[str, Found] | None" = None
+) -> Iterator["RenderableType"]:
+    """The stages of an answer in their order, the last with the answer of one pass beside it if it is known.
+
+    A quote that stands in none of the `passages` is marked, where all of an answer's evidence is among them.
+    """
     from ...demo.runs.files import rounds_of
     from ...wording import passage_name
 
@@ -23,18 +29,18 @@ def steps(row: "Row", one_pass: "Row | None") -> Iterator["RenderableType"]:
     names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
     yield f"[bold]Evidence.[/] {len(rounds[0].evidence_ids)} passages to start from: [dim]{names}[/]\n"
     for before, round_ in zip((None, *rounds), rounds, strict=False):
-        yield from _round(round_, before)
+        yield from _round(round_, before, passages or {})
     yield _outcome(row, one_pass, rounds)
 
 
-def _round(round_: "Round", before: "Round | None") -> Iterator["RenderableType"]:
+def _round(round_: "Round", before: "Round | None", passages: "Mapping[str, Found]") -> Iterator["RenderableType"]:
     """The stages of a round: how it came about, its draft, the facts and the vote if they are new, the diagnosis."""
     from ...demo.words import deficit, spoken
     from .derivations import derivation_lines, vote_lines
 
     if round_.plan is not None:
-        yield f"[bold]Repair: {spoken(round_.plan.deficit)}.[/] {_instruction(round_)}\n"
-    quotes = "".join(f"\n    quotes “{plain(quote)}”" for quote in round_.draft.quotes)
+        yield f"[bold]Repair ({spoken(round_.plan.deficit)}).[/] {_instruction(round_)}\n"
+    quotes = "".join(f"\n    {_quoted(quote, round_, passages)}" for quote in round_.draft.quotes)
     name = "The first draft" if round_.index == 0 else "The new draft"
     yield f"[bold]{name}[/] answers [cyan]{plain(round_.draft.short_answer or 'nothing')}[/].{quotes}\n"
     derivation = round_.derivation
@@ -50,6 +56,14 @@ def _round(round_: "Round", before: "Round | None") -> Iterator["RenderableType"
     if round_.diagnosis is not None:
         named = deficit(round_.diagnosis.deficit)
         yield f"[bold]Diagnosis: [yellow]{plain(named)}[/].[/] {_sentence(round_.diagnosis.rationale)}\n"
+
+
+def _quoted(quote: str, round_: "Round", passages: "Mapping[str, Found]") -> str:
+    from ...grounding.quotes import is_verbatim
+
+    texts = [passages[id_].passage.searchable() for id_ in round_.evidence_ids if id_ in passages]
+    lost = len(texts) == len(round_.evidence_ids) and not is_verbatim(quote, texts)
+    return f"quotes “{plain(quote)}”{' [red](not in the passages)[/]' if lost else ''}"
 
 
 def _instruction(round_: "Round") -> str:
@@ -75,7 +89,7 @@ def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") ->
         lines.append(f"    {plain(name):<13} {answer} [dim]({score}, {one['tokens']['completion']} tokens written)[/]")
     chance = rounds[row["chosen"]].p_correct
     if chance is not None:
-        lines.append(f"    The loop states a probability of {chance:.0%} that its answer is correct.")
+        lines.append(f"    Estimated probability that the loop's answer is correct: {chance:.0%}.")
     return "\n".join(lines) + "\n"
 
 

@@ -28,7 +28,8 @@ def derivation_lines(derivation: "Derivation") -> Iterator[str]:
     for fact in derivation.facts:
         yield f"    {_fact(fact)}"
     if derivation.answer:
-        yield f"    [bold]{plain(derivation.because)}[/] -> {plain(derivation.answer)}"
+        ends = derivation.because.endswith(derivation.answer)
+        yield f"    [bold]{plain(derivation.because)}[/]{'' if ends else f' -> {plain(derivation.answer)}'}"
 
 
 def _fact(fact: "Fact") -> str:
@@ -40,14 +41,19 @@ def _fact(fact: "Fact") -> str:
 
 
 def show_vote(screen: Any, vote: "Vote") -> None:
-    """The elected answer, and each route's answer with its share of the support."""
+    """The elected answer, and each route's answer with its support."""
     for line in vote_lines(vote):
         screen.print(line)
 
 
 def vote_lines(vote: "Vote") -> Iterator[str]:
     """A line of markup for the elected answer, then a bar for each route."""
-    yield f"  vote: {plain(vote.elected or '(nothing)')} with {vote.share:.0%}"
+    from ...demo.words import ballot_note, spoken
+
+    yield f"  vote: {plain(vote.elected or '(nothing)')} wins with a support of {vote.share:.0%}"
     for ballot, support in zip(vote.ballots, vote.support, strict=True):
         bar = "█" * round(_BAR * support)
-        yield f"    {ballot.route:<16} {bar:<{_BAR}} {plain(ballot.short_answer or '(nothing)')}"
+        route = spoken(ballot.route)
+        note = ballot_note(ballot, support)
+        said = f"{plain(ballot.short_answer or '(nothing)')}{f' [dim]({note})[/]' if note else ''}"
+        yield f"    {route:<16} {bar:<{_BAR}} {support:>4.0%} {said}"

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from html import escape
 
 from ...agent.derivation import Derivation, Fact, Plan
-from ...agent.routes import Vote
+from ...agent.routes import DERIVATION, Vote
 from ...agent.routes.vote import upholds
 from ...retrieval.passage import Found
 from ...wording import passage_name
-from ..words import spoken
+from ..words import ballot_note, spoken
 
 
 def chain(derivation: Derivation, evidence: Mapping[str, Found]) -> str:
@@ -50,12 +50,28 @@ def _conclusion(plan: Plan, derivation: Derivation) -> str:
 
 
 def bars(vote: Vote) -> str:
-    """A bar per route: the share of the vote that supports its answer; those of the elected answer stand out."""
+    """A bar per route: the support of its answer among all routes; those of the elected answer stand out."""
     shown = "".join(
         f'<div class="m-ballot{" m-elected" if upholds(vote, ballot.short_answer) else ""}"><div class="m-gauge-head">'
         f"<span>{escape(spoken(ballot.route))}: {escape(ballot.short_answer or 'nothing')}</span><span>{support:.0%}"
-        f'</span></div><div class="m-track"><span class="m-fill" style="width:{support:.0%}"></span></div></div>'
+        f'</span></div><div class="m-track"><span class="m-fill" style="width:{support:.0%}"></span></div>'
+        f"{_noted(ballot_note(ballot, support))}</div>"
         for ballot, support in zip(vote.ballots, vote.support, strict=True)
     )
-    how = "Each bar is the share of the vote that supports an answer; answers in the same words support each other."
-    return f'<h4>The vote elects {escape(vote.elected or "nothing")}</h4><p class="m-note">{how}</p>{shown}'
+    how = (
+        "Each bar is the support of an answer among all routes. Answers that share words support each other, so the "
+        "bars need not sum to 100 %."
+    )
+    head = f'<h4>The vote elects {escape(vote.elected or "nothing")}</h4><p class="m-note">{how}</p>'
+    return f"{head}{shown}{_outvoted(vote)}"
+
+
+def _noted(note: str) -> str:
+    return f"<small>{escape(note)}</small>" if note else ""
+
+
+def _outvoted(vote: Vote) -> str:
+    derived = next((one.short_answer for one in vote.ballots if one.route == DERIVATION and one.short_answer), None)
+    if derived is None or upholds(vote, derived):
+        return ""
+    return f'<p class="m-note">The other routes outvoted what the derivation says: {escape(derived)}.</p>'

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from html import escape
 
+from ...agent.derivation import Derivation
 from ...agent.monitoring.calibration import calibration_in_force
+from ...agent.routes import Vote
+from ...agent.routes.vote import upholds
 from ...agent.state import Round, Signals
 from ...errors import MetaRagError
 from ...retrieval.passage import Found
@@ -11,12 +14,15 @@ from ...settings import Settings
 from .derivations import bars, chain
 
 
-def monitoring(round_: Round, settings: Settings, evidence: Mapping[str, Found]) -> str:
-    """What the monitor measured on a draft, and what it concluded; `evidence` is what is known of the passages."""
+def monitoring(round_: Round, settings: Settings, evidence: Mapping[str, Found], before: Round | None = None) -> str:
+    """What the monitor measured on a draft, and what it concluded; `evidence` is what is known of the passages.
+
+    What still stands from the round `before` is not shown again.
+    """
     assert round_.signals is not None
     verdict = "Satisfied" if round_.satisfied else "Not satisfied: the draft needs review"
     if round_.vote is not None and round_.derivation is not None:
-        body = chain(round_.derivation, evidence) + bars(round_.vote)
+        body = _routes(round_, round_.derivation, round_.vote, before, evidence)
     else:
         body = _two_routes(round_) + _gauge(round_, settings) + _signals(round_.signals)
     kind = "satisfied" if round_.satisfied else "doubted"
@@ -24,6 +30,19 @@ def monitoring(round_: Round, settings: Settings, evidence: Mapping[str, Found])
         f'<section class="m-card m-monitoring m-{kind}" aria-label="Monitoring: {verdict}">'
         f'<h3><span class="m-stage">Monitoring</span>{verdict}</h3>{body}</section>'
     )
+
+
+def _routes(
+    round_: Round, derivation: Derivation, vote: Vote, before: Round | None, evidence: Mapping[str, Found]
+) -> str:
+    """The derivation and the vote, each only where it is new, and what the draft is to them."""
+    known = before is not None and before.derivation == derivation
+    shown = "" if known else chain(derivation, evidence)
+    if before is None or before.vote != vote:
+        return shown + bars(vote)
+    agrees = "agrees" if upholds(vote, round_.draft.short_answer) else "does not agree"
+    stands = f"The vote before this repair still stands. It elected “{vote.elected}”; the new draft {agrees} with it."
+    return f'{shown}<p class="m-note">{escape(stands)}</p>'
 
 
 def _two_routes(round_: Round) -> str:

@@ -35,7 +35,7 @@ def _chosen(answer: Answer) -> str:
 def _gain(answer: Answer, golds: Sequence[str]) -> str:
     """The first draft beside the final one, each with its score where gold is known."""
     first, last = answer.rounds[0].draft.short_answer, answer.short_answer
-    cells = [_scored("Without metacognition", first, golds), _scored("With metacognition", last, golds)]
+    cells = [_scored("First draft", first, golds), _scored("Returned answer", last, golds)]
     gold = f'<p class="m-note">Gold answer: {escape(" / ".join(golds))}.</p>' if golds else ""
     return f'<div class="m-gain">{"".join(cells)}</div><p class="m-verdict">{_verdict(first, last, golds)}</p>{gold}'
 
@@ -95,7 +95,7 @@ def _spent(rows: Sequence[LedgerRow]) -> str:
     sums = total(rows)
     parts = [
         counted(sums.calls, "call"),
-        f"{sums.prompt_tokens:,} + {sums.completion_tokens:,} tokens",
+        f"{sums.prompt_tokens:,} tokens read, {sums.completion_tokens:,} written",
         f"{sums.cache_hit_share or 0.0:.0%} from the prefix cache",
     ]
     if sums.cached_calls:

@@ -54,7 +54,7 @@ def round_cards(
         cognition(round_.draft, round_.index, round_.packing, evidence, None if before is None else before.draft)
     )
     if round_.signals is not None:
-        cards.append(monitoring(round_, settings, evidence))
+        cards.append(monitoring(round_, settings, evidence, before))
     if round_.diagnosis is not None:
         cards.append(evaluating(round_.diagnosis))
     return cards
@@ -72,7 +72,7 @@ def _under_way(sight: Sight, settings: Settings) -> list[str]:
         before = sight.rounds[-1].draft if sight.rounds else None
         cards.append(cognition(sight.draft, index, sight.packing, evidence, before))
     if sight.monitored is not None:
-        cards.append(monitoring(sight.monitored, settings, evidence))
+        cards.append(monitoring(sight.monitored, settings, evidence, sight.rounds[-1] if sight.rounds else None))
     if sight.status == "working":
         cards.append(_waiting(sight))
     return cards

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ...agent.state import Round
 from ...errors import InputError
+from ...retrieval.passage import Found, Passage
 from ...shipped import shipped
 from ...wording import first_fault
 
@@ -27,6 +28,8 @@ RECORDED: Mapping[str, str] = MappingProxyType(
 )
 """The files of the runs that ship, by the names they have in the list and in links; the first is opened at first."""
 
+PASSAGES = "passages.jsonl"
+"""The file of a packed run that holds the texts of its evidence."""
 _MOST_BYTES = 64 * 1024 * 1024
 _LONGEST_ROW = 1_000_000
 _PLOTS = 12
@@ -42,7 +45,8 @@ class Run:
     """A run: `rows` has an entry for each answer, in the order in which they were given.
 
     `summary` and `config` are empty if the run was stopped before they were written; `tables` are those of the
-    report by name, head first; `plots` are PNG files by name. Not `linked` is a run that no address leads to.
+    report by name, head first; `plots` are PNG files by name; `passages` are those of the evidence by id, where the
+    run was packed with them. Not `linked` is a run that no address leads to.
     """
 
     name: str
@@ -52,11 +56,16 @@ class Run:
     config: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     plots: Mapping[str, bytes] = field(default_factory=dict)
+    passages: Mapping[str, Found] = field(default_factory=dict)
 
     @property
     def provider(self) -> str:
         """The name of the provider that answered; empty if it is not told."""
         return str(_mapping(self.config.get("provider")).get("name") or "")
+
+    def answer(self, question_id: str, method: str) -> Row | None:
+        """A method's answer to a question; `None` where it has none."""
+        return next((row for row in self.rows if (row["id"], row["method"]) == (question_id, method)), None)
 
     def setting(self, name: str) -> Any:
         """A setting that it was run with; `None` where it is not told."""
@@ -166,7 +175,18 @@ def _read(place: Place, name: str, *, linked: bool = True) -> Run:
         config=_json(place / "config.json"),
         tables={stem: tuple(csv.reader(io.StringIO(raw.decode("utf-8", "replace")))) for stem, raw in tables.items()},
         plots=dict(list(plots.items())[:_PLOTS]),
+        passages=_passages(place / PASSAGES),
     )
+
+
+def _passages(file: Place) -> dict[str, Found]:
+    """The passages by id; none where the run was packed without them, or a line is no passage."""
+    try:
+        lines = [_mapping(json.loads(line)) for line in file.read_bytes().splitlines()]
+        passages = [Passage.of(str(line["title"]), str(line["text"])) for line in lines]
+    except (OSError, KeyError, ValueError):
+        return {}
+    return {passage.id: Found(passage=passage, score=0.0) for passage in passages}
 
 
 def _rows(raw: bytes) -> list[Row]:

@@ -6,8 +6,9 @@ from typing import Any
 
 from .files import Row, Run
 
-OUTCOMES = ("fixed", "broken", "unchanged", "error")
-"""What became of an answer between its first draft and the end; an answer that was never repaired is `unchanged`."""
+NOT_REPAIRED = "not repaired"
+OUTCOMES = ("fixed", "broken", "still right", "still wrong", NOT_REPAIRED, "error")
+"""What became of an answer between its first draft and the end, by exact match."""
 
 ANY = ""
 SHOWN = 200
@@ -38,9 +39,11 @@ def outcome(row: Row) -> str:
     if row.get("error"):
         return "error"
     rounds = row.get("rounds") or []
-    first, last = _right(rounds[0]) if rounds else False, _right(row)
-    if len(rounds) < 2 or first == last:
-        return "unchanged"
+    if len(rounds) < 2:
+        return NOT_REPAIRED
+    first, last = _right(rounds[0]), _right(row)
+    if first == last:
+        return "still right" if last else "still wrong"
     return "fixed" if last else "broken"
 
 
@@ -98,10 +101,9 @@ def _label(row: Row, wanted: Filter) -> str:
     rounds = len(row.get("rounds") or [])
     parts = [
         *([] if wanted.method else [row["method"]]),
-        outcome(row) if rounds > 1 or row.get("error") else "no repair",
+        outcome(row),
         f"{rounds} round{'' if rounds == 1 else 's'}",
         "" if row.get("f1") is None else f"F1 {100 * row['f1']:.0f}",
-        str(row["id"]),
     ]
     return f"{row.get('question', '')} — {' · '.join(part for part in parts if part)}"
 

@@ -32,6 +32,9 @@ def about(run: Run) -> str:
     return f"<p>{escape(', '.join(part for part in parts if part))}.</p>{quiet(note) if small else ''}"
 
 
+_QUALITY_HEAD = ("method", "F1", "EM", "repaired", "wrong first drafts fixed", "right first drafts broken")
+
+
 def quality(run: Run) -> str:
     """EM and F1 of each method as bars with 95 % intervals, the best F1 first; the figures stand beside the bars."""
     scored = {
@@ -43,7 +46,7 @@ def quality(run: Run) -> str:
         return quiet("This run has no summary yet: it was stopped, or is still under way.")
     ordered = sorted(scored.items(), key=lambda item: -float(item[1]["f1"]))
     lines = "".join(_scores(name, figures) for name, figures in ordered)
-    names = "".join(f'<th scope="col">{name}</th>' for name in ("method", "F1", "EM", "repaired", "fixed", "broken"))
+    names = "".join(f'<th scope="col">{name}</th>' for name in _QUALITY_HEAD)
     return scrolling(f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>", "Scores in percent with 95 % intervals")
 
 

@@ -14,14 +14,15 @@ from ..loop.stages import card, of_round, retrieval, round_cards, slider
 from ..words import stop_reason
 from .files import Row, Run, rounds_of
 
+_TOKENS = {"prompt", "completion"}
 _OF_THE_MONITOR = {"monitor_policy": str, "monitor_similarity_threshold": float}
 
 
-def cards(row: Row, texts: Mapping[str, Found], settings: Settings) -> tuple[str, ...]:
-    """All steps of an answer, the last one its outcome.
+def cards(row: Row, one_pass: Row | None, texts: Mapping[str, Found], settings: Settings) -> tuple[str, ...]:
+    """All steps of an answer, the last one its outcome, beside that of one pass where there is one.
 
-    A run names its passages without their texts: `texts` are those that are known here, by id. `settings` are those
-    of the run. Raises `InputError` for a damaged row.
+    A run names its passages: `texts` are those that are known here, by id. `settings` are those of the run.
+    Raises `InputError` for a damaged row.
     """
     found: list[str] = []
     before: Round | None = None
@@ -32,7 +33,7 @@ def cards(row: Row, texts: Mapping[str, Found], settings: Settings) -> tuple[str
             found.append(_evidence(round_.evidence_ids, here))
         found += of_round(round_.index, round_cards(round_, before, here, settings, known=known))
         before, known = round_, round_.evidence_ids
-    return (*found, _outcome(row, free=settings.llm_provider == EMBEDDED))
+    return (*found, _outcome(row, one_pass, free=settings.llm_provider == EMBEDDED))
 
 
 def settings_of(run: Run, settings: Settings) -> Settings:
@@ -49,12 +50,13 @@ def link_to(run: str, row: Row) -> str:
 
 def shown(row: Row, taken: Sequence[str], of: int, link: str) -> str:
     """The question and the steps taken so far; `of` is how many there are."""
-    about = f"{row['id']} by {row['method']}, step {len(taken)} of {of}."
+    about = f"Method {row['method']}, step {len(taken)} of {of}."
     steps = "".join(taken)
     rounds = sum(f'data-round="{index}"' in steps for index in range(len(row.get("rounds") or ())))
     linked = f'<a href="{escape(link)}">Link to this answer</a>' if link else ""
     return (
-        f'<section aria-label="Replay"><h3 class="m-side-head">{escape(str(row.get("question", "")))}</h3>'
+        f'<section aria-label="Replay"><h3 class="m-side-head" title="{escape(str(row["id"]))}">'
+        f"{escape(str(row.get('question', '')))}</h3>"
         f'<p class="m-note">{escape(about)} {linked}</p>'
         f'<div class="m-stages">{slider(rounds)}{steps}</div></section>'
     )
@@ -64,32 +66,45 @@ def _evidence(ids: Sequence[str], known: Mapping[str, Found]) -> str:
     if all(id_ in known for id_ in ids):
         return retrieval([known[id_] for id_ in ids])
     names = "".join(f"<li>{escape(passage_name(id_))}</li>" for id_ in ids)
-    body = f'<ul class="m-queries">{names}</ul><p class="m-note">The run keeps their names, not their texts.</p>'
+    body = f'<ul class="m-queries">{names}</ul><p class="m-note">The run holds their names, not their texts.</p>'
     return card("retrieval", "Retrieval", f"{counted(len(ids), 'passage')} to start from", body)
 
 
-def _outcome(row: Row, *, free: bool) -> str:
+def _outcome(row: Row, one_pass: Row | None, *, free: bool) -> str:
     if row.get("error"):
         return card("doubted", "Answer", "There is none", f"<p>{escape(str(row['error']))}</p>")
     rounds: Sequence[Mapping[str, Any]] = row.get("rounds") or []
     repaired = len(rounds) > 1
     parts = []
+    if one_pass is not None and one_pass is not row:
+        parts.append(_scored(f"One pass ({one_pass['method']})", str(one_pass.get("prediction") or ""), one_pass))
     if repaired:
         first = rounds[0].get("draft") or {}
-        parts.append(_scored("Without metacognition", str(first.get("short_answer", "")), rounds[0]))
-    parts.append(_scored("Answer" if not repaired else "With metacognition", str(row.get("prediction") or ""), row))
+        parts.append(_scored("First draft of the loop", str(first.get("short_answer", "")), rounds[0]))
+    parts.append(_scored("Returned answer", str(row.get("prediction") or ""), row))
     reason = row.get("stop_reason")
     notes = [
         f"Gold answer: {row.get('gold')}.",
         stop_reason(reason) if isinstance(reason, str) else "",
+        _chance(row, rounds),
         _spent(row, free=free),
     ]
     doubted = any(round_.get("signals") for round_ in rounds)
     title = "The first draft was kept" if doubted else "As it was first written"
     if repaired:
-        title = f"The draft of round {row.get('chosen')} was returned"
+        title = f"Best supported of {len(rounds)} drafts: {_draft_name(row.get('chosen'))}"
     told = "".join(f'<p class="m-note">{escape(note)}</p>' for note in notes if note)
     return card("outcome", "Answer", title, f'<div class="m-gain">{"".join(parts)}</div>{told}')
+
+
+def _draft_name(chosen: object) -> str:
+    return f"the one after repair {chosen}" if chosen else "the first one"
+
+
+def _chance(row: Row, rounds: Sequence[Mapping[str, Any]]) -> str:
+    chosen = row.get("chosen")
+    chance = rounds[chosen].get("p_correct") if isinstance(chosen, int) and chosen < len(rounds) else None
+    return f"Estimated probability of being correct: {chance:.0%}." if isinstance(chance, float) else ""
 
 
 def _scored(name: str, answer: str, scored: Mapping[str, Any]) -> str:
@@ -106,8 +121,8 @@ def _spent(row: Row, *, free: bool) -> str:
     cost = row.get("cost_usd")
     parts = [
         counted(row["llm_calls"], "call") if "llm_calls" in row else "",
-        f"{tokens['prompt']:,} + {tokens['completion']:,} tokens" if {"prompt", "completion"} <= set(tokens) else "",
-        f"{row['latency_s']:.1f} s" if "latency_s" in row else "",
+        f"{tokens['prompt']:,} tokens read, {tokens['completion']:,} written" if set(tokens) >= _TOKENS else "",
+        f"{row['latency_s']:.1f} s" if "latency_s" in row and row.get("timed", True) else "",
         f"${float(cost):.5f}" if cost is not None else FREE if free else "price unknown",
     ]
     return " · ".join(part for part in parts if part)

@@ -1,7 +1,7 @@
 """The stops of the tour: recorded answers that show each deficit, a failed repair and a right draft, chosen by rule."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..words import deficit
@@ -23,47 +23,66 @@ class Stop:
     row: Row
     one_pass: Row | None
 
+    @property
+    def gain(self) -> float:
+        """The F1 of the returned answer less that of the first draft."""
+        return gain(self.row)
+
+    @property
+    def advantage(self) -> float:
+        """The F1 of the returned answer less that of the first draft or of one pass, whichever is better."""
+        return min(self.gain, float(self.row["f1"]) - float(self.one_pass["f1"]) if self.one_pass else self.gain)
+
 
 def tour() -> tuple[Stop, ...]:
     """The stops, from the runs that come with the package. Raises `InputError` where they are damaged, `CorpusError`
     where they were not installed.
 
-    For each deficit, of the questions whose first draft it was named for, the one that the loop gained most F1 on;
-    then the one that a repair lost most on, or gained nothing; then the first whose right draft was kept at once;
-    and of a run that none of these is from, the one that gained most. Of equals one with a derivation is taken, else
-    the first, and no question twice.
+    For each deficit, of the questions whose first draft it was named for and improved, the one with the most
+    advantage over both that draft and one pass; then the one that a repair lost most on, or gained nothing; then the
+    first whose right draft was kept at once; and of a run that none of these is from, the one with the most
+    advantage. Of equals one with the longest complete derivation is taken, else the first, and no question twice.
     """
-    answers = [(run, row) for run in recorded_runs() for row in run.rows if _is_whole(row)]
+    answers = [_stop(run, row) for run in recorded_runs() for row in run.rows if _is_whole(row)]
     chosen: list[Stop] = []
     for shows, wanted, by in _rules():
         taken = {id(stop.row) for stop in chosen}
-        fitting = [(run, row) for run, row in answers if wanted(row) and id(row) not in taken]
+        fitting = [stop for stop in answers if wanted(stop) and id(stop.row) not in taken]
         if fitting:
-            run, row = max(fitting, key=lambda found: (by(found[1]), _is_derived(found[1])))
-            chosen.append(_stop(shows, run, row))
-    for run in {id(run): run for run, _ in answers}.values():
+            chosen.append(_titled(shows, max(fitting, key=lambda stop: (by(stop), _facts(stop.row)))))
+    for run in {id(stop.run): stop.run for stop in answers}.values():
         if all(stop.run is not run for stop in chosen):
-            row = max((row for other, row in answers if other is run), key=gain)
-            chosen.append(_stop(f"The most gained, {run.name.removeprefix('recorded: ')}", run, row))
+            most = max((stop for stop in answers if stop.run is run), key=lambda stop: stop.advantage)
+            chosen.append(_titled(f"Largest gain on {run.name.removeprefix('recorded: ')}", most))
     return tuple(chosen)
 
 
-_Rule = tuple[str, Callable[[Row], bool], Callable[[Row], float]]
+_Rule = tuple[str, Callable[[Stop], bool], Callable[[Stop], float]]
 
 
 def _rules() -> Iterable[_Rule]:
     for name in _DEFICITS:
-        yield f"{deficit(name)}: found and repaired", _repaired(name), gain
-    yield "A repair that fails", lambda row: _is_repaired(row) and row["f1"] < RIGHT, lambda row: -gain(row)
-    yield "A right draft that stays", lambda row: not _is_repaired(row) and row["f1"] == 1, gain
+        yield f"{deficit(name)}, repaired", _repaired(name), lambda stop: stop.advantage
+    yield "A repair that fails", lambda stop: _fired(stop) and stop.row["f1"] < RIGHT, lambda stop: -stop.gain
+    yield "A right draft that stays", lambda stop: not _fired(stop) and stop.row["f1"] == 1, lambda stop: stop.gain
 
 
-def _repaired(name: str) -> Callable[[Row], bool]:
-    return lambda row: named(row) == name and gain(row) > 0
+def _repaired(name: str) -> Callable[[Stop], bool]:
+    return lambda stop: named(stop.row) == name and stop.gain > 0
 
 
-def _is_repaired(row: Row) -> bool:
-    return len(row["rounds"]) > 1
+def _titled(shows: str, stop: Stop) -> Stop:
+    also = "; one pass was right too" if stop.gain > 0 and stop.advantage <= 0 else ""
+    return replace(stop, shows=f"{shows}{also}")
+
+
+def _fired(stop: Stop) -> bool:
+    return len(stop.row["rounds"]) > 1
+
+
+def gain(row: Row) -> float:
+    """The F1 of the returned answer less that of the first draft."""
+    return float(row["f1"]) - float(row["rounds"][0]["f1"])
 
 
 def named(row: Row) -> str | None:
@@ -72,15 +91,10 @@ def named(row: Row) -> str | None:
     return diagnosis["deficit"] if diagnosis else None
 
 
-def gain(row: Row) -> float:
-    """The F1 of the returned answer less that of the first draft."""
-    return float(row["f1"]) - float(row["rounds"][0]["f1"])
-
-
-def _is_derived(row: Row) -> bool:
-    """Has the answer a derivation, so that there is a chain to show?"""
-    derivation = row["rounds"][0].get("derivation") or {}
-    return bool(derivation.get("answer"))
+def _facts(row: Row) -> int:
+    """The number of facts of a complete derivation, so that there is a chain to show; 0 where one is open."""
+    facts = (row["rounds"][0].get("derivation") or {}).get("facts", ())
+    return 0 if any(fact.get("open") for fact in facts) else len(facts)
 
 
 def _is_whole(row: Row) -> bool:
@@ -88,6 +102,5 @@ def _is_whole(row: Row) -> bool:
     return row["method"] == LOOP and bool(rounds) and not row.get("error")
 
 
-def _stop(shows: str, run: Run, row: Row) -> Stop:
-    one_pass = (one for one in run.rows if one["id"] == row["id"] and one["method"] == ONE_PASS)
-    return Stop(shows=shows, run=run, row=row, one_pass=next(one_pass, None))
+def _stop(run: Run, row: Row) -> Stop:
+    return Stop(shows="", run=run, row=row, one_pass=run.answer(row["id"], ONE_PASS))

@@ -12,6 +12,7 @@ from ..loop.status import problem
 from ..runs.files import Row, Run
 from ..runs.html import quiet
 from ..runs.replay import cards, link_to, settings_of, shown
+from ..runs.tour import ONE_PASS
 from ..workbench import Workbench
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Replay(Parts):
     def at(self, run: Run, row: Row, step: int, settings: Settings, texts: Mapping[str, Found]) -> Updates:
         """An answer up to a step, counted from 1; a fault is said in its place."""
         try:
-            every = cards(row, texts, settings_of(run, settings))
+            one_pass = run.answer(row["id"], ONE_PASS)
+            every = cards(row, one_pass, {**texts, **run.passages}, settings_of(run, settings))
         except MetaRagError as fault:
             return self._showing(0, 0, problem(str(fault)))
         except FOREIGN:
@@ -75,7 +77,7 @@ def laid_out(hint: str, name: str) -> Replay:
 
     step = gr.State(0)
     plain: dict[str, Any] = {"size": "sm", "min_width": 60, "interactive": False}
-    with gr.Row(elem_classes="m-buttons"):
+    with gr.Row(elem_classes="m-buttons m-steps"):
         first, back = gr.Button("First step", **plain), gr.Button("Back", elem_classes="m-back", **plain)
         next_, every = (
             gr.Button("Next step", variant="primary", elem_classes="m-next", **plain),

@@ -29,9 +29,9 @@ def build(workbench: Workbench) -> None:
 
     stops = tour()
     gr.HTML(f'<p class="m-note">{_WHAT}</p>{primer(recorded_runs())}', elem_id="tour-primer")
-    with gr.Row():
-        with gr.Column(scale=2, min_width=300):
-            labels = [(f"{stop.shows}: {stop.row['question']}", str(place)) for place, stop in enumerate(stops)]
+    with gr.Row(elem_classes="m-loop"):
+        with gr.Column(scale=2, min_width=300, elem_classes="m-controls"):
+            labels = [(f"{stop.shows}. {stop.row['question']}", str(place)) for place, stop in enumerate(stops)]
             chosen = gr.Radio(labels, value="0", label="Questions", elem_id="tour-stops")
         with gr.Column(scale=3, min_width=320):
             replay = laid_out("Opening the first question.", "tour-replay")
