@@ -11,6 +11,7 @@ import pytest
 from meta_agent_rag.settings import Settings
 from tests.postgres import either_database, new_postgresql, postgresql
 from tests.schedule import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from tests.scratch import pytest_configure
 from tests.servers import elasticsearch_url, redis_url
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "new_postgresql",
     "postgresql",
     "pytest_collection_modifyitems",
+    "pytest_configure",
     "pytest_xdist_make_scheduler",
     "redis_url",
 ]

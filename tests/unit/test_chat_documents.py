@@ -63,6 +63,11 @@ def test_a_name_that_is_unknown_or_ambiguous_is_said(name: str, said: str) -> No
         documents_named(DOCUMENTS, [name])
 
 
+def test_a_text_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(InputError, match=r"Give a list of documents, \['tides'\], not a text"):
+        documents_named(DOCUMENTS, "tides")
+
+
 @pytest.mark.parametrize(
     ("message", "text", "found"),
     [

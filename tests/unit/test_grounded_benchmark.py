@@ -48,7 +48,11 @@ def test_an_unanswerable_question_loses_its_supporting_paragraphs() -> None:
     ("written", "refused", "right"),
     [
         (draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2]."), None, (True, True)),
-        (draft("Oslo", quotes=["No such sentence."], answer="She was born in Oslo [2]."), "invented_quotes", (True, False)),
+        (
+            draft("Oslo", quotes=["No such sentence."], answer="She was born in Oslo [2]."),
+            "invented_quotes",
+            (True, False),
+        ),
         (draft("", quotes=[], answer="NOT FOUND"), "not_found", (False, False)),
     ],
 )

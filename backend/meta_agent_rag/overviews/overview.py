@@ -10,7 +10,7 @@ from ..grounding.styles import Style, chosen
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow, Totals, total
 from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.naming import documents_named
+from ..retrieval.corpus.naming import documents_named, require_list
 from ..retrieval.passage import Passage
 from .estimate import Estimate, estimate
 from .points import Point, PointsReply, kept_points, points_prompt
@@ -146,6 +146,7 @@ async def prepared(model: LanguageModel, library: Library, names: Sequence[str],
 
 
 def _wanted(documents: Sequence[DocumentRecord], names: Sequence[str]) -> tuple[DocumentRecord, ...]:
+    require_list(names)
     if not documents:
         raise InputError("The corpus has no documents; add some with `marag ingest`.")
     if tuple(names) == (EVERY,) or (not names and len(documents) == 1):

@@ -16,6 +16,10 @@ from .reranker import Reranker
 from .screening.guardrails import Dropped, screen
 from .vectors import FloatVector
 
+MOST_LISTED = 10_000
+"""Passages that a search is kept to by their ids; of more, a wider search is filtered."""
+_WIDER = 10
+
 
 @dataclass(frozen=True, kw_only=True)
 class Retrieval:
@@ -48,7 +52,7 @@ class HybridRetriever:
 
     With `on_fault` a search survives the failure of one index, or its taking longer than `side_seconds`: it is
     answered from the other, and `on_fault` is told which (`dense`, `lexical`) failed and how. `telemetry_content`
-    puts the queries into spans.
+    puts the queries into spans. With `documents`, only passages of the documents with these ids are found.
     """
 
     corpus: Corpus
@@ -62,6 +66,11 @@ class HybridRetriever:
     side_seconds: float | None = None
     on_fault: Callable[[str, Exception], None] | None = None
     telemetry_content: bool = False
+    documents: frozenset[str] = frozenset()
+
+    def limited_to(self, documents: frozenset[str]) -> "HybridRetriever":
+        """This retriever, over the documents with these ids alone."""
+        return replace(self, documents=documents)
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`. Blank and repeated queries count for nothing.
@@ -80,25 +89,33 @@ class HybridRetriever:
 
     async def _retrieved(self, asked: Sequence[str], k: int, exclude: frozenset[str]) -> Retrieval:
         vectors = await self.encoder.queries(asked)
+        among = self.corpus.catalogue.ids_of(self.documents) if self.documents else None
         rankings = await asyncio.gather(
-            *(self.candidates(query, vector) for query, vector in zip(asked, vectors, strict=True))
+            *(self.candidates(query, vector, among) for query, vector in zip(asked, vectors, strict=True))
         )
         ranked = rankings[0] if len(rankings) == 1 else best_of(rankings, self.rrf_k)
         fresh = [found for found in ranked if found.passage.id not in exclude]
         kept, dropped = _best_clean(fresh, k, self._floor())
         return Retrieval(found=kept, dropped=dropped, pool_ids=tuple(found.passage.id for found in ranked))
 
-    async def candidates(self, query: str, vector: FloatVector) -> list[Found]:
-        """All candidates for one query, best first, before anything is excluded or screened out."""
+    async def candidates(self, query: str, vector: FloatVector, among: frozenset[str] | None = None) -> list[Found]:
+        """All candidates for one query, best first, before anything is excluded or screened out.
+
+        With `among`, only passages that have these ids.
+        """
+        listed = among if among is None or len(among) <= MOST_LISTED else None
+        pool = self.pool if listed is among else _WIDER * self.pool
         sides = await self._sides(
             {
-                "dense": self.corpus.dense.search(vector, self.pool),
-                "lexical": self.corpus.lexical.search(query, self.pool),
+                "dense": self.corpus.dense.search(vector, pool, among=listed),
+                "lexical": self.corpus.lexical.search(query, pool, among=listed),
             }
         )
         ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)
         if self.links:
             ranked = linked(query, vector, ranked, self.corpus)
+        if among is not None:  # links lead to other documents too
+            ranked = [found for found in ranked if found.passage.id in among]
         return ranked if self.reranker is None else await self._reranked(self.reranker, query, ranked)
 
     async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from .hybrid import Retrieval, Retriever
 from .passage import Found
@@ -13,7 +14,7 @@ _WIDER = (4, 12)
 
 @dataclass(frozen=True, kw_only=True)
 class LimitedRetriever:
-    """A `Retriever` that keeps to documents by their ids: it searches on past the others, as far as the pool goes."""
+    """Keeps another `Retriever` to documents by their ids: it searches past all others, as far as the pool goes."""
 
     retriever: Retriever
     documents: frozenset[str]
@@ -33,6 +34,18 @@ class LimitedRetriever:
         return Retrieval(found=tuple(kept[:k]), dropped=tuple(dict.fromkeys(dropped)), pool_ids=retrieval.pool_ids)
 
 
+@runtime_checkable
+class Limitable(Protocol):
+    """A `Retriever` that can search some documents alone."""
+
+    def limited_to(self, documents: frozenset[str]) -> Retriever:
+        """This retriever, over the documents with these ids alone."""
+
+
 def limited(retriever: Retriever, documents: frozenset[str]) -> Retriever:
-    """The retriever, kept to these documents if there are any."""
-    return LimitedRetriever(retriever=retriever, documents=documents) if documents else retriever
+    """The retriever over these documents alone; over all if there are none."""
+    if not documents:
+        return retriever
+    if isinstance(retriever, Limitable):
+        return retriever.limited_to(documents)
+    return LimitedRetriever(retriever=retriever, documents=documents)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,6 +170,11 @@ class Catalogue:
         """The published passages of a document in their order; none where there is no such document."""
         rows = self._rows("SELECT record FROM passages WHERE document = ? ORDER BY rowid", (document,))
         return tuple(from_record(row[0]) for row in rows)
+
+    def ids_of(self, documents: Collection[str]) -> frozenset[str]:
+        """The ids of the published passages of these documents."""
+        rows = self._among("SELECT id FROM passages WHERE document IN ({})", sorted(documents))
+        return frozenset(row[0] for row in rows)
 
     def vectors(self, ids: Sequence[str]) -> dict[str, FloatMatrix]:
         """The vectors of the published passages among these ids, by id; each of shape (dimension,)."""

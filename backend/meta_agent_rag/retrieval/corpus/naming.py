@@ -15,9 +15,16 @@ _MOST_LISTED = 8
 def documents_named(documents: Sequence[DocumentRecord], names: Iterable[str]) -> frozenset[str]:
     """The ids of the documents with these titles or file names, in any case, each whole or its unambiguous beginning.
 
-    Raises `InputError` for a name that no document has, or that several begin with.
+    Raises `InputError` for a name that no document has, or that several begin with, and for a text instead of a list.
     """
+    require_list(names)
     return frozenset(_one(documents, name).id for name in names)
+
+
+def require_list(names: Iterable[str]) -> None:
+    """Raise `InputError` for a single text, whose letters would be taken for names."""
+    if isinstance(names, str):
+        raise InputError(f"Give a list of documents, [{names!r}], not a text.")
 
 
 def addressed(message: str, documents: Sequence[DocumentRecord]) -> tuple[str, frozenset[str]]:

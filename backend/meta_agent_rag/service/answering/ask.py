@@ -272,6 +272,10 @@ class WatchedRetriever:
             retriever = replace(retriever, side_seconds=side_seconds, on_fault=note)
         return cls(record=record, retriever=retriever)
 
+    def limited_to(self, documents: frozenset[str]) -> "WatchedRetriever":
+        """This retriever, over the documents with these ids alone."""
+        return replace(self, retriever=limited(self.retriever, documents))
+
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`."""
         started = time.perf_counter()
