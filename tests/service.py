@@ -174,7 +174,7 @@ class ServiceProcess:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
-        env = {"SERVICE_RATE_A_MINUTE": "100000", **fixed, **os.environ}
+        env = {"SERVICE_RATE_PER_MINUTE": "100000", **fixed, **os.environ}
         wanted = {"port": self.port, "folder": str(self.folder), "log": str(self.log), "workers": self.workers}
         self.pid = self.nursery.asked(**wanted, env=env)
         self.code = None

@@ -11,8 +11,13 @@ from pydantic.fields import FieldInfo
 from .wording import fault_words
 
 _LOG = logging.getLogger(__name__)
-FORMER = {"metacognitive_convergence_threshold": "convergence_threshold"}
-"""Names of settings in the project that this one continues, and what they are called here."""
+FORMER = {
+    "metacognitive_convergence_threshold": "convergence_threshold",
+    "service_rate_a_minute": "service_rate_per_minute",
+    "service_wrong_keys_a_minute": "service_wrong_keys_per_minute",
+    "service_upload_kb_a_second": "service_upload_kb_per_second",
+}
+"""Former names of settings, and what they are called now."""
 _CLOSE = 0.85
 """Likeness (difflib's ratio) from which a name counts as misspelt: DEEPSEEK_KEY does, OPENAI_API_BASE does not."""
 

@@ -231,8 +231,9 @@ class Settings(ModelSettings):
     service_concurrency: PositiveInt = Field(
         32, description="Questions answered in parallel; further ones are rejected at once with 503."
     )
-    service_rate_a_minute: PositiveInt = Field(
+    service_rate_per_minute: PositiveInt = Field(
         100,
+        validation_alias=known_as("service_rate_per_minute"),
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
     )
@@ -244,11 +245,15 @@ class Settings(ModelSettings):
         64.0, description="Maximum body of an upload of documents, in MB; each file is also limited by INGEST_FILE_MB."
     )
     service_upload_seconds: PositiveFloat = Field(300.0, description="Maximum time for one upload, in seconds.")
-    service_upload_kb_a_second: PositiveFloat = Field(
-        16.0, description="Minimum rate of an upload, in KB per second; the first ten seconds are exempt."
+    service_upload_kb_per_second: PositiveFloat = Field(
+        16.0,
+        validation_alias=known_as("service_upload_kb_per_second"),
+        description="Minimum rate of an upload, in KB per second; the first ten seconds are exempt.",
     )
-    service_wrong_keys_a_minute: PositiveInt = Field(
-        20, description="Wrong keys that one address may send per minute before it is rejected."
+    service_wrong_keys_per_minute: PositiveInt = Field(
+        20,
+        validation_alias=known_as("service_wrong_keys_per_minute"),
+        description="Wrong keys that one address may send per minute before it is rejected.",
     )
     service_open_metrics: bool = Field(
         False, description="Serve /metrics without a key, for a scraper on a closed network; default: scope `admin`."

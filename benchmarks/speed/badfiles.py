@@ -53,7 +53,7 @@ def badfiles(
             "MONITOR_ENCODER": "hash-64",
             "INGEST_SECONDS": str(seconds),
             "INGEST_MEMORY_MB": str(memory),
-            "SERVICE_RATE_A_MINUTE": "100000",
+            "SERVICE_RATE_PER_MINUTE": "100000",
         }
         result = {
             "files": len(wanted),

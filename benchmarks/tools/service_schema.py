@@ -37,7 +37,7 @@ from meta_agent_rag.testing import ScriptedModel
 SEED = 20260
 _CORPUS = "schema"
 _TEXT = "The Salt Road is a film that Mira Holt directed."
-LIMITLESS = ("SERVICE_RATE_A_MINUTE=1000000", "SERVICE_WRONG_KEYS_A_MINUTE=1000000", "SERVICE_DEADLINE_SECONDS=60")
+LIMITLESS = ("SERVICE_RATE_PER_MINUTE=1000000", "SERVICE_WRONG_KEYS_PER_MINUTE=1000000", "SERVICE_DEADLINE_SECONDS=60")
 _ACCEPTED = ("2xx", "3xx", "401", "403", "404", "409", "429")
 _CONFIG = f"""
 [[operations]]

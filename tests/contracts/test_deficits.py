@@ -129,6 +129,13 @@ def test_the_rules_always_name_a_deficit() -> None:
     assert DEFICITS.guess(None) is by_priority[-1]
 
 
+def test_a_deficit_without_a_priority_is_no_last_resort() -> None:
+    late = example()
+    registry = DeficitRegistry(deficits=(*DEFICITS, late))
+    assert registry.guess(None).name == "internal_only"
+    assert registry.without(["internal_only"]).guess(None) is late
+
+
 @pytest.mark.parametrize(
     "name",
     ["", "x", "Two_Words", "two words", "two-words", "_x", "9lives", "x" * 41, "line\n", "ünder", *RESERVED],

@@ -36,7 +36,7 @@ KEPT = ("../../etc/passwd.txt", "passwd.txt"), ("/abs/plan.md", "plan.md"), ("C:
 @asynccontextmanager
 async def serving(folder: Path, *assignments: str) -> AsyncIterator[tuple[Running, dict[str, str]]]:
     """A service over a corpus of two documents, and the header of a key that may bring more."""
-    assignments = ("SERVICE_RATE_A_MINUTE=10000", *assignments)
+    assignments = ("SERVICE_RATE_PER_MINUTE=10000", *assignments)
     settings, encoder = settings_in(folder, *assignments), AsyncEncoder(HashEncoder())
     if not (settings.marag_data_dir / "corpora" / "films").exists():
         chunker = prepared(chunking_options(settings, encoder.name)).name

@@ -107,14 +107,14 @@ async def test_another_pepper_makes_all_keys_void(tmp_path: Path) -> None:
 
 
 async def test_the_rate_of_a_key_over_a_restart(tmp_path: Path) -> None:
-    async with running(tmp_path, "SERVICE_RATE_A_MINUTE=3") as service:
+    async with running(tmp_path, "SERVICE_RATE_PER_MINUTE=3") as service:
         token = service.token
         first = await service.ask()
         assert (first.headers["x-ratelimit-limit"], first.headers["x-ratelimit-remaining"]) == ("3", "2")
         assert (await service.ask(question="")).status_code == 422, "what is wrong counts as well"
         other = await service.token_for("other")
         assert (await service.client.post("/v1/ask", json=ASKED, headers=bearer(other))).status_code == 200
-    async with running(tmp_path, "SERVICE_RATE_A_MINUTE=3") as service:
+    async with running(tmp_path, "SERVICE_RATE_PER_MINUTE=3") as service:
         outcomes = await asyncio.gather(
             *(service.client.post("/v1/ask", json=ASKED, headers=bearer(token)) for _ in range(4))
         )

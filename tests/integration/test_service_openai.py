@@ -112,7 +112,7 @@ async def test_what_the_client_is_refused(tmp_path: Path) -> None:
 
 
 async def test_what_is_late_or_too_much_for_the_client(tmp_path: Path) -> None:
-    limits = ("SERVICE_DEADLINE_SECONDS=0.6", "SERVICE_RATE_A_MINUTE=2")
+    limits = ("SERVICE_DEADLINE_SECONDS=0.6", "SERVICE_RATE_PER_MINUTE=2")
     async with running(tmp_path, *limits, model=slow_at("write")) as service, client_of(service) as client:
         for streams in (False, True):
             with pytest.raises(openai.InternalServerError) as late:

@@ -109,7 +109,7 @@ async def test_slow_and_malformed_clients_are_sent_away(tmp_path: Path) -> None:
 
 async def test_keys_cannot_be_guessed_fast(tmp_path: Path) -> None:
     wrong = [bearer(f"marag_{number:012x}_{'x' * 43}") for number in range(8)]
-    async with running(tmp_path, "SERVICE_WRONG_KEYS_A_MINUTE=5") as service:
+    async with running(tmp_path, "SERVICE_WRONG_KEYS_PER_MINUTE=5") as service:
         assert (await service.ask()).status_code == 200
         newcomer = bearer(await service.token_for("newcomer"))
         outcomes = [await service.client.post("/v1/ask", json=ASKED, headers=key) for key in wrong]
@@ -135,7 +135,7 @@ async def test_keys_cannot_be_guessed_fast(tmp_path: Path) -> None:
 
 async def test_wrong_keys_are_forgotten_and_never_fill_the_memory(tmp_path: Path) -> None:
     now = [0.0]
-    wrong_keys = WrongKeys(a_minute=2, clock=lambda: now[0])
+    wrong_keys = WrongKeys(per_minute=2, clock=lambda: now[0])
     async with running(tmp_path, "SERVICE_OPEN_METRICS=true") as service:
 
         async def outcome(peer: str, token: str = "wrong") -> int:

@@ -45,7 +45,7 @@ async def test_workers_count_together_come_again_and_drain(
     redis_url: str, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDIS_URL", redis_url)
-    monkeypatch.setenv("SERVICE_RATE_A_MINUTE", "8")
+    monkeypatch.setenv("SERVICE_RATE_PER_MINUTE", "8")
     monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "60")
     async with service_process(nursery, tmp_path, workers=2) as process:
         first = await asked(process, 6)
@@ -115,7 +115,7 @@ async def test_a_wall_clock_that_is_set_neither_bars_a_key_nor_lets_it_in(
     hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wall, steady = time.time, time.monotonic
-    async with open_limits(settings_in(tmp_path, "SERVICE_RATE_A_MINUTE=3")) as limits:
+    async with open_limits(settings_in(tmp_path, "SERVICE_RATE_PER_MINUTE=3")) as limits:
         for _ in range(3):
             assert (await limits.admit("client", "ask")).admitted
         monkeypatch.setattr(time, "time", lambda: wall() + 3600 * hours)

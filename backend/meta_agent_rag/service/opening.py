@@ -175,7 +175,7 @@ async def open_service(
             sessions=sessions,
             calls=calls,
             coaches=Coaches(engine=engine, retrievers=retrievers),
-            wrong_keys=WrongKeys(a_minute=settings.service_wrong_keys_a_minute),
+            wrong_keys=WrongKeys(per_minute=settings.service_wrong_keys_per_minute),
             intake=intake,
             metrics=metrics,
             unpriced=unpriced_models(model.settings, at=model.clock()),

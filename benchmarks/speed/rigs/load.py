@@ -80,7 +80,7 @@ async def service(folder: Path, model_url: str, *assignments: str) -> AsyncItera
         "DEEPSEEK_API_KEY=loopback",
         f"LLM_BASE_URL={model_url}",
         f"MARAG_DATA_DIR={folder}",
-        "SERVICE_RATE_A_MINUTE=1000000",
+        "SERVICE_RATE_PER_MINUTE=1000000",
         *assignments,
     ]
     exported = Settings.load().marag_data_dir / "encoders"  # once, for minutes

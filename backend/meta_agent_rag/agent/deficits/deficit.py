@@ -29,6 +29,8 @@ class Deficit:
       a benchmark judges diagnoses; `None` where these two do not tell.
     - `heuristic`, `priority`: where the critic fails, the deficit of the lowest `priority` whose
       heuristic holds is taken.
+    - `last_resort`: taken where no heuristic holds and no rule finds anything; without any, that of the highest
+      `priority`.
     - `rule`: where DIAGNOSIS is `facts`, the deficit of the lowest `priority` whose rule finds something is taken.
     - `repair`: how a diagnosis by facts is repaired. `rewrite` writes a new draft under the directive, `reread` one
       from the cited passages alone, `look_up` asks for the fact again (of the evidence, or of memory if that is the
@@ -43,6 +45,7 @@ class Deficit:
     examples: tuple[str, ...] = ()
     quadrant: tuple[bool, bool] | None = None
     priority: int = 100
+    last_resort: bool = False
     heuristic: Heuristic = lambda signals: False
     rule: Rule = lambda findings: None
     repair: Repair = "rewrite"

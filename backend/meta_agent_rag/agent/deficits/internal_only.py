@@ -25,6 +25,7 @@ DEFICIT = Deficit(
     examples=("the question is about a famous person, and every passage is about a namesake",),
     quadrant=(True, False),
     priority=40,
+    last_resort=True,
     heuristic=_evidence_leads_astray,
     rule=_a_fact_that_no_search_found,
     repair="look_up",

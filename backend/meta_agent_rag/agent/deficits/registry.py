@@ -51,18 +51,24 @@ class DeficitRegistry:
 
     def guess(self, signals: Signals | None) -> Deficit:
         """The deficit that the rules name: the lowest priority whose heuristic holds, else the last resort."""
-        by_priority = sorted(self.deficits, key=lambda deficit: (deficit.priority, deficit.name))
-        holding = (deficit for deficit in by_priority if signals is not None and deficit.heuristic(signals))
-        return next(holding, by_priority[-1])
+        holding = (deficit for deficit in self._by_priority if signals is not None and deficit.heuristic(signals))
+        return next(holding, self._last_resort)
 
     def found(self, findings: Findings) -> tuple[Deficit, Finding]:
         """The deficit that the facts name: the lowest priority whose rule finds something new, else the last resort."""
-        by_priority = sorted(self.deficits, key=lambda deficit: (deficit.priority, deficit.name))
-        for deficit in by_priority:
+        for deficit in self._by_priority:
             finding = deficit.rule(findings)
             if finding is not None and (deficit.name, finding.about) not in findings.tried:
                 return deficit, finding
-        return by_priority[-1], Finding(why="the other routes lead to another answer")
+        return self._last_resort, Finding(why="the other routes lead to another answer")
+
+    @property
+    def _by_priority(self) -> list[Deficit]:
+        return sorted(self.deficits, key=lambda deficit: (deficit.priority, deficit.name))
+
+    @property
+    def _last_resort(self) -> Deficit:
+        return next((deficit for deficit in self.deficits if deficit.last_resort), self._by_priority[-1])
 
 
 def discover_deficits(folder: Path | None = None) -> DeficitRegistry:

@@ -85,7 +85,7 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
 
     from .monotonic_windows import MonotonicWindows
 
-    item = RateLimitItemPerMinute(settings.service_rate_a_minute)
+    item = RateLimitItemPerMinute(settings.service_rate_per_minute)
     if settings.redis_url is None:
         yield RateLimits(limiter=MovingWindowRateLimiter(MonotonicWindows()), item=item, shared=False)
         return

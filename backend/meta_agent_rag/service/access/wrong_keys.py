@@ -19,12 +19,12 @@ _NETWORK_BITS = 64
 
 @dataclass(kw_only=True)
 class WrongKeys:
-    """How many wrong keys came from where lately; of each address a number that falls by `a_minute` every minute.
+    """How many wrong keys came from where lately; of each address a number that falls by `per_minute` every minute.
 
     A token that proved valid is still served, whatever else comes from its address. In memory, for one process.
     """
 
-    a_minute: int
+    per_minute: int
     clock: Callable[[], float] = time.monotonic
     _wrong: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
     _right: OrderedDict[bytes, None] = field(default_factory=OrderedDict, repr=False)
@@ -46,9 +46,9 @@ class WrongKeys:
         return client
 
     def _require_patience(self, place: str) -> None:
-        surplus = self._level(place) + 1 - self.a_minute
+        surplus = self._level(place) + 1 - self.per_minute
         if surplus > 0:
-            wait = math.ceil(60 * surplus / self.a_minute)
+            wait = math.ceil(60 * surplus / self.per_minute)
             words = f"Too many wrong keys came from this address; wait {wait} s."
             raise RequestError(429, "too_many_wrong_keys", words, retry_after=wait)
 
@@ -58,7 +58,7 @@ class WrongKeys:
 
     def _level(self, place: str) -> float:
         level, at = self._wrong.get(place, (0.0, 0.0))
-        return max(0.0, level - (self.clock() - at) * self.a_minute / 60)
+        return max(0.0, level - (self.clock() - at) * self.per_minute / 60)
 
 
 def _bound(kept: "OrderedDict[str, tuple[float, float]] | OrderedDict[bytes, None]", latest: str | bytes) -> None:

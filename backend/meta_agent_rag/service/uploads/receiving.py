@@ -46,7 +46,7 @@ class UploadLimits:
             body=body,
             file=min(body, int(settings.ingest_file_mb * _MEGABYTE)),
             seconds=settings.service_upload_seconds,
-            rate=settings.service_upload_kb_a_second * 1024,
+            rate=settings.service_upload_kb_per_second * 1024,
         )
 
 
