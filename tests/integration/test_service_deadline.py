@@ -103,7 +103,7 @@ class _Down:
 
     fault: Callable[[], Exception] | None = None
 
-    async def search(self, *_: Any) -> list[Found]:
+    async def search(self, *_: Any, **__: Any) -> list[Found]:
         if self.fault is not None:
             raise self.fault()
         await asyncio.sleep(30)
