@@ -128,7 +128,7 @@ def _outcome(value: str, looked_up: Mapping[str, Any] | None) -> str:
 
 def tables(figures: Figures) -> Sequence[Table]:
     """One row per method, and the points lost at each stage."""
-    head = ("method", "n", "planned", "plan right", "operator right", "gold facts found", "of facts asked", "derived")
+    head = ("method", "n", "planned", "plan right", "operator right", "gold facts found", "of those asked", "derived")
     keys = ("planned", "plan_right", "operator_right", "facts_right", "facts_right_where_asked", "derived_right")
     right = [(method, str(one["n"]), *(_percent(one[key]) for key in keys)) for method, one in figures.items()]
     lost = [
