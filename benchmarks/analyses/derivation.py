@@ -102,7 +102,7 @@ def _stage(
 
 
 def _outcomes(plan: Plan | None, derivation: Mapping[str, Any], chains: GoldChains) -> list[str]:
-    """What became of every gold fact, chain by chain."""
+    """The outcome of every gold fact, chain by chain."""
     matched = pairs(plan, chains) if plan is not None else None
     found: list[str] = []
     for place, gold in enumerate(chains):
@@ -127,7 +127,7 @@ def _outcome(value: str, looked_up: Mapping[str, Any] | None) -> str:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """A row a method; and what each stage loses."""
+    """One row per method, and the points lost at each stage."""
     head = ("method", "n", "planned", "plan right", "operator right", "gold facts found", "of those asked", "derived")
     keys = ("planned", "plan_right", "operator_right", "facts_right", "facts_right_where_asked", "derived_right")
     right = [(method, str(one["n"]), *(_percent(one[key]) for key in keys)) for method, one in figures.items()]
@@ -158,7 +158,7 @@ ANALYSIS = Analysis(
         "2WikiMultiHopQA's evidences and MuSiQue's decompositions give the single facts of a question.",
         "A plan is right if its chains ask for these facts, one by one,",
         "and its operator gives the gold answer when applied to their gold values.",
-        "A plan that needs fewer facts, or others, counts as wrong even where it leads to the answer.",
+        "A plan that needs fewer facts, or others, counts as wrong even if it leads to the answer.",
         "A gold fact is found if a look-up gave its value.",
     ),
     measure=measure,

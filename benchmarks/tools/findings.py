@@ -1,9 +1,9 @@
-"""Writes the tables of the findings and the README from the records in `benchmarks/results`.
+"""Generate the tables of the findings and the README from the records in `benchmarks/results`.
 
     python -m benchmarks.tools.findings docs/findings.md README.md
 
-A table stands between `<!-- table: NAME -->` and `<!-- /table -->`: one of `TABLES`, or one of an analysis by its name,
-over the answers of the pooled data sets in `gold` mode together, or as NAME@DATASET over one data set.
+A table is placed between `<!-- table: NAME -->` and `<!-- /table -->`. NAME is one of `TABLES`, or a table of an
+analysis, computed over the `gold` answers of the pooled data sets, or, written NAME@DATASET, over one data set.
 """
 
 import re
@@ -48,7 +48,7 @@ def main(
     documents: Annotated[list[Path], typer.Argument(help="Markdown files with marked tables.")],
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
-    """Write every marked table anew; identical records give identical tables."""
+    """Regenerate every marked table; identical records give identical tables."""
     for document in documents:
         text = document.read_text(encoding="utf-8")
         document.write_text(rendered(text), encoding="utf-8")
@@ -56,7 +56,7 @@ def main(
 
 
 def rendered(text: str) -> str:
-    """A document with the tables of today's records. Raises `InputError` for a table that there is not."""
+    """A document with its tables regenerated from the current records. Raises `InputError` for an unknown table."""
     return _TABLE.sub(lambda found: f"{found[1]}{as_markdown(_table(found[2]))}\n{found[3]}", text)
 
 
@@ -70,7 +70,7 @@ class Recorded:
     player: Player
 
     def with_those_of(self, other: "Recorded") -> "Recorded":
-        """These answers and then the other's, by method."""
+        """These answers followed by the other record's, by method."""
         names = dict.fromkeys((*self.rows, *other.rows))
         return replace(self, rows={name: [*self.rows.get(name, ()), *other.rows.get(name, ())] for name in names})
 
@@ -82,9 +82,9 @@ class Recorded:
 
 @cache
 def records(folder: str = ".") -> tuple[Recorded, ...]:
-    """The records of the findings in a folder of the results, those of pooled data sets first.
+    """The records in a folder of the results, those of pooled data sets first.
 
-    Those of one data set and mode, which are of different questions, are one.
+    Records of the same data set and mode, which cover different questions, are merged.
     """
     found: dict[tuple[str, str], Recorded] = {}
     for path in sorted((_RESULTS / folder).glob("*.jsonl.gz"), key=lambda path: path.name.removesuffix(".jsonl.gz")):
@@ -111,19 +111,19 @@ def _table(name: str) -> Table:
     tables = {table.name: table for table in _of_analyses(*([dataset] if dataset else POOLED))}
     if own not in tables:
         known = ", ".join(sorted({*TABLES, *tables}))
-        raise InputError(f"There is no table {name!r}; choose one of {known}.")
+        raise InputError(f"Unknown table {name!r}; choose one of {known}.")
     return tables[own]
 
 
 @cache
 def _of_analyses(*names: str) -> tuple[Table, ...]:
-    """The tables of every analysis that looks at one method, over the loop's answers to some data sets in `gold` mode.
+    """The tables of every single-method analysis, over the loop's `gold` answers to some data sets.
 
-    Raises `InputError` where none of them is recorded.
+    Raises `InputError` if none of them is recorded.
     """
     gold = [one for one in records() if one.mode == "gold" and one.dataset in names]
     if not gold:
-        raise InputError(f"No record in {str(_RESULTS)!r} is of {' or '.join(names)} in gold mode.")
+        raise InputError(f"No record in {str(_RESULTS)!r} covers {' or '.join(names)} in gold mode.")
     rows = [row for one in gold for row in one.rows[LOOP]]
     first = gold[0].player
     material = Material(
@@ -139,20 +139,20 @@ def _of_analyses(*names: str) -> tuple[Table, ...]:
 
 
 def quality(recorded: Sequence[Recorded]) -> Table:
-    """One pass against the loop, by data set, and the pooled ones together."""
+    """One pass against the loop, by data set and pooled."""
     head = (*_head("one pass"), "calls: one pass, loop")
     return Table(name="quality", title="One pass against the loop", head=head, rows=_compared(recorded, ONE_PASS))
 
 
 def chains(_: Sequence[Recorded]) -> Table:
-    """Three chains of thought with a majority vote against the loop, on the questions that both were asked."""
+    """Three chains of thought with a majority vote against the loop, on the questions that both answered."""
     rows = _compared(records("chains"), CHAINS)
     head = (*_head(f"`{CHAINS}`"), "calls: chains, loop")
     return Table(name="chains", title="Three chains against the loop", head=head, rows=rows)
 
 
 def baselines(recorded: Sequence[Recorded]) -> Table:
-    """Each further baseline against the loop, on the questions that it was asked; of both data sets together."""
+    """Each further baseline against the loop, on the questions that it answered, by data set and pooled."""
     asked = records("baselines")
     rows: list[Cells] = []
     for method in dict.fromkeys(name for one in asked for name in one.rows):
@@ -162,7 +162,7 @@ def baselines(recorded: Sequence[Recorded]) -> Table:
 
 
 def ablations(_: Sequence[Recorded]) -> Table:
-    """What each part of the loop gains: the loop without it against the whole loop of the same run."""
+    """Ablations: the loop without each part against the whole loop of the same run."""
     asked = records("ablations")
     rows: list[Cells] = []
     for name in dict.fromkeys(name for one in asked for name in one.rows if name != _WHOLE):
@@ -180,7 +180,7 @@ def _apart_and_both(method: str, own: Sequence[Recorded]) -> list[Cells]:
 
 
 def _beside(one: Recorded, recorded: Sequence[Recorded], method: str) -> Recorded:
-    """A baseline's answers and the loop's recorded ones to the same questions, in the same order."""
+    """A baseline's answers and the loop's recorded answers to the same questions, in the same order."""
     main = next(other for other in recorded if (other.dataset, other.mode) == (one.dataset, one.mode))
     loop = {row["id"]: row for row in main.rows[LOOP]}
     rows = [row for row in one.rows[method] if row["id"] in loop]
@@ -204,7 +204,7 @@ def _head(reference: str) -> Cells:
 
 
 def _compared(recorded: Sequence[Recorded], reference: str) -> list[Cells]:
-    """A row for each record, and one for those of pooled data sets together."""
+    """A row for each record, and one for the pooled data sets."""
     named = [(f"{one.label}, `{one.mode}`", [one]) for one in recorded]
     pooled = _pooled(recorded)
     if len(pooled) > 1:
@@ -230,14 +230,14 @@ def _gain(one: Sequence[Row], other: Sequence[Row], score: str, p: float) -> str
 
 
 def _scores(recorded: Iterable[Recorded], method: str) -> list[Row]:
-    """EM and F1 in percent, question by question; a failed question earned nothing."""
+    """EM and F1 in percent for each question; a failed question scores 0."""
     return [
         {score: 100.0 * (row[score] or 0.0) for score in ("em", "f1")} for one in recorded for row in one.rows[method]
     ]
 
 
 def types(recorded: Sequence[Recorded]) -> Table:
-    """F1 by the data set's own type of question."""
+    """F1 by the data set's own question types."""
     rows: list[Cells] = []
     for one in recorded:
         kinds = {row["id"]: row["type"] or "" for row in one.rows[LOOP]}
@@ -247,11 +247,11 @@ def types(recorded: Sequence[Recorded]) -> Table:
             means = [sum(scores[method][id_] for id_ in ids) / len(ids) for method in _BOTH]
             rows.append((one.label, kind, str(len(ids)), *map(number, means), f"{means[1] - means[0]:+.1f}"))
     head = ("", "type", "n", "one pass, F1", "`metarag`, F1", "gain")
-    return Table(name="types", title="F1 by type of question", head=head, rows=rows)
+    return Table(name="types", title="F1 by question type", head=head, rows=rows)
 
 
 def changed(recorded: Sequence[Recorded]) -> Table:
-    """What became of right and wrong answers, of one pass and of first drafts."""
+    """How many wrong answers were fixed and right ones lost, of one pass and of first drafts."""
     gold = _pooled(recorded)
     ends = [_right(row) for one in gold for row in one.rows[LOOP]]
     starts = {
@@ -260,7 +260,7 @@ def changed(recorded: Sequence[Recorded]) -> Table:
     }
     rows = [(name, *_share(was, ends, False), *_share(was, ends, True)) for name, was in starts.items()]
     head = ("", "wrong", "fixed", "% [95 %]", "right", "lost", "% [95 %]")
-    return Table(name="changed", title="What became of wrong and right answers", head=head, rows=rows)
+    return Table(name="changed", title="Wrong answers fixed and right answers lost", head=head, rows=rows)
 
 
 def _right(scored: Mapping[str, Any]) -> bool:
@@ -275,7 +275,7 @@ def _share(was: Sequence[bool], is_: Sequence[bool], right: bool) -> Cells:
 
 
 def lost(recorded: Sequence[Recorded]) -> Table:
-    """Each right first draft that was lost: the deficit that was named, and the route whose answer was elected."""
+    """Each right first draft that was lost: the diagnosed deficit, and the routes whose answer was elected."""
     rows = [
         (one.label, row["id"], row["rounds"][0]["diagnosis"]["deficit"], _elected_by(row))
         for one in _pooled(recorded)
@@ -287,14 +287,14 @@ def lost(recorded: Sequence[Recorded]) -> Table:
 
 
 def _elected_by(row: Row) -> str:
-    """The routes that gave the elected answer, in the order in which they were asked."""
+    """The routes that gave the elected answer, in the order in which they were called."""
     vote = row["rounds"][row["chosen"]]["vote"] or row["rounds"][0]["vote"]
     routes = [ballot["route"] for ballot in vote["ballots"] if ballot["short_answer"] == vote["elected"]]
     return ", ".join(dict.fromkeys(routes)) or vote["route"]
 
 
 def named(recorded: Sequence[Recorded]) -> Table:
-    """How often each deficit was named first, and what its repair did to the F1."""
+    """How often each deficit was diagnosed in a first draft, and how its repair changed F1."""
     rows = [row for one in _pooled(recorded) for row in one.rows[LOOP] if row["rounds"]]
     fired = [row for row in rows if len(row["rounds"]) > 1]
     cells = []
@@ -304,12 +304,12 @@ def named(recorded: Sequence[Recorded]) -> Table:
         share = f"{100 * len(own) / len(fired):.0f} %"
         means = (number(sum(side) / len(own)) for side in (before, after))
         cells.append((f"`{name}`", str(len(own)), share, *means))
-    head = ("deficit of the first draft", "n", "of those repaired", "F1 before", "F1 returned")
+    head = ("deficit of the first draft", "n", "share of repaired drafts", "F1 of first draft", "F1 of returned answer")
     return Table(name="named", title="Deficits and their repairs", head=head, rows=cells)
 
 
 def cost(recorded: Sequence[Recorded]) -> Table:
-    """Calls and tokens a question, and what the server's prefix cache served."""
+    """Calls and tokens per question, and the share that the server's prefix cache served."""
     rows = [
         (one.label, f"`{method}`", *_cost(one.rows[method]))
         for one in recorded
@@ -317,7 +317,7 @@ def cost(recorded: Sequence[Recorded]) -> Table:
         for method in _BOTH
     ]
     head = ("", "method", "calls", "prompt tokens", "completion tokens", "% cached after the first call")
-    return Table(name="cost", title="Cost a question", head=head, rows=rows)
+    return Table(name="cost", title="Cost per question", head=head, rows=rows)
 
 
 def _cost(rows: Sequence[Row]) -> Cells:
