@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +14,12 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, checked
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.datasets import Question, load_questions
-from meta_agent_rag.errors import DataFileError, InputError
+from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.settings import Settings
 
 from .grounding.measures import levels, quality, reasons
-from .grounding.rows import Row, evidence_for, row
+from .grounding.rows import Row, evidence_for, read_rows, row
 from .run.sampling import by_position
 from .tables import as_markdown
 
@@ -49,7 +49,7 @@ def main(
     Reports how many right drafts are withheld, how many shown answers are wrong, how many unanswerable questions are
     refused, and how often shown answers are right at each level of confidence.
     """
-    rows = _read(out) if out.exists() else []
+    rows = read_rows(out) if out.exists() else []
     if not report:
         asked = _asked(dataset, data_file, answerable, unanswerable)
         known = {(one.id, one.answerable) for one in rows}
@@ -99,20 +99,6 @@ async def _answered(asked: Sequence[tuple[Question, bool]], out: Path, settings:
                 file.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
 
         await asyncio.gather(*(ask(question, kind) for question, kind in asked))
-    return rows
-
-
-def _read(file: Path) -> list[Row]:
-    names = {field.name for field in fields(Row)}
-    rows = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            content = json.loads(line)
-            rows.append(Row(**{name: content[name] for name in names}))
-        except (ValueError, KeyError, TypeError):
-            raise DataFileError(
-                f"{file.name}, line {number}, is not a row of this command; name another file."
-            ) from None
     return rows
 
 

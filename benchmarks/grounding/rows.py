@@ -1,10 +1,13 @@
 """A grounded answer to a question whose gold answer is known, as a row."""
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.datasets import Question
+from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.retrieval.passage import Passage, passages_of
 
 from ..calibration.fit import RIGHT
@@ -76,6 +79,21 @@ def row(question: Question, answered: GroundedAnswer, *, answerable: bool) -> Ro
         prompt_tokens=totals.prompt_tokens,
         completion_tokens=totals.completion_tokens,
     )
+
+
+def read_rows(file: Path) -> list[Row]:
+    """The rows of a file. Raises `DataFileError` with the line of one that is none."""
+    names = {field.name for field in fields(Row)}
+    rows = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            content = json.loads(line)
+            rows.append(Row(**{name: content[name] for name in names}))
+        except (ValueError, KeyError, TypeError):
+            raise DataFileError(
+                f"{file.name}, line {number}, is not a row of this command; name another file."
+            ) from None
+    return rows
 
 
 def _f1(short_answer: str, golds: Iterable[str]) -> float:
