@@ -36,7 +36,7 @@ class Data:
             if value is not None and not any(Path(run).is_file() for run in runs):
                 raise InputError(
                     f"{flag} {str(value)!r} applies to files of predictions, but {' and '.join(map(repr, runs))} "
-                    f"{'is a run' if len(runs) == 1 else 'are runs'} with questions of their own; leave {flag} out."
+                    f"{'is a run' if len(runs) == 1 else 'are runs'} with their own questions; leave {flag} out."
                 )
 
 

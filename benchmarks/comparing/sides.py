@@ -276,7 +276,7 @@ def read_predictions(path: Path) -> Mapping[str, str | None]:
     try:
         whole = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        whole = None  # no single JSON value: lines, gzipped, or nothing that can be read, which is said below
+        whole = None  # not a single JSON value: JSON Lines, gzipped, or unreadable, which is reported below
     if isinstance(whole, dict) and "answer" in whole:
         try:
             return _Official.model_validate(whole).answer

@@ -57,7 +57,7 @@ def _require_one_experiment(shards: Sequence[Shard]) -> None:
         ]
         if changed:
             raise InputError(
-                f"{first.name!r} and {shard.name!r} are of different experiments and differ in {', '.join(changed)}; "
+                f"{first.name!r} and {shard.name!r} are different experiments: they differ in {', '.join(changed)}; "
                 "rerun one of them with the settings of the other."
             )
 

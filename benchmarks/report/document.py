@@ -94,7 +94,7 @@ def _drawn(plot: Plot, folder: Path) -> str:
     """Draw a plot; returns why it failed, or nothing."""
     try:
         save(plot, folder)
-    except Exception as error:  # noqa: BLE001  # a picture is never worth the report; the reason stands in its place
+    except Exception as error:  # noqa: BLE001  # a plot must not cost the report; the reason replaces it
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
     return ""
 

@@ -360,7 +360,7 @@ def _close_record(
             f"{player.path.name} was made; compare the two, then keep the new one with --replay ... --record FILE."
         )
     elif player is not None:
-        told.append(f"Replayed without a call: {SUMMARY} is byte-identical to the recorded one.")
+        told.append(f"Replayed without a call: {SUMMARY} equals the recorded one, byte for byte.")
         told += [] if conduct.strict else _changes(plan, player)
     if display_name not in ("json", "none"):
         for sentence in told:

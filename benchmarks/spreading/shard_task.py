@@ -47,9 +47,7 @@ def work(task: ShardTask) -> ShardOutcome:
     be working on the same shard; this call waits for it.
     """
     if not Path(task.home).is_dir():
-        raise InputError(
-            f"The folder {task.home!r} is missing on a node; start the run from storage shared by all nodes."
-        )
+        raise InputError(f"A node lacks the folder {task.home!r}; start the run from storage that all nodes share.")
     os.chdir(task.home)
     begun, words = _begun(task.place), list(task.words)
     if begun is not None:

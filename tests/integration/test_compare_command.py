@@ -131,7 +131,7 @@ def test_a_run_and_a_file(tmp_path: Path) -> None:
         (["p.json", "one", "--method-a", "react", "--dataset", "sample"], "is a file of predictions"),
         (["p.json", "one", "--dataset", "sample"], "p.json answers none of the questions"),
         (["one", "two", "--dataset", "sample"], "--dataset 'sample' applies to files of predictions"),
-        (["one", "two", "--data-file", "q.json"], "'one' and 'two' are runs with questions of their own"),
+        (["one", "two", "--data-file", "q.json"], "'one' and 'two' are runs with their own questions"),
         (["one", "--aliases", "a.json"], "--aliases 'a.json' applies to files of predictions, but 'one' is a run"),
     ],
 )
