@@ -1,4 +1,4 @@
-"""Fits the monitor's policy on runs, or measures a fitted one on others: `python -m benchmarks.calibrate --help`."""
+"""Fit the monitor's policy on runs, or evaluate a fitted one on others: `python -m benchmarks.calibrate --help`."""
 
 import hashlib
 import os
@@ -52,7 +52,7 @@ def main(  # options of a command
 ) -> None:
     """Fit a calibrated monitor policy to the first drafts of runs, or evaluate one on unseen questions."""
     if (out is None) is (evaluate is None) or (evaluate is not None and threshold is not None):
-        raise InputError("Give --out FILE to fit (with --threshold, if you like), or --evaluate FILE to measure.")
+        raise InputError("Give --out FILE to fit (optionally with --threshold), or --evaluate FILE to evaluate.")
     found = [past_run(run, output_dir) for run in runs]
     _require_alike(found)
     drafts = [draft for run in found for draft in first_drafts(run, method)]
@@ -95,15 +95,15 @@ def _monitor(run: PastRun) -> _Monitor:
 
 
 def _require_alike(runs: Sequence[PastRun]) -> None:
-    """Refuse to pool drafts of unlike runs: one policy does not fit two models, prompts or kinds of evidence."""
+    """Refuse to pool drafts of different kinds of runs: one policy does not fit two models, prompts or modes."""
     for aspect, of in _ALIKE.items():
         values = dict.fromkeys(of(run) for run in runs)
         if len(values) > 1:
-            raise InputError(f"The runs differ in {aspect} ({'; '.join(values)}); give runs where it is the same.")
+            raise InputError(f"The runs differ in {aspect} ({'; '.join(values)}); give runs in which it is the same.")
 
 
 def _require_once(drafts: Sequence[FirstDraft]) -> None:
-    """Refuse a question twice: it would weigh double, and make a figure look surer than it is."""
+    """Refuse a repeated question: it would count twice and make a figure look more certain than it is."""
     held = Counter((draft.dataset, draft.id) for draft in drafts)
     twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
     if twice:
@@ -129,7 +129,7 @@ _ALIKE: Mapping[str, Callable[[PastRun], str]] = {
     "prompts": lambda run: f"digest {_prompts(run)}",
     "mode": lambda run: repr(run.config["experiment"]["mode"]),
 }
-"""What runs have in common whose drafts are pooled, in words by aspect."""
+"""What runs must have in common for their drafts to be pooled, in words by aspect."""
 
 
 def _evaluated(file: Path, drafts: Sequence[FirstDraft], encoder: str) -> tuple[Calibration, Quality]:
@@ -148,7 +148,7 @@ def _evaluated(file: Path, drafts: Sequence[FirstDraft], encoder: str) -> tuple[
 
 
 def _write(out: Path, calibration: Calibration) -> None:
-    """Write a whole file, or leave the old one."""
+    """Write the whole file, or keep the old one."""
     text = yaml.safe_dump(calibration.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f".{out.name}.unfinished")

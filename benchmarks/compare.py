@@ -1,4 +1,4 @@
-"""Compares two methods, runs or files of predictions, question by question: `python -m benchmarks.compare --help`."""
+"""Compare two methods, runs or prediction files, question by question: `python -m benchmarks.compare --help`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,20 +23,20 @@ _DEFAULT_DATASET = "hotpotqa"
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """The questions that files of predictions answer."""
+    """The questions that prediction files answer."""
 
     dataset: str | None
     data_file: Path | None
     aliases: Path | None
 
     def require_none(self, *runs: str) -> None:
-        """Refuse what runs, which hold their own questions, would have ignored."""
+        """Refuse options that runs would ignore, because they contain their own questions."""
         given = {"--data-file": self.data_file, "--dataset": self.dataset, "--aliases": self.aliases}
         for flag, value in given.items():
             if value is not None and not any(Path(run).is_file() for run in runs):
                 raise InputError(
                     f"{flag} {str(value)!r} applies to files of predictions, but {' and '.join(map(repr, runs))} "
-                    f"{'is a run' if len(runs) == 1 else 'are runs'} with questions of their own; leave {flag} out."
+                    f"{'is a run' if len(runs) == 1 else 'are runs'} with their own questions; leave {flag} out."
                 )
 
 

@@ -1,4 +1,4 @@
-"""Scores predictions of other systems in our table: `python -m benchmarks.import --help`."""
+"""Score predictions of other systems in our table: `python -m benchmarks.import --help`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,32 +21,34 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @app.command()
 @reporting
 def main(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Predictions of a system, a file each.")],
-    dataset: Annotated[str, typer.Option(help="The data set whose questions were answered.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Predictions, one file per system.")],
+    dataset: Annotated[str, typer.Option(help="The data set that the predictions are for.")],
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Each file's system; default: the file's name."),
+        typer.Option(metavar="NAME", help="The system's name, once per file; default: the file's name."),
     ] = None,
     schema: Annotated[
-        str | None, typer.Option(help="The schema of the files; default: the one that each fits.")
+        str | None, typer.Option(help="The schema of the files; default: detected for each file.")
     ] = None,
     beside: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="A run of ours over the same data, for the same table."),
+        typer.Option(metavar="RUN", help="One of our runs on the same data, for the same table."),
     ] = None,
     data_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The questions, instead of the hub's.")] = None,
     revision: Annotated[str | None, typer.Option(metavar="REV", help="Revision of the data set on the hub.")] = None,
     aliases: Annotated[Path | None, typer.Option(metavar="FILE", help="2WikiMultiHopQA's id_aliases.json.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the confidence intervals.")] = 42,
-    output_dir: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders are and go.")] = Path("RESULTS"),
+    output_dir: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders are read and written.")] = Path(
+        "RESULTS"
+    ),
     plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw the report's plots.")] = True,
     as_json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Put predictions of other systems through our scorer, intervals and paired tests, beside a run of ours.
+    """Score predictions of other systems with our scorer, intervals and paired tests, beside one of our runs.
 
-    Read are FlashRAG's, MOTHRAG's and HippoRAG's files, HotpotQA's official predictions, and {"id", "prediction"}. The
-    table is over the questions that all rows have.
+    Supported are FlashRAG's, MOTHRAG's and HippoRAG's files, HotpotQA's official predictions, and
+    {"id", "prediction"}. The table covers the questions that all rows have.
     """
     names = name or [file.name.partition(".")[0] for file in files]
     if len(names) != len(files):

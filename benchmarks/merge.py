@@ -1,4 +1,4 @@
-"""Puts the shards of a run together: `python -m benchmarks.merge --help`."""
+"""Merge the shards of a run: `python -m benchmarks.merge --help`."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,17 +24,19 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def main(
     shards: Annotated[list[str], typer.Argument(metavar="SHARD...", help="Run folders, or records, of all shards.")],
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of records: where the merged one goes (.jsonl[.gz]).")
+        Path | None, typer.Option(metavar="FILE", help="With records: where to write the merged record (.jsonl[.gz]).")
     ] = None,
-    output_dir: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders are and go.")] = Path("RESULTS"),
+    output_dir: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders are read and written.")] = Path(
+        "RESULTS"
+    ),
     plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw the report's plots.")] = True,
     as_json_: Json = False,
     debug: Debug = False,
 ) -> None:
     """Merge runs made with --shard I/N into one run, with its summary and report.
 
-    They must be all the shards of one experiment: the same code, data, model, prompts and settings, no question twice,
-    none missing. Run folders give a run folder; records give a record (--record FILE) and the folder of its replay.
+    They must be all the shards of one experiment: the same code, data, model, prompts and settings, with no question
+    twice or missing. Run folders give a run folder; records give a record (--record FILE) and the folder of its replay.
     """
     are_files = [Path(shard).is_file() for shard in shards]
     if any(are_files) != all(are_files):
@@ -56,7 +58,7 @@ def main(
 
 
 def _merged_records(paths: list[Path], record: Path, output_dir: Path, *, plots: bool) -> Path:
-    """Join the records, and replay what comes of it, which signs it with its summary."""
+    """Merge the records, then replay the result, which signs it with its summary."""
     with TemporaryDirectory() as name:
         joined = Path(name) / "joined.jsonl"
         join_records(paths, joined)

@@ -35,19 +35,19 @@ class Score:
 
 
 class AnswerScore(Score):
-    """Of a short answer, by tokens."""
+    """Scores of a short answer, by tokens."""
 
 
 class SupportScore(Score):
-    """Of supporting facts, as sets."""
+    """Scores of supporting facts, as sets."""
 
 
 class JointScore(Score):
-    """Of answer and supporting facts together."""
+    """Joint scores of answer and supporting facts."""
 
 
 def normalize_answer(text: str) -> str:
-    """Lower-case, drop ASCII punctuation, then the articles a, an, the; single blanks between words."""
+    """Lower-case, drop ASCII punctuation, then the articles a, an, the; single spaces between words."""
     bare = text.lower().translate(_NO_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 
@@ -55,7 +55,7 @@ def normalize_answer(text: str) -> str:
 def score_answer(prediction: str, golds: Sequence[str]) -> AnswerScore:
     """Score a prediction against the gold answer and its aliases.
 
-    All four figures are of one gold: the one with the best (em, f1), the first of equals. The 2Wiki
+    All four figures are for one gold: the one with the best (em, f1), or the first of equals. The 2Wiki
     script takes the maximum of each figure by itself; EM and F1 agree with it, precision and recall
     can be lower here. As in the official script, two texts that normalise to nothing match exactly
     (EM 1) and share no token (F1 0).

@@ -1,7 +1,7 @@
-"""Plots for screen and print: colours that colour-blind readers can tell apart, and a second cue beside every colour.
+"""Plots for screen and print: colours that colour-blind readers can distinguish, and a second cue for every colour.
 
-Colours: Okabe and Ito, "Color Universal Design", 2008 (https://jfly.uni-koeln.de/color/). Bars are told apart by
-hatches as well, lines and points by markers, so that a black-and-white print loses nothing.
+Colours: Okabe and Ito, "Color Universal Design", 2008 (https://jfly.uni-koeln.de/color/). Bars also differ by
+hatches, lines and points by markers, so that nothing is lost in black and white.
 """
 
 import os
@@ -27,7 +27,7 @@ Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A plot by the name of its file; `draw` gets an empty figure. `title` also describes it to who cannot see it."""
+    """A plot by the name of its file; `draw` gets an empty figure. `title` also serves as its alternative text."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class Plot:
 
 
 def save(plot: Plot, folder: Path) -> Path:
-    """Draw a plot into `FOLDER/NAME.png`, whole or not at all; raises whatever the drawing raises."""
+    """Draw a plot into `FOLDER/NAME.png`, completely or not at all; raises whatever the drawing raises."""
     require("bench", "A plot")
     from matplotlib.figure import Figure
 
@@ -53,12 +53,12 @@ def save(plot: Plot, folder: Path) -> Path:
 
 
 def cue(sequence: Sequence[str], index: int) -> str:
-    """The index-th colour, hatch or marker, from the start again if there are not as many."""
+    """The index-th colour, hatch or marker, starting over when they run out."""
     return sequence[index % len(sequence)]
 
 
 def lines(axes: "Axes", curves: Mapping[str, Sequence[Point]], *, steps: bool = False) -> None:
-    """A line a curve, each with its own colour, dashes and markers; a curve of one point is a marker."""
+    """One line per curve, each with its own colour, dashes and markers; a curve of one point is a marker."""
     for index, (label, points) in enumerate(curves.items()):
         across, up = [point[0] for point in points], [point[1] for point in points]
         axes.plot(
@@ -75,7 +75,7 @@ def lines(axes: "Axes", curves: Mapping[str, Sequence[Point]], *, steps: bool = 
 
 
 def scatter(axes: "Axes", points: Mapping[str, tuple[float, float, float, float] | None]) -> None:
-    """A marker a label at (across, up) with a bar from low to high; `None` keeps a label's look and shows nothing."""
+    """One marker per label at (x, y) with a bar from low to high; `None` draws nothing but keeps the label's style."""
     for index, (label, point) in enumerate(points.items()):
         if point is None:
             continue
@@ -95,7 +95,7 @@ def scatter(axes: "Axes", points: Mapping[str, tuple[float, float, float, float]
 
 
 def stacked_bars(axes: "Axes", names: Sequence[str], parts: Mapping[str, Sequence[float]]) -> None:
-    """A bar a name, its parts on top of one another and told apart by colour and hatch."""
+    """One stacked bar per name, its parts distinguished by colour and hatch."""
     base = [0.0] * len(names)
     for index, (label, heights) in enumerate(parts.items()):
         axes.bar(
@@ -113,7 +113,7 @@ def stacked_bars(axes: "Axes", names: Sequence[str], parts: Mapping[str, Sequenc
 
 
 def intervals(axes: "Axes", names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float, float]]]) -> None:
-    """A row a name from the top, and for each series a marker at (value, low, high) with its interval."""
+    """One row per name from the top, and for each series a marker at (value, low, high) with its interval."""
     for index, (label, values) in enumerate(series.items()):
         shift = 0.3 * (index - (len(series) - 1) / 2)
         rows = [place + shift for place in range(len(names))]
@@ -136,7 +136,7 @@ def intervals(axes: "Axes", names: Sequence[str], series: Mapping[str, Sequence[
 
 
 def ranges(axes: "Axes", names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
-    """A row a name from the top, with a marker for each series and a thin line through them."""
+    """One row per name from the top, with a marker for each series and a thin line through them."""
     for place in range(len(names)):
         ends = [values[place] for values in series.values()]
         axes.plot([min(ends), max(ends)], [place, place], color="grey", linewidth=0.8, zorder=1)

@@ -1,4 +1,4 @@
-"""Runs methods over a data set and writes a run folder: `python -m benchmarks.runner --help`."""
+"""Run methods on a data set and write a run folder: `python -m benchmarks.runner --help`."""
 
 import json
 from collections.abc import Mapping
@@ -44,9 +44,9 @@ def main(
     records: RecordOptions,
     output: OutputOptions,
 ) -> None:
-    """Answer questions of a data set by one or more methods, score them, and write a report.
+    """Answer questions of a data set with one or more methods, score the answers, and write a report.
 
-    Without a key, an embedded model of 135M parameters answers: everything works, but the answers are poor.
+    Without a key, an embedded model with 135M parameters answers: everything works, but the answers are poor.
 
     Each run writes a folder in `--output-dir`: report.md to read, summary.json and tables/ for programs, one row per
     answer in samples.jsonl. An interrupted run can be continued with `--resume`.
@@ -142,10 +142,10 @@ def _plan(
 
 
 def _require_whole_sample(plan: RunPlan, protocol: str) -> None:
-    """A protocol's name tells a number of questions: fewer are another experiment."""
+    """A protocol's name states a number of questions: fewer questions are a different experiment."""
     if plan.config.n is not None and plan.sample["questions"] < plan.config.n:
         raise InputError(
-            f"--protocol {protocol} draws {plan.config.n} questions, but the data contain {plan.sample['questions']}; "
+            f"--protocol {protocol} draws {plan.config.n} questions, but the data set has {plan.sample['questions']}; "
             "use --dataset, --mode and --n instead."
         )
 
@@ -167,7 +167,7 @@ _OF_THE_EXPERIMENT = {
     "equal": "equals",
     "repeat": "repeats",
 }
-"""Flags, and what they are called in a run's `config.json`."""
+"""Flags, and their names in a run's `config.json`."""
 _EXCLUDE: dict[str, tuple[str, ...]] = {
     "replay": (
         "resume",
@@ -189,7 +189,7 @@ _NEEDS = {"retry_failed": "resume", "probe": "dry_run", "strict": "replay", "sha
 
 
 def _require_as_begun(config: RunConfig, was: Mapping[str, Any], given: set[str]) -> None:
-    """Refuse a flag that says otherwise than the run that is taken up: it could only be ignored."""
+    """Refuse a flag that contradicts the resumed run: it could only be ignored."""
     asked = experiment(config)
     for flag, name in _OF_THE_EXPERIMENT.items():
         if flag in given and asked[name] != was.get(name):
@@ -199,7 +199,7 @@ def _require_as_begun(config: RunConfig, was: Mapping[str, Any], given: set[str]
 
 
 def _check_together(given: set[str]) -> None:
-    """Refuse flags that contradict each other: one that is ignored would mislead."""
+    """Refuse flags that contradict each other: an ignored flag would mislead."""
     for flag, excluded in _EXCLUDE.items():
         clash = [name for name in excluded if flag in given and name in given]
         if clash:
@@ -220,7 +220,7 @@ def _record_path(path: Path) -> Path:
 
 
 def _by_protocol(config: RunConfig, name: str, given: set[str]) -> RunConfig:
-    """What a named protocol pins, instead of the flags for it."""
+    """What a named protocol pins, in place of the corresponding flags."""
     clash = [flag for flag in ("dataset", "mode", "n", "limit", "sample_id", "seed") if flag in given]
     if clash:
         raise InputError(f"--protocol {name} already defines the questions; leave {_flag(clash[0])} out.")

@@ -1,6 +1,6 @@
-"""What the coach's hooks are worth, on the sample course: `python -m benchmarks.socratic --help`.
+"""How much the coach's hooks contribute, on the sample course: `python -m benchmarks.socratic --help`.
 
-A scripted explainer stands in for the model, so that it needs no key and takes seconds; `--embedded` asks the
+A scripted explainer replaces the model, so that the measurement needs no key and takes seconds; `--embedded` uses the
 embedded model.
 """
 
@@ -39,7 +39,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @app.command()
 @reporting
 def main(
-    embedded: Annotated[bool, typer.Option("--embedded", help="Use the embedded model; takes minutes.")] = False,
+    embedded: Annotated[bool, typer.Option("--embedded", help="Use the embedded model, which takes minutes.")] = False,
     turns: Annotated[int | None, typer.Option(min=1, help="Turns; default: 300, or 30 with --embedded.")] = None,
     encoder: Annotated[bool, typer.Option(help="Also measure the scope guard, which needs an encoder.")] = True,
     course: Annotated[Path, typer.Option(help="A folder with a course in Markdown.")] = COURSE,
@@ -75,7 +75,7 @@ async def _measured(course: Course, turns: int, *, embedded: bool, encoder: bool
 
 
 async def _scopes(encoder: Encoder, course: Course) -> dict[str, Any]:
-    """How well the scope of three corpora is guarded: a course, the sample, and the documentation where it is there."""
+    """Scope-guard quality on three corpora: a course, the sample, and the documentation if available."""
     questions, course_questions = data("scope"), data("questions")
     sample = [one.text for one in load_questions("sample").questions][:_QUESTIONS]
     corpora = {
@@ -104,24 +104,24 @@ async def _model(folder: Path, *, embedded: bool) -> AsyncIterator[LanguageModel
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    say(f"{result['replies']} replies of the {result['model']}, {result['hints']} of them hints")
+    say(f"{result['replies']} replies by the {result['model']}, {result['hints']} of them hints")
     say(
         f"break their level's rules: {result['violations_before']:.1%} of drafts, "
         f"{result['violations_after_retry']:.1%} after the regeneration, "
-        f"{result['violations_after']:.1%} of what is shown"
+        f"{result['violations_after']:.1%} of replies shown"
     )
-    say(f"regenerations: {result['retries']} (at most {result['most_retries_of_a_reply']} a reply)")
+    say(f"regenerations: {result['retries']} (at most {result['most_retries_of_a_reply']} per reply)")
     say("outcomes: " + ", ".join(f"{name} {count}" for name, count in result["outcomes"].items()))
     for name, shares in result["hooks"].items():
-        say(f"{name}: cases that go wrong {shares['before']:.1%} without it, {shares['after']:.1%} with it")
+        say(f"{name}: {shares['before']:.1%} of the cases go wrong without it, {shares['after']:.1%} with it")
     if "scope" in result:
         say(f"scope, with {result['scope']['encoder']}:")
         for name, row in result["scope"]["corpora"].items():
             precision, recall = _shown(row["precision"]), _shown(row["recall"])
-            asked = f"{row['within']} questions within, {row['outside']} outside"
+            asked = f"{row['within']} questions in scope, {row['outside']} out of scope"
             say(f"  {name} at {row['threshold']:.2f}: precision {precision}, recall {recall} ({asked})")
     for name, row in result["latency"].items():
-        say(f"hooks add {row['p50_ms']:.1f} ms (p95 {row['p95_ms']:.1f} ms) a turn {name.replace('_', ' ')}")
+        say(f"hooks add {row['p50_ms']:.1f} ms (p95 {row['p95_ms']:.1f} ms) per turn {name.replace('_', ' ')}")
 
 
 def _shown(share: float | None) -> str:

@@ -1,8 +1,8 @@
-"""How sure a share is, how well a score tells right from wrong, and how long answers take.
+"""Intervals of shares, how well a score separates right from wrong answers, and latency percentiles.
 
 Intervals of means and paired tests are in `meta_agent_rag.statistics.paired`.
 
-All are order-independent: a resumed run reports what an unbroken one does.
+All are independent of order: a resumed run reports the same as an uninterrupted one.
 """
 
 import math
@@ -17,7 +17,7 @@ from meta_agent_rag.statistics.paired import DRAWS_IN_MEMORY, finite, require_pa
 
 @dataclass(frozen=True, kw_only=True)
 class Bin:
-    """The `n` answers whose probability lies above `low` and up to `high`; all figures in 0..1.
+    """The `n` answers whose probability is above `low` and at most `high`; all figures in 0..1.
 
     `confidence` is their mean probability, `accuracy` the share that is right.
     """
@@ -32,7 +32,7 @@ class Bin:
 def binomial_interval(successes: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
     """Give the exact interval of a share (Clopper & Pearson 1934), low and high in 0..1.
 
-    Unlike a bootstrap it says something of a share of 0: none of 100 may still be up to 3.6 in a hundred.
+    Unlike a bootstrap it is informative for a share of 0: with 0 of 100 the upper limit is 3.6 %.
     Raises `InputError` for more successes than cases, a negative count, no case, or a confidence outside 0..1.
     """
     from scipy.stats import binomtest
@@ -60,7 +60,7 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
 def auroc(scores: Sequence[float], labels: Sequence[float]) -> float | None:
     """Give the probability that a correct answer (label 1) scores above an incorrect one (0); ties count half.
 
-    `None` where all are right or all wrong. Raises `InputError` for labels other than 0 and 1.
+    `None` if all are right or all wrong. Raises `InputError` for labels other than 0 and 1.
     """
     from scipy.stats import rankdata
 
@@ -78,8 +78,8 @@ def auroc_interval(
 ) -> tuple[float, float] | None:
     """Give the 95 % percentile bootstrap interval of `auroc` over answers, low and high in 0..1.
 
-    Draws without a right or without a wrong answer have no figure and are left out; `None` where all are right
-    or all wrong. The same for the same answers in any order.
+    Resamples without a right or without a wrong answer have no figure and are left out; `None` if all are right
+    or all wrong. Independent of the order of answers.
     Raises `InputError` as `auroc` does, and for less than one resample.
     """
     import numpy as np
@@ -145,10 +145,10 @@ def expected_calibration_error(probabilities: Sequence[float], labels: Sequence[
 
 
 def risk_coverage(scores: Sequence[float], labels: Sequence[float]) -> list[tuple[float, float]]:
-    """Give (coverage, risk) for each score down to which answers are kept (El-Yaniv & Wiener 2010).
+    """Give (coverage, risk) for each score threshold (El-Yaniv & Wiener 2010).
 
-    Coverage is the share that is kept, risk the share of wrong ones (label 0) among those; the highest
-    scores come first, and equal ones together, because no threshold can part them.
+    Coverage is the share of answers kept, risk the share of wrong ones (label 0) among those; the highest
+    scores come first, and equal scores together, because no threshold can separate them.
     """
     ranked = sorted(zip(*_labelled(scores, labels), strict=True), reverse=True)
     points, wrong = [], 0
@@ -174,7 +174,7 @@ def area_under_risk_coverage(points: Sequence[tuple[float, float]]) -> float:
 def cohen_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
     """Give the agreement of two raters beyond chance, -1..1 (Cohen 1960).
 
-    `None` where both give every case the same single name: agreement by chance is then certain.
+    `None` if both give every case the same single label: agreement by chance is then certain.
     """
     require_pairs(one, other)
     if len({*one, *other}) == 1:

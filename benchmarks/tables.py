@@ -44,7 +44,7 @@ _NUMERIC = re.compile(r"[-+]?[\d.,]+\s*%?( \[.*\])?|-|unknown|free|cached|")
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table by the name of its files; `note` says what a reader must know of it, `caveat` what its caption must."""
+    """A table by the name of its files; `note` is for its reader, `caveat` belongs in its caption."""
 
     name: str
     title: str
@@ -60,13 +60,13 @@ class Table:
 
 
 def as_markdown(table: Table) -> str:
-    """The table alone, as GitHub shows it."""
+    """Only the table, in GitHub's Markdown."""
     lines = [table.head, tuple("---" for _ in table.head), *table.rows]
     return "\n".join("| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def as_csv(table: Table) -> str:
-    """Head and rows as RFC 4180 has them, lines ended as on Unix; a caveat is a column of its own."""
+    """Head and rows as in RFC 4180, with Unix line ends; a caveat becomes an extra column."""
     out = io.StringIO()
     lines = [table.head, *table.rows]
     if table.caveat:

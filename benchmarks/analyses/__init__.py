@@ -1,4 +1,4 @@
-"""What a run's rows say beyond their scores; a file of this folder that exports `ANALYSIS` is one analysis."""
+"""Analyses of a run's rows beyond their scores; each file of this folder that exports `ANALYSIS` is one."""
 
 from meta_agent_rag.discovery import exported
 from meta_agent_rag.errors import DuplicateNameError

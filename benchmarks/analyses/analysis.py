@@ -12,16 +12,16 @@ from ..tables import Table
 
 Row: TypeAlias = Mapping[str, Any]
 Figures: TypeAlias = Mapping[str, Any]
-"""Plain values that JSON holds, rounded, the same for the same rows in any order."""
+"""Plain JSON values, rounded, independent of the order of rows."""
 Quadrant: TypeAlias = tuple[bool, bool]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """What analyses work on.
+    """The input of analyses.
 
-    `rows` holds those of every arm by its name, in the order of question ids; `n` questions were asked of
-    each, and one without a row earned nothing. `quadrants` are those of the deficits, by name; `tariffs` price
+    `rows` holds the rows of every arm by its name, ordered by question id; each arm was run on `n` questions,
+    and a question without a row scores 0. `quadrants` are those of the deficits, by name; `tariffs` price
     the calls of each tier, by default at the newest prices.
     """
 
@@ -33,7 +33,7 @@ class Material:
     tariffs: Mapping[str, Tariff] | None = None
 
     def answered(self, arm: Arm) -> list[Row]:
-        """The rows of an arm that hold an answer, with its rounds."""
+        """The rows of an arm that contain an answer, with its rounds."""
         return [row for row in self.rows[arm.name] if row["error"] is None and row["rounds"]]
 
     def looping(self, *, without_oracle: str | None = None) -> list[Arm]:
@@ -41,11 +41,11 @@ class Material:
         return [arm for arm in self.arms if arm.method.loop and without_oracle not in arm.oracles]
 
     def scores(self, arm: Arm, score: str) -> dict[str, float]:
-        """A score in percent by question id; a failed question earned nothing."""
+        """A score in percent by question id; a failed question scores 0."""
         return {row["id"]: 100.0 * (row[score] or 0.0) for row in self.rows[arm.name]}
 
     def pairs(self, one: Arm, other: Arm, score: str) -> tuple[list[float], list[float]]:
-        """A score of two arms in percent, question by question, over all that were asked."""
+        """A score of two arms in percent, question by question, over all questions of the run."""
         first, second = self.scores(one, score), self.scores(other, score)
         ids = sorted({*first, *second})
         unseen = [0.0] * (self.n - len(ids))
@@ -56,11 +56,11 @@ class Material:
 class Analysis:
     """One analysis by name.
 
-    `measure` gives figures by the name of an arm, which `summary.json` holds under that method, or, where
-    `across`, figures of the run as a whole; nothing if there is nothing to say. `tables` and `plots`
-    draw from those figures alone, so that a report can be made again from a summary. `about` explains
-    the figures to a reader, a sentence an item; `order` places the
-    section in the report; `missing` is said in its place where the loop fired and there are no figures.
+    `measure` returns figures by arm name, which `summary.json` stores under that method, or, if
+    `across`, figures of the run as a whole; empty if there are none. `tables` and `plots`
+    use only those figures, so that a report can be rebuilt from a summary. `about` explains
+    the figures to a reader, one sentence per item; `order` places the
+    section in the report; `missing` replaces it if the loop fired and there are no figures.
 
         ANALYSIS = Analysis(name="length", title="Length of answers", about=["..."], measure=measure)
     """
@@ -77,5 +77,5 @@ class Analysis:
 
 
 def share(part: float, whole: float) -> float | None:
-    """A share in 0..1 with four decimals; `None` of nothing."""
+    """A share in 0..1 with four decimals; `None` if the total is 0."""
     return round(part / whole, 4) if whole else None

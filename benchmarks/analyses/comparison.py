@@ -1,4 +1,4 @@
-"""The method that a run is about against every other one, question by question."""
+"""The main method of a run against every other one, question by question."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from .paired import against, table
 
 
 def measure(material: Material) -> Figures:
-    """Differences of one method from each other one of the same settings; nothing if it is alone.
+    """Differences of one method from every other one under the same settings; empty if it is the only one.
 
-    The one is the first that runs the loop, or else the first: so also where all methods run, by name. In a sweep
-    the figures are those of its first values, and `further` holds those of the others.
+    It is the first method that runs the loop, or else the first method, also if `all` methods run. In a sweep,
+    the figures are those of the first values, and `further` holds those of the others.
     """
     groups: dict[tuple[str, ...], list[Arm]] = {}
     for arm in material.arms:
@@ -32,20 +32,20 @@ def _compared(material: Material, group: Sequence[Arm]) -> dict[str, Any]:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """A row for each of the others."""
+    """One row for each of the other methods."""
     groups = [figures, *figures.get("further", ())]
     compared = ((str(group["method"]), found) for group in groups for found in group["against"].values())
     title = f"{figures['method']} against the other methods"
-    return table("comparison", f"{title}, and so for every swept value" if len(groups) > 1 else title, compared)
+    return table("comparison", f"{title}, for every swept value" if len(groups) > 1 else title, compared)
 
 
 ANALYSIS = Analysis(
     name="comparison",
     title="Against the other methods",
     about=(
-        "Paired differences over the same questions, with 95 % bootstrap intervals; a failed question earned nothing.",
-        "Methods are compared under the same settings alone.",
-        "p: McNemar's exact test for EM, a permutation test by signs for F1, not corrected for the number of rows.",
+        "Paired differences on the same questions, with 95 % bootstrap intervals; a failed question scores 0.",
+        "Methods are compared only under the same settings.",
+        "p: McNemar's exact test for EM, a sign-flip permutation test for F1, not corrected for the number of rows.",
     ),
     measure=measure,
     tables=tables,

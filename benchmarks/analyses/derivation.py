@@ -12,11 +12,11 @@ from ..tables import Table, number
 from .analysis import Analysis, Figures, Material, Row, share
 
 STAGES = ("no plan", "plan", "operator", "open fact", "wrong fact", "conclusion", "derived")
-"""Where a derivation first goes wrong, in its order; `derived` gives the gold answer."""
+"""Where a derivation first goes wrong, in order; `derived` means that it gives the gold answer."""
 
 
 def measure(material: Material) -> dict[str, Figures]:
-    """Shares of right plans, facts and operators, and the F1 points lost by stage, for arms with derivations."""
+    """Shares of right plans, facts and operators, and the F1 points lost at each stage, for arms with derivations."""
     operators = discover_operators()
     measured: dict[str, Figures] = {}
     for arm in material.looping():
@@ -27,7 +27,7 @@ def measure(material: Material) -> dict[str, Figures]:
 
 
 def derivation_of(row: Row) -> Mapping[str, Any] | None:
-    """The last derivation of a row, with what its repairs found."""
+    """The last derivation of a row, including what its repairs found."""
     found = (round_.get("derivation") for round_ in reversed(row["rounds"]))
     return next((one for one in found if one is not None), None)
 

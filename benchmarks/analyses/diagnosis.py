@@ -1,4 +1,4 @@
-"""The diagnosed deficit against the one that the data set and the model's memory imply."""
+"""The diagnosed deficit against the deficit that the data set and the model's memory imply."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from ..tables import Table, number
 from .analysis import Analysis, Figures, Material, Quadrant, Row, share
 
 MEMORY = "closed_book"
-"""The method whose exact match tells whether the model's memory suffices."""
+"""The method whose exact match shows whether the model's memory suffices."""
 
 
 def measure(material: Material) -> dict[str, Figures]:
-    """The confusion of first diagnoses with the oracle's, for arms whose diagnosis is no oracle itself.
+    """The confusion matrix of first diagnoses and the oracle's, for arms without an oracle diagnosis.
 
     The oracle's deficit is the one meant for the quadrant of (closed book right, all supporting paragraphs packed).
     Agreement and kappa are over the diagnoses that name a deficit with a quadrant; `none` is counted apart, by whether
@@ -43,7 +43,7 @@ def _closed_book(material: Material, of: Arm) -> dict[str, bool]:
 def confusion(
     diagnosed: Sequence[tuple[str, Row]], knows: Mapping[str, bool], quadrants: Mapping[str, Quadrant | None]
 ) -> dict[str, Any]:
-    """Counts by (diagnosed, oracle), and how far the two agree; of deficits that share a quadrant any is right."""
+    """Counts by (diagnosed, oracle), and their agreement; of deficits that share a quadrant, any is right."""
     oracle = {quadrant: name for name, quadrant in sorted(quadrants.items(), reverse=True) if quadrant is not None}
     pairs: list[tuple[str, str]] = []
     unknown = 0
@@ -77,10 +77,10 @@ def confusion(
 
 
 def macro_f1(confusion: Mapping[str, Mapping[str, int]]) -> float | None:
-    """The mean F1 (0..1) of the deficits that are meant or named; `None` where none is.
+    """The mean F1 (0..1) of the deficits that the oracle or a diagnosis names; `None` if there are none.
 
-    From counts by (diagnosed, meant). Deficits without a quadrant, or that share one with the deficit that stands for
-    it, are left out.
+    Computed from counts by (diagnosed, oracle). Deficits without a quadrant, and those that share a quadrant with its
+    representative, are left out.
     """
     scores = []
     for name in next(iter(confusion.values()), {}):
@@ -138,13 +138,13 @@ ANALYSIS = Analysis(
     title="Diagnosis against the oracle",
     about=(
         "The oracle's deficit follows from two facts.",
-        "Does the model answer rightly without evidence (the row `closed_book` of the same run and settings)?",
-        "Did the prompt hold all supporting paragraphs?",
+        "Does the model answer correctly without evidence (the row `closed_book` of the same run and settings)?",
+        "Did the prompt contain all supporting paragraphs?",
         "Only first diagnoses of answered questions count.",
-        "Agreement and kappa leave out those that found nothing wrong.",
+        "Agreement and kappa exclude diagnoses that found nothing wrong.",
     ),
     measure=measure,
     tables=tables,
-    missing="Left out: it needs the answers of `closed_book` in the same run; ask for `--method closed_book,...`.",
+    missing="Omitted: it needs the answers of `closed_book` in the same run; use `--method closed_book,...`.",
     order=30,
 )

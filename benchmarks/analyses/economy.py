@@ -1,4 +1,4 @@
-"""What a question costs: calls, prompt tokens, the share that the prefix cache serves, and dollars by tariff."""
+"""Cost per question: calls, prompt tokens, the share served by the prefix cache, and dollars by tariff."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ Call = Mapping[str, Any]
 
 
 def measure(material: Material) -> dict[str, Figures]:
-    """Means over the answered questions whose calls all have known tokens; a method without such is left out."""
+    """Means over the answered questions whose calls all have known tokens; methods without any are left out."""
     measured: dict[str, Figures] = {}
     for arm in material.arms:
         rows = [row for row in material.answered(arm) if row.get("usage") and _reported(row)]
@@ -36,8 +36,8 @@ def _reported(row: Row) -> bool:
 def economy(rows: Sequence[Row], tariffs: Mapping[str, Tariff]) -> dict[str, Any]:
     """The figures of some questions; shares in 0..1, money in USD per 1,000 questions.
 
-    `own_cache` is the same where every tier has a prefix cache to itself, as two models of a provider do: the first
-    call of a question to each tier is then uncached, whatever was recorded.
+    `own_cache` assumes that every tier has its own prefix cache, as two models of a provider do: the first
+    call of a question to each tier is then uncached, regardless of what was recorded.
     """
     calls = [call for row in rows for call in row["usage"]]
     return {
@@ -65,7 +65,7 @@ def _cached(
 
 
 def following(row: Row, usage: Sequence[Call]) -> list[Call]:
-    """The calls of a question after its first one, closed-book probes aside: these have no evidence to share."""
+    """The calls of a question after its first one, without closed-book probes, which share no evidence."""
     return [call for call in usage if not is_probe(row, call)][1:]
 
 
@@ -81,9 +81,9 @@ def _recorded(row: Row) -> Sequence[Call]:
 
 
 def apart(row: Row) -> list[Call]:
-    """A question's calls as two models would be billed for them: the first to each tier finds nothing cached.
+    """A question's calls as two models would bill them: the first call to each tier finds nothing cached.
 
-    A closed-book probe leaves no evidence in the cache, so that the next call to its tier is still the first.
+    A closed-book probe leaves no evidence in the cache, so the next call to its tier still counts as the first.
     """
     seen: set[str] = set()
     found = []
@@ -112,7 +112,7 @@ def newest_tariffs() -> dict[str, Tariff]:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """A row a method."""
+    """One row per method."""
     rows = [
         (
             method,
@@ -143,12 +143,12 @@ ANALYSIS = Analysis(
     title="Prompt economy",
     about=(
         "Means over answered questions, failed calls and repeated attempts included.",
-        "From the prefix cache: of the prompt tokens after a question's first call, those that the provider's prefix",
+        "From the prefix cache: the share of prompt tokens after a question's first call that the provider's prefix",
         "cache served; closed-book probes, which have no evidence, are left out.",
-        "USD: DeepSeek's newest off-peak tariff on the recorded tokens, the calls of each tier at the price of its",
-        "model, whatever model answered.",
-        "A cache a tier: the first call of a question to each tier counts as uncached, for two models share no cache.",
-        "Calls that our own response cache answered count with the usage that was recorded when they were made.",
+        "USD: the recorded tokens at DeepSeek's newest off-peak tariff, the calls of each tier at the price of its",
+        "model, regardless of the model that answered.",
+        "A cache per tier: a question's first call to each tier counts as uncached, since two models share no cache.",
+        "Calls answered by our own response cache count with the usage recorded when they were made.",
     ),
     measure=measure,
     tables=tables,

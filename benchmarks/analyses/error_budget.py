@@ -1,4 +1,4 @@
-"""What the mistakes of each stage cost: the points that a method gains with that stage replaced by its oracle."""
+"""What the errors of each stage cost: the points that a method gains with that stage replaced by its oracle."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from .paired import against, reference_of, table
 
 
 def measure(material: Material) -> dict[str, Figures]:
-    """Differences of every arm with oracles from the same one without."""
+    """Differences of every arm with oracles from the same arm without them."""
     pairs = [(arm, reference_of(arm, material.arms)) for arm in material.arms if arm.oracles]
     return {
         arm.name: {"oracles": list(arm.oracles), **against(material, arm, plain)}
@@ -18,16 +18,16 @@ def measure(material: Material) -> dict[str, Figures]:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """A row an oracle."""
-    return table("error-budget", "Points that each stage's mistakes cost", figures.items())
+    """One row per oracle."""
+    return table("error-budget", "Points lost to the errors of each stage", figures.items())
 
 
 ANALYSIS = Analysis(
     name="error_budget",
     title="Error budget",
     about=(
-        "An oracle replaces a stage by what the data set knows; the points gained are what that stage's mistakes cost.",
-        "Oracle rows look at gold answers: they are no results of a method.",
+        "An oracle replaces a stage with the data set's gold information; the points gained are what its errors cost.",
+        "Oracle rows use gold answers, so they are not results of a method.",
     ),
     measure=measure,
     tables=tables,

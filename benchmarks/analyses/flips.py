@@ -14,12 +14,12 @@ from .analysis import Analysis, Figures, Material, Row, share
 
 KINDS = ("fixed", "broken", "changed", "unchanged")
 _LISTED = 50
-"""Broken questions that are listed."""
+"""Maximum number of broken questions listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flip:
-    """One step from a draft to another: the round that it led to, the deficit it was to repair, and what it did."""
+    """One step from a draft to the next: the resulting round, the deficit to repair, and the effect."""
 
     round: int
     deficit: str
@@ -28,9 +28,9 @@ class Flip:
 
 
 def flip(before: Row, after: Row, *, deficit: str) -> Flip:
-    """What a step did: exact match gained (`fixed`) or lost (`broken`), or neither, with another answer or the same.
+    """The effect of a step: exact match gained (`fixed`) or lost (`broken`), or neither, with a new or the same answer.
 
-    Answers are the same where they are equal once normalised.
+    Answers are the same if they are equal after normalisation.
     """
     was, is_ = before["em"] >= 1.0, after["em"] >= 1.0
     if was != is_:
@@ -55,8 +55,8 @@ def counts(flips: Iterable[Flip]) -> dict[str, Any]:
     """The ledger of some flips.
 
     `error_introduction_rate` is broken / right before, `fix_rate` fixed / wrong before. `break_even` is the share
-    of right drafts at which firing stops paying, fix_rate / (fix_rate + error_introduction_rate): with a share p of
-    right ones a repair wins (1 - p) fix_rate and loses p error_introduction_rate. Rates are 0..1, `None`
+    of right drafts above which firing no longer pays, fix_rate / (fix_rate + error_introduction_rate): with a share p
+    of right drafts, repairs gain (1 - p) fix_rate and lose p error_introduction_rate. Rates are 0..1, `None`
     if there was nothing to fix or to break.
     """
     found = list(flips)
@@ -81,16 +81,16 @@ def counts(flips: Iterable[Flip]) -> dict[str, Any]:
 
 
 def rate(part: int, whole: int) -> dict[str, Any]:
-    """A share in 0..1 with its 95 % Clopper-Pearson interval; both `None` of nothing."""
+    """A share in 0..1 with its 95 % Clopper-Pearson interval; both `None` if the total is 0."""
     interval = [round(end, 4) for end in binomial_interval(part, whole)] if whole else None
     return {"n": whole, "count": part, "rate": share(part, whole), "ci95": interval}
 
 
 def kept(rows: Iterable[Row]) -> dict[str, Any]:
-    """From first drafts to returned answers, whatever rounds lay between.
+    """From first drafts to returned answers, regardless of the rounds between.
 
-    `error_introduction` is the share of right first drafts that were lost, `repair` that of wrong ones that ended
-    right.
+    `error_introduction` is the share of right first drafts that were lost, `repair` the share of wrong ones that
+    were fixed.
     """
     ends = [(row["rounds"][0]["em"] >= 1.0, row["rounds"][row["chosen"]]["em"] >= 1.0) for row in rows]
     right, wrong = [end for was, end in ends if was], [end for was, end in ends if not was]
@@ -98,7 +98,7 @@ def kept(rows: Iterable[Row]) -> dict[str, Any]:
 
 
 def broken(row: Row) -> dict[str, Any] | None:
-    """What became of a right first draft that was not returned; `None` for any other question."""
+    """How a right first draft was lost; `None` for any other question."""
     first, returned = row["rounds"][0], row["rounds"][row["chosen"]]
     if not first["em"] >= 1.0 > returned["em"]:
         return None
@@ -127,9 +127,9 @@ def whole_loop(answered: Sequence[Row]) -> dict[str, Any]:
 
 
 def measure(material: Material) -> dict[str, Figures]:
-    """Flips by round and deficit, by either alone, in all, and from the first draft to the returned answer.
+    """Flips by round and deficit, by each alone, in total, and from the first draft to the returned answer.
 
-    `loop` is the balance over all first drafts, those that were accepted at once among them.
+    `loop` is the balance over all first drafts, including those accepted immediately.
     """
     measured: dict[str, Figures] = {}
     for arm in material.looping():
@@ -157,7 +157,7 @@ def measure(material: Material) -> dict[str, Figures]:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """The ledger by round and deficit, what firing came to, what the loop broke and repaired, and the broken."""
+    """The ledger by round and deficit, the balance of firing, what the loop lost and fixed, and the broken answers."""
     ledger = [
         (method, str(cell["round"]), cell["deficit"], str(cell["n"]), *(str(cell[kind]) for kind in KINDS))
         for method, found in figures.items()
@@ -199,7 +199,7 @@ def _loop_tables(figures: Figures) -> list[Table]:
     head = ("method", "first fired on", "right first", "lost", "lost, % [95 %]")
     rated = Table(
         name="flips-loop",
-        title="What the loop lost and repaired, from first drafts to returned answers",
+        title="Right answers lost and wrong ones fixed by the loop, from first drafts to returned answers",
         head=(*head, "wrong first", "repaired", "repaired, % [95 %]"),
         rows=rates,
     )
@@ -227,7 +227,7 @@ def _balance(method: str, step: str, found: Mapping[str, Any]) -> Cells:
 
 
 def plots(figures: Figures) -> Sequence[Plot]:
-    """Stacked bars: the repairs that led to each round, by what they did."""
+    """Stacked bars: the repairs that led to each round, by their effect."""
     bars = [(method, cell) for method, found in figures.items() for cell in found["by_round"]]
 
     def draw(figure: Any) -> None:
@@ -250,10 +250,10 @@ ANALYSIS = Analysis(
         "Over answered questions.",
         "Fixed: the exact match was gained; broken: lost; changed: another answer, as right or as wrong as before.",
         "`breaks right` is the error-introduction rate: the percentage of right drafts that a repair broke.",
-        "`fixes wrong` is the fix rate: the percentage of wrong drafts that a repair put right.",
-        "Where more drafts than the break-even percentage are right before it, firing costs more than it wins.",
-        "For the loop as a whole, right first drafts that were accepted at once count too;",
-        "a deficit stands for the questions that it was first found on. Intervals: 95 %, Clopper-Pearson.",
+        "`fixes wrong` is the fix rate: the percentage of wrong drafts that a repair fixed.",
+        "If more than the break-even percentage of drafts are right before it, firing costs more than it gains.",
+        "For the loop as a whole, right first drafts that were accepted immediately count too;",
+        "a deficit covers the questions on which it was diagnosed first. Intervals: 95 %, Clopper-Pearson.",
     ),
     measure=measure,
     tables=tables,

@@ -16,8 +16,8 @@ _STAGE = "retrieved"
 def measure(material: Material) -> dict[str, Figures]:
     """Recall of the evidence over fired questions whose supporting paragraphs are known, in percent.
 
-    In all, over those for which the loop searched again, by the deficit of the last plan, and after each round, where
-    a question that has stopped keeps what it had.
+    Overall, over questions with a follow-up search, by the deficit of the last plan, and after each round, where
+    a question that has stopped keeps its last value.
     """
     measured: dict[str, Figures] = {}
     for arm in material.looping():
@@ -86,7 +86,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """First against last round, in all and by deficit; and the recall after each round."""
+    """First against last round, overall and by deficit; and the recall after each round."""
     gains: list[Cells] = []
     for method, found in figures.items():
         parts = {"all": found["all"], "searched again": found["searched"], **found["by_last_deficit"]}
@@ -120,7 +120,7 @@ def _gain(method: str, name: str, found: Mapping[str, Any]) -> Cells:
 
 
 def plots(figures: Figures) -> Sequence[Plot]:
-    """The recall after each round, a line a method."""
+    """The recall after each round, one line per method."""
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -138,11 +138,11 @@ ANALYSIS = Analysis(
     name="follow_up",
     title="Follow-up retrieval",
     about=(
-        "Over answered questions on which the loop fired and whose supporting paragraphs are known.",
-        "The share of these paragraphs that was among the evidence, packed or not, in the first and in the last round.",
+        "Over answered questions on which the loop fired and whose supporting paragraphs are labelled.",
+        "The share of these paragraphs among the evidence, packed or not, in the first and in the last round.",
         "Intervals: 95 %, bootstrap over questions.",
-        "After each round: a question that has stopped keeps what it had.",
-        "A deficit stands for the questions whose last plan was about it.",
+        "After each round: a question that has stopped keeps its last value.",
+        "A deficit covers the questions whose last plan was about it.",
     ),
     measure=measure,
     tables=tables,

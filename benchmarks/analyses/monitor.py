@@ -1,4 +1,4 @@
-"""How well the monitor's signals and its policy tell right first drafts from wrong ones."""
+"""How well the monitor's signals and its policy separate right first drafts from wrong ones."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from ..tables import Table, number, with_interval
 from .analysis import Analysis, Figures, Material, Row
 
 _CURVE_POINTS = 50
-"""Points of a curve that the summary keeps, evenly spread; areas are computed from all."""
+"""Number of evenly spaced points of a curve in the summary; areas are computed from all points."""
 
 
 def _signal(name: str) -> Callable[[Row], float | None]:
@@ -40,7 +40,7 @@ def _fact(name: str) -> Callable[[Row], float | None]:
 
 
 def _kept(signals: Row) -> float | None:
-    """Is the answer of no other kind than the question asks for? `None` in rows from before it was looked at."""
+    """Is the answer of the kind that the question asks for? `None` in rows that predate this signal."""
     return float(signals["of_kind"] is not False) if "of_kind" in signals else None
 
 
@@ -59,16 +59,16 @@ SIGNALS: Mapping[str, Callable[[Row], float | None]] = {
     "p_correct": lambda round_: _fact("p_correct")(round_) if "p_correct" in round_ else _fact("chance")(round_),
     "policy": lambda round_: float(round_["satisfied"]),
 }
-"""What is judged: a figure read from a round that is higher for a draft to be trusted, `None` where missing."""
+"""A signal: a figure read from a round, higher for more trustworthy drafts, `None` if missing."""
 _ALWAYS = ("similarity", "agreement", "verbatim", "not_abstained", "policy")
-"""Signals that are judged in every run; the others only where a draft has them."""
+"""Signals that are evaluated in every run; the others only if a draft has them."""
 _LOWEST = {"similarity": -1.0, "logprob": -20.0}
 _SECOND = "standard_rag"
 """The method whose answer is the second sample: one call over the same evidence."""
 
 
 def measure(material: Material) -> dict[str, Figures]:
-    """Figures of each signal over the first drafts that were monitored, where the monitor is no oracle."""
+    """Figures of each signal over the monitored first drafts, for arms without an oracle monitor."""
     measured: dict[str, Figures] = {}
     second = _second_samples(material)
     for arm in material.looping(without_oracle="monitor"):
@@ -97,7 +97,7 @@ def _firsts(material: Material, arm: Arm, second: Mapping[str, str]) -> list[dic
 
 
 def _second_samples(material: Material) -> dict[str, str]:
-    """The normalised answers of the second sample by question id; none if the run lacks that method as it is."""
+    """The normalised answers of the second sample by question id; empty if the run lacks the unchanged method."""
     plain = next((arm for arm in material.arms if arm.name == _SECOND), None)
     if plain is None:
         return {}
@@ -111,7 +111,7 @@ def _short(round_: Row) -> str:
 def judged(values: Sequence[float | None], right: Sequence[float], name: str, *, seed: int = 42) -> dict[str, Any]:
     """AUROC with its 95 % bootstrap interval, expected calibration error, and risk against coverage of one signal.
 
-    A missing value counts as the lowest that the signal can take, and is counted. For calibration a value is read
+    A missing value counts as the lowest possible value and is reported. For calibration, a value is interpreted
     as a probability: a cosine below 0 as 0, a log-probability by its exponential.
     """
     scores = [_LOWEST.get(name, 0.0) if value is None else value for value in values]
@@ -144,7 +144,7 @@ def _thinned(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """A row a signal."""
+    """One row per signal."""
     rows = [
         (
             method,
@@ -163,7 +163,7 @@ def tables(figures: Figures) -> Sequence[Table]:
 
 
 def judged_in(found: Mapping[str, Any]) -> list[str]:
-    """The signals that a method's figures hold, in their order."""
+    """The signals in a method's figures, in order."""
     return [name for name in SIGNALS if name in found]
 
 
@@ -173,7 +173,7 @@ def _area(found: Mapping[str, Any]) -> str:
 
 
 def plots(figures: Figures) -> Sequence[Plot]:
-    """Reliability and risk-coverage of every signal, a plot a method."""
+    """Reliability and risk-coverage of every signal, one plot per method."""
     return [_plot(method, found, place) for place, (method, found) in enumerate(figures.items(), start=1)]
 
 
@@ -201,14 +201,14 @@ ANALYSIS = Analysis(
     name="monitor",
     title="Calibration of the monitor",
     about=(
-        "How well each signal, and the policy made of them, tells first drafts that match a gold answer exactly.",
+        "How well each signal, and the policy based on them, identifies first drafts that match a gold answer exactly.",
         "Over the monitored drafts of answered questions.",
         "AUROC 0.5 is chance; lower is better for the expected calibration error (ECE)",
         "and for the area under the risk-coverage curve (AURC).",
         "The interval of AUROC is a 95 % bootstrap over questions.",
         "`second_sample`: did `standard_rag`, in the same run and without variation, give the same short answer?",
         "`p_correct` is the probability of being correct that the calibrated policy estimated.",
-        "A missing signal counts as its lowest value; one that no draft of a method has is left out.",
+        "A missing signal counts as its lowest value; a signal that no draft of a method has is omitted.",
         "For ECE a cosine below 0 counts as 0, and a log-probability by its exponential.",
     ),
     measure=measure,

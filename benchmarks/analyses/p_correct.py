@@ -1,4 +1,4 @@
-"""How far p_correct can be believed: of first drafts, and of the answers that were returned."""
+"""How reliable p_correct is, for first drafts and for returned answers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _OF = {"first drafts": 0, "returned answers": None}
 
 
 def measure(material: Material) -> dict[str, Figures]:
-    """Figures by what is judged, for arms whose rounds have a p_correct and a vote."""
+    """Figures by kind of answer, for arms whose rounds have a p_correct and a vote."""
     measured: dict[str, Figures] = {}
     for arm in material.looping(without_oracle="monitor"):
         rows = [row for row in material.answered(arm) if any(_is_voted(round_) for round_ in row["rounds"])]
@@ -47,7 +47,7 @@ def _judged(rounds: Sequence[Row], seed: int) -> dict[str, Any]:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """Two rows a method."""
+    """Two rows per method."""
     rows = [
         (method, name, str(one["n"]), number(one["stated"], 3), number(one["right"], 3), _area(one), _ece(one))
         for method, found in figures.items()
@@ -55,7 +55,7 @@ def tables(figures: Figures) -> Sequence[Table]:
         if one["n"]
     ]
     head = ("method", "of", "n", "mean p_correct", "share correct", "AUROC [95 %]", "ECE")
-    return [Table(name="p_correct", title="p_correct against what was correct", head=head, rows=rows)] if rows else []
+    return [Table(name="p_correct", title="p_correct against the share correct", head=head, rows=rows)] if rows else []
 
 
 def _area(one: Figures) -> str:
@@ -71,11 +71,11 @@ def _ece(one: Figures) -> str:
 def _about() -> tuple[str, ...]:
     origin = packaged_calibration().fitted_on
     return (
-        f"An answer counts as correct from an F1 of {RIGHT:g}.",
+        f"An answer counts as correct if its F1 is at least {RIGHT:g}.",
         f"The packaged calibration was fitted with {' and '.join(sorted(set(origin.models.values())))}",
         f"on {len(origin.questions)} questions of {' and '.join(origin.datasets)};",
-        "for another model, the difference between the mean p_correct and the share correct says how far it is off,",
-        "and `python -m benchmarks.calibrate` fits another.",
+        "for another model, the difference between mean p_correct and the share correct shows the calibration error,",
+        "and `python -m benchmarks.calibrate` fits a new calibration.",
     )
 
 

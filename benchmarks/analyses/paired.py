@@ -1,4 +1,4 @@
-"""Two rows of one run, question by question; the analyses that compare rows share it."""
+"""Paired comparison of two rows of a run, shared by the analyses that compare rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +16,8 @@ SCORES = ("em", "f1")
 def against(material: Material, arm: Arm, reference: Arm) -> dict[str, Any]:
     """Points of an arm over a reference, with 95 % bootstrap intervals over questions and p values.
 
-    For EM McNemar's exact test, for F1 a permutation test by signs; both two-sided. `verdict` is that of
-    `statistics.verdict`: does the arm have more, less, or is that unknown?
+    For EM McNemar's exact test, for F1 a sign-flip permutation test; both two-sided. `verdict` is that of
+    `statistics.verdict`: does the arm score more, less, or is the difference not significant?
     """
     differences = {}
     for score in SCORES:
@@ -39,10 +39,10 @@ def against(material: Material, arm: Arm, reference: Arm) -> dict[str, Any]:
 
 
 def reference_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:
-    """The row that an arm is set against, of the same method and repetition.
+    """The row that an arm is compared with, of the same method and repetition.
 
-    With an oracle or an ablation it is the row of the same settings without; with swept settings that of the run's
-    own, or, as a sweep has no such row, its first. `None` for that row itself, and where the run has none.
+    For an oracle or an ablation it is the row with the same settings without it; for swept settings the row with the
+    run's own settings, or, if the sweep has no such row, its first. `None` for that row itself, and if there is none.
     """
     if arm.oracles or arm.without_deficits:
         plain = replace(arm, oracles=(), without_deficits=())
@@ -53,7 +53,7 @@ def reference_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:
 
 
 def table(name: str, title: str, compared: Iterable[tuple[str, Mapping[str, Any]]]) -> Sequence[Table]:
-    """A row an arm, given by its name with its differences from its reference, which the column `against` names."""
+    """One row per arm, with its differences from its baseline row, which the column `against` names."""
     head = ("row", "against", "EM points [95 %]", "p", "F1 points [95 %]", "p")
     rows = [_cells(arm, found) for arm, found in compared]
     return [Table(name=name, title=title, head=head, rows=rows)] if rows else []

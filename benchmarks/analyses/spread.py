@@ -1,4 +1,4 @@
-"""How far repetitions of the same row lie apart."""
+"""How much repetitions of the same row differ."""
 
 import math
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def _spread(values: Sequence[float]) -> dict[str, Any]:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """A row a repeated row."""
+    """One row per repeated row."""
     rows: list[Cells] = [
         (base, str(found["repeats"]), *(number(found[score][name], 2) for score in SCORES for name in _FIGURES))
         for base, found in figures.items()

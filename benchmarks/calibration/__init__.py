@@ -1,1 +1,1 @@
-"""The fit of the calibrated monitor: what `python -m benchmarks.calibrate` is made of."""
+"""The fit of the calibrated monitor: the parts of `python -m benchmarks.calibrate`."""

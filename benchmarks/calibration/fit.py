@@ -1,7 +1,7 @@
-"""Fits the calibrated monitor on the first drafts of runs, and measures a monitor on them.
+"""Fit the calibrated monitor on the first drafts of runs, and evaluate a monitor on them.
 
-A logistic regression over standardised signals. Where to draw the line follows from what the loop did: a
-repair pays where it puts more wrong drafts right than right ones wrong.
+A logistic regression over standardised signals. The threshold follows from what the loop did: repairs pay
+if they fix more wrong drafts than they break right ones.
 """
 
 import math
@@ -30,20 +30,20 @@ from ..statistics import auroc, expected_calibration_error
 
 FOLDS = 5
 FEWEST = 10
-"""Right and wrong questions that a fit takes at least, each: two for every fold to be measured on."""
+"""Minimum number of right and of wrong questions for a fit: two of each for every fold."""
 RIGHT = 0.5
-"""F1 from which an answer counts as correct: exact match calls a fuller or shorter form of the gold answer wrong."""
+"""F1 from which an answer counts as correct: exact match rejects longer or shorter forms of the gold answer."""
 _SEED = 42
 _OF_A_VOTE = ("share", "voters", "derived", "in_evidence", "open_facts", "of_kind", "taken_over", "abstained")
 _C = 0.1
-"""Inverse strength of the L2 penalty: two dozen signals would fit a few hundred drafts too closely."""
+"""Inverse strength of the L2 penalty: two dozen signals would overfit a few hundred drafts."""
 _ORACLE = " oracle "
-"""In the name of a row that a data set's knowledge took part in, see `benchmarks.run.arms`."""
+"""Marks the name of a row that used gold information, see `benchmarks.run.arms`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstDraft:
-    """What the monitor saw of a question's first draft, whether it was right, and what became of it."""
+    """The monitor's signals of a question's first draft, whether it was right, and the outcome of its repair."""
 
     dataset: str
     id: str
@@ -55,18 +55,18 @@ class FirstDraft:
 
     @property
     def fingerprint(self) -> str:
-        """What names its question in a calibration file."""
+        """The name of its question in a calibration file."""
         return fingerprint(self.dataset, self.id)
 
     @property
     def text_fingerprint(self) -> str:
-        """What tells its question apart from others, whatever it is called."""
+        """A fingerprint of its question, independent of its id."""
         return text_fingerprint_of(self.question)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repairs:
-    """Of the first drafts that a run repaired: how many were wrong and got right, were right and got wrong."""
+    """Of the first drafts that a run repaired: how many wrong ones were fixed, and how many right ones broken."""
 
     wrong: int
     fixed: int
@@ -77,7 +77,7 @@ class Repairs:
     def break_even(self) -> float:
         """The probability of being correct below which a repair gains more than it costs.
 
-        It pays where p_fix (1 - p) > p_break p. Both rates are smoothed by add-one (Laplace), so that a
+        It pays if p_fix (1 - p) > p_break p. Both rates have add-one (Laplace) smoothing, so that a
         run in which nothing fired gives 1/2.
         """
         fix, break_ = (self.fixed + 1) / (self.wrong + 2), (self.broken + 1) / (self.right + 2)
@@ -86,10 +86,10 @@ class Repairs:
 
 @dataclass(frozen=True, kw_only=True)
 class Quality:
-    """How well a monitor tells right first drafts from wrong ones; all figures in 0..1.
+    """How well a monitor separates right first drafts from wrong ones; all figures in 0..1.
 
-    `fires` is the share that it sends to repair, `catches` that of the wrong ones, `disturbs` that of the right
-    ones; `None` if there are no such drafts.
+    `fires` is the share of drafts that it sends to repair, `catches` the share of wrong ones, `disturbs` the share of
+    right ones; `None` if there are no such drafts.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Quality:
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """A calibration, the repairs that its threshold comes from, and its quality by cross-validation."""
+    """A calibration, the repairs that its threshold is based on, and its cross-validated quality."""
 
     calibration: Calibration
     repairs: Repairs
@@ -110,13 +110,13 @@ class Fit:
 
 
 def first_drafts(run: PastRun, method: str) -> list[FirstDraft]:
-    """The first drafts that a monitor looked at.
+    """The monitored first drafts.
 
-    Raises `InputError` if the method has none, where a row is damaged, for one with an oracle (the gold answers
-    decided what became of its drafts) and for one of a swept encoder (the run's settings do not tell its own).
+    Raises `InputError` if the method has none, if a row is damaged, for a row with an oracle (gold answers
+    decided about its drafts) and for a row with a swept encoder (the run's settings do not state its encoder).
     """
     if _ORACLE in method:
-        raise InputError(f"{method!r} used gold answers, which no monitor has; name a row without an oracle.")
+        raise InputError(f"{method!r} used gold answers, which a monitor never sees; name a row without an oracle.")
     if "MONITOR_ENCODER=" in method:
         raise InputError(f"{method!r} used its own encoder; give a run with --set MONITOR_ENCODER.")
     found = [draft for row in run.rows(method) if (draft := _first_draft(run, row)) is not None]
@@ -166,7 +166,7 @@ class _Answered(_Part):
 
 
 def _first_draft(run: PastRun, row: Row) -> FirstDraft | None:
-    """The first draft of a row; `None` where it failed, or no monitor looked at it."""
+    """The first draft of a row; `None` if it failed or was not monitored."""
     if row["error"] is not None:
         return None
     answered = run.checked(row, _Answered)
@@ -185,7 +185,7 @@ def _first_draft(run: PastRun, row: Row) -> FirstDraft | None:
 
 
 def repairs(drafts: Sequence[FirstDraft]) -> Repairs:
-    """Count what became of the first drafts that were repaired."""
+    """Count the outcomes of repaired first drafts."""
     fired = [draft for draft in drafts if draft.fired]
     return Repairs(
         wrong=sum(not draft.right for draft in fired),
@@ -204,7 +204,7 @@ def fit(
     method: str,
     threshold: float | None = None,
 ) -> Fit:
-    """Fit a calibration; the same drafts in any order give the same one. `models` are their names by tier.
+    """Fit a calibration, independent of the order of drafts. `models` are the models' names by tier.
 
     The threshold is the break-even point unless one is given. Raises `InputError` if there are too
     few right or wrong questions.
@@ -215,7 +215,7 @@ def fit(
         if count < FEWEST:
             raise InputError(
                 f"{count} of the first drafts of {method!r} are {word}, but a fit needs at least {FEWEST}; "
-                "give more runs, or a run over more questions."
+                "give more runs, or a run on more questions."
             )
     happened = repairs(ordered)
     line = round(happened.break_even, 4) if threshold is None else threshold
@@ -252,7 +252,7 @@ def quality(
     chances: Sequence[float],
     satisfied: Sequence[bool],
 ) -> Quality:
-    """Measure a monitor: its `scores` by their order, its `chances` (0..1) by value, and where it is satisfied."""
+    """Evaluate a monitor: its `scores` by rank, its `chances` (0..1) by value, and where it is satisfied."""
     labels = [draft.right for draft in drafts]
     return Quality(
         name=name,
@@ -265,7 +265,7 @@ def quality(
 
 
 def cosine_quality(drafts: Sequence[FirstDraft], threshold: float) -> Quality:
-    """The paper's monitor on the same drafts: the cosine alone, read as a chance; a missing one is the lowest."""
+    """The paper's monitor on the same drafts: the cosine alone, read as a probability; a missing one is the lowest."""
     cosines = [draft.signals.similarity for draft in drafts]
     satisfied = [
         cosine is not None and cosine >= threshold and not draft.signals.abstained
@@ -286,7 +286,7 @@ def _unsatisfied(satisfied: Sequence[bool], labels: Sequence[bool], *, of: bool)
 
 
 def folds(drafts: Sequence[FirstDraft]) -> list[tuple[list[int], list[int]]]:
-    """Positions to learn from and to measure on, five times; a question's drafts, of however many runs, stay together.
+    """Five folds of training and test positions; a question's drafts stay together, even from several runs.
 
     Each fold has about the same share of right drafts.
     """
@@ -311,9 +311,9 @@ def _held_out(drafts: Sequence[FirstDraft]) -> list[float]:
 
 
 def _fitted(drafts: Sequence[FirstDraft]) -> tuple[dict[str, Weight], float]:
-    """Weights by signal and the bias; a signal that is the same in all drafts tells nothing, and is left out.
+    """Weights by signal and the bias; a signal that is constant over all drafts is left out.
 
-    Of voted drafts those are weighed that every route's answer has: quotes and confidence are the writer's alone.
+    For voted drafts, only signals that every route's answer has are used: only the writer has quotes and confidence.
     """
     from sklearn.linear_model import LogisticRegression
 

@@ -1,4 +1,4 @@
-"""What is taught, as topics and passages, read as ingestion would: the sample course, or any Markdown files."""
+"""The course as topics and passages, read as in ingestion: the sample course, or any Markdown files."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,18 +17,18 @@ from meta_agent_rag.shipped import shipped
 
 COURSE = shipped("course")
 MANUAL = Path(__file__).parents[2] / "docs"
-"""The documentation, which is in a clone alone."""
+"""The documentation, which only a clone contains."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """A course: what it is about, and a passage for each paragraph."""
+    """A course: its topics, and a passage for each paragraph."""
 
     topics: tuple[Topic, ...]
     passages: tuple[Passage, ...]
 
     def subject(self, encoder: Encoder) -> Subject:
-        """As the coach compares messages with it."""
+        """In the form in which the coach compares messages with it."""
         numbers = {document: number for number, topic in enumerate(self.topics) for document in topic.documents}
         vectors = encoder.encode_passages([passage.searchable() for passage in self.passages])
         owners = tuple(numbers[passage.doc_id] for passage in self.passages)

@@ -1,4 +1,4 @@
-"""A model that explains at length whatever it is told, as a transport; and the talks that are held with it."""
+"""A scripted model that always explains at length, as a transport, and the conversations with it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ def data(name: str) -> Mapping[str, Any]:
 
 
 def explainer() -> ScriptedModel:
-    """Explains on the first call for a reply, and on the second as well more often than not."""
+    """Explains on the first call for a reply, and usually on the second call as well."""
     drafts, regenerations = count(), count()
 
     def said(request: Request) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def explainer() -> ScriptedModel:
 
 
 def repeating(text: str) -> ScriptedModel:
-    """A model that says the same each time."""
+    """A model that always gives the same reply."""
     return ScriptedModel({"coach": {"reply": text, "acknowledges_right_answer": False}})
 
 
@@ -61,7 +61,7 @@ def _begins_again() -> str:
 
 @asynccontextmanager
 async def scripted(model: ScriptedModel, folder: Path) -> AsyncIterator[LanguageModel]:
-    """The door to a scripted model."""
+    """The model interface over a scripted model."""
     settings = Settings.load(
         (), llm_provider="deepseek", deepseek_api_key="scripted", response_cache=False, marag_data_dir=folder
     )
@@ -71,7 +71,7 @@ async def scripted(model: ScriptedModel, folder: Path) -> AsyncIterator[Language
 
 @dataclass(frozen=True, kw_only=True)
 class Talk:
-    """Talks with a coach over the same passages, in which every message is answered."""
+    """Conversations with a coach over the same passages, in which every message is answered."""
 
     model: LanguageModel
     retriever: Retriever
@@ -81,7 +81,7 @@ class Talk:
     async def held(
         self, messages: Sequence[str], level: int, *, begins_with: History | None = None
     ) -> list[CoachReply]:
-        """The replies to messages of one talk, one after the other."""
+        """The replies to the messages of one conversation, in order."""
         history, replies = begins_with or History(), []
         coach = Coach(model=self.model, retriever=self.retriever, hooks=self.hooks, open_scope=self._open)
         for message in messages:
@@ -97,6 +97,6 @@ class Talk:
 
 
 def asked_by_coach() -> History:
-    """A talk in which the coach has just asked."""
+    """A conversation in which the coach has just asked a question."""
     question, answer = "Why does the shadow move?", "What turns, the Sun or the Earth?"
     return History().with_exchange(question=question, answer=answer, standalone=question, mode="coach")

@@ -1,4 +1,4 @@
-"""The figures: rules broken with and without each hook, how well the scope is guarded, and the time taken."""
+"""The figures: rules broken with and without each hook, quality of the scope guard, and latency."""
 
 import time
 from collections import Counter
@@ -20,7 +20,7 @@ TURNS_A_TALK = 10
 
 
 async def replies_of(talk: Talk, turns: int) -> list[tuple[int, CoachReply]]:
-    """So many turns over all levels, in talks of ten, as (level, reply)."""
+    """A number of turns over all levels, in conversations of ten, as (level, reply)."""
     questions = data("questions")["within"]
     numbers, replies = list(levels()), []
     for begin in range(0, turns, TURNS_A_TALK):
@@ -32,7 +32,7 @@ async def replies_of(talk: Talk, turns: int) -> list[tuple[int, CoachReply]]:
 
 
 def violations(replies: Sequence[tuple[int, CoachReply]]) -> dict[str, Any]:
-    """What a run of replies comes to: shares of broken rules before and after, and the regenerations."""
+    """The figures of a run of replies: shares of broken rules before and after, and the regenerations."""
     asked = [(level, reply) for level, reply in replies if reply.trace.attempts]
     hints = sum(1 for _, reply in asked if reply.trace.emergency)
     judged = [(level, reply) for level, reply in asked if not reply.trace.emergency]
@@ -50,7 +50,7 @@ def violations(replies: Sequence[tuple[int, CoachReply]]) -> dict[str, Any]:
 
 
 async def hook_by_hook(folder: Path, retriever: Retriever, scope: Scope | None) -> dict[str, dict[str, float]]:
-    """For each hook the share of cases that go wrong without it, and with it."""
+    """For each hook, the share of cases that go wrong without it and with it."""
     found: dict[str, dict[str, float]] = {}
     for hook, missed in (
         ("scope_guard", _outside_answered if scope is not None else None),
@@ -103,7 +103,7 @@ async def _success_unseen(folder: Path, retriever: Retriever, hooks: Hooks, scop
 
 
 async def scope_quality(scope: Scope, within: Sequence[str], outside: Sequence[str]) -> dict[str, Any]:
-    """Precision and recall of letting a message pass, and the threshold that was calibrated."""
+    """Precision and recall of accepting messages, and the calibrated threshold."""
     scored = [
         (found, is_within)
         for is_within, rows in ((True, within), (False, outside))
@@ -130,7 +130,7 @@ async def added_latency(scope: Scope | None) -> dict[str, float]:
         for message in messages
         for level in levels().values()
     ]
-    await _through(hooks, incoming[0], drafts[0])  # words are read, and anchors encoded, once a process
+    await _through(hooks, incoming[0], drafts[0])  # words are read, and anchors encoded, once per process
     for place, one in enumerate(incoming):
         began = time.perf_counter()
         await _through(hooks, one, drafts[place % len(drafts)])

@@ -1,1 +1,1 @@
-"""Two sides compared, question by question: what `python -m benchmarks.compare` is made of."""
+"""Paired comparison of two sides, question by question: the parts of `python -m benchmarks.compare`."""

@@ -1,6 +1,6 @@
-"""Compares two sides over the questions that both answered: how large the difference is, and whether it is significant.
+"""Compare two sides on the questions that both answered: how large the difference is, and whether it is significant.
 
-Everything is B minus A, in percent, over pairs; a failed answer scores nothing and stays in.
+Everything is B minus A, in percent, over pairs; a failed answer scores 0 and is included.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,10 +45,10 @@ class ScoreFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What a set of pairs says.
+    """The figures of a set of pairs.
 
-    The four counts are of exact matches, and `mcnemar_p` is of the middle two; `permutation_p` is of F1.
-    `wins`, `losses` and `ties` are B's by F1 (EM where F1 is equal).
+    The four counts are of exact matches; `mcnemar_p` compares the middle two, and `permutation_p` tests F1.
+    `wins`, `losses` and `ties` are B's by F1 (by EM if F1 is equal).
     """
 
     n: int
@@ -66,10 +66,10 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two sides, paired. `alone_a` and `failed_a` count A's questions that B has not, and its failures among the pairs.
+    """Two sides, paired. `alone_a` and `failed_a` count A's questions that B lacks, and A's failures among the pairs.
 
-    `differing` says by aspect what of the protocol differs, as (aspect, A's, B's); `unlike_golds` counts pairs
-    that were scored against other gold answers.
+    `differing` lists the aspects in which the protocols differ, as (aspect, A's, B's); `unlike_golds` counts pairs
+    that were scored against different gold answers.
     """
 
     a: Side
@@ -90,8 +90,8 @@ class Comparison:
 def compare(a: Side, b: Side, *, seed: int = 42) -> Comparison:
     """Pair two sides by question and compare them.
 
-    Raises `InputError` for different data sets, for sides without a common question, and where one id
-    is two questions.
+    Raises `InputError` for different data sets, for sides without a common question, and if one id
+    refers to two questions.
     """
     if a.dataset != b.dataset:
         raise InputError(
@@ -132,7 +132,7 @@ def _paired(a: Side, b: Side) -> list[Pair]:
 
 
 def figures(pairs: Sequence[Pair], *, seed: int = 42) -> Figures:
-    """The figures of one pair or more."""
+    """The figures of one or more pairs."""
     values = {
         name: ([_percent(one, name) for one, _ in pairs], [_percent(b, name) for _, b in pairs]) for name in SCORES
     }
@@ -165,10 +165,10 @@ def verdict(found: Figures) -> Verdict:
 
 
 def differing(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
-    """The aspects in which two protocols differ, in their order; what one side does not tell is said so."""
+    """The aspects in which two protocols differ, in order; aspects that a side does not state are marked."""
     aspects = dict.fromkeys((*a, *b))
     return tuple(
-        (aspect, a.get(aspect, "not told"), b.get(aspect, "not told"))
+        (aspect, a.get(aspect, "not stated"), b.get(aspect, "not stated"))
         for aspect in aspects
         if a.get(aspect) != b.get(aspect)
     )
@@ -194,12 +194,12 @@ def _gain(pair: Pair) -> tuple[float, float]:
 
 
 def _moved(pairs: Sequence[Pair], outcome: int) -> tuple[Pair, ...]:
-    """The pairs of that outcome, the largest change first."""
+    """The pairs with that outcome, largest change first."""
     return tuple(sorted((pair for pair in pairs if _outcome(pair) == outcome), key=_gain, reverse=True))
 
 
 def _grouped(pairs: Sequence[Pair], group: Callable[[Scored], str | None], seed: int) -> Mapping[str, Figures]:
-    """Figures by group, in the order of names; nothing if no question says its group."""
+    """Figures by group, ordered by name; empty if no question states its group."""
     names = {one.id: group(one) or group(other) for one, other in pairs}
     known = sorted({name for name in names.values() if name is not None})
     return {name: figures([pair for pair in pairs if names[pair[0].id] == name], seed=seed) for name in known}

@@ -17,7 +17,7 @@ _SCORES = {"F1": "f1", "EM": "em"}
 
 
 def save_plot(found: Comparison, path: Path) -> None:
-    """Draw it into a PNG file; raises `InputError` for a name with another ending."""
+    """Draw it into a PNG file; raises `InputError` for a name with a different ending."""
     if path.suffix.lower() != _ENDING:
         raise InputError(f"The plot is written as PNG; {path.name!r} must end in {_ENDING}.")
     by_hops = {f"{hops} hops": one for hops, one in found.by_hops.items()}

@@ -1,4 +1,4 @@
-"""One side of a comparison: scored answers, and how they came about, from a run or from a file of predictions."""
+"""One side of a comparison: scored answers and their protocol, from a run or from a prediction file."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ NOTHING = AnswerScore(em=0.0, f1=0.0, precision=0.0, recall=0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """A question with its answer by one side; `prediction` is `None`, and the score nothing, where it failed."""
+    """A question with one side's answer; if it failed, `prediction` is `None` and the score 0."""
 
     id: str
     question: str
@@ -38,7 +38,7 @@ class Scored:
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """Answers by question id, under a name; `protocol` says by aspect how they came about, in words.
+    """Answers by question id, under a name; `protocol` describes by aspect, in words, how they were produced.
 
     `unknown` counts predictions for questions that the data set does not have.
     """
@@ -52,9 +52,9 @@ class Side:
 
 
 def run_side(run: PastRun, method: str | None) -> Side:
-    """A method of a run; without a name the run's only one.
+    """A method of a run; without a name, the run's only method.
 
-    Raises `InputError` if the run has several and none is named, or not that one.
+    Raises `InputError` if the run has several and none is named, or lacks the named one.
     """
     if method is None:
         if len(run.methods) > 1:
@@ -69,9 +69,9 @@ def run_side(run: PastRun, method: str | None) -> Side:
 
 
 def pooled(sides: Sequence[Side]) -> Side:
-    """One method's answers of several runs as one side, with the data set in the place of a question's type.
+    """One method's answers from several runs as one side, with the data set in place of the question type.
 
-    Raises `InputError` if two of the runs hold the same question.
+    Raises `InputError` if two of the runs contain the same question.
     """
     held = Counter((side.dataset, id_) for side in sides for id_ in side.answers)
     twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
@@ -81,7 +81,7 @@ def pooled(sides: Sequence[Side]) -> Side:
             "pool runs over different questions."
         )
     aspects = dict.fromkeys(aspect for side in sides for aspect in side.protocol)
-    told = {aspect: dict.fromkeys(side.protocol.get(aspect, "not told") for side in sides) for aspect in aspects}
+    told = {aspect: dict.fromkeys(side.protocol.get(aspect, "not stated") for side in sides) for aspect in aspects}
     return Side(
         name=sides[0].name,
         source=" and ".join(side.source for side in sides),
@@ -133,7 +133,7 @@ def _scored_row(run: PastRun, row: Row) -> Scored:
 
 _SAMPLE = ("n", "limit", "seed", "sample_ids")
 _APART = {"dataset", "methods", "data_file", "aliases_file", "judge", "repeats", *_SAMPLE}
-"""Of an experiment, what is said in other words, what one compares, or what changes no answer."""
+"""Fields of an experiment that are described elsewhere, that are being compared, or that change no answer."""
 _IN_OTHER_WORDS = {
     "llm_provider",
     "llm_base_url",
@@ -156,7 +156,7 @@ _NO_MATTER = {
 
 
 def _run_protocol(run: PastRun) -> Mapping[str, str]:
-    """How a run was measured, by aspect; two runs of equal words are one protocol."""
+    """How a run was measured, by aspect; two runs with equal descriptions have the same protocol."""
     config, experiment = run.config, run.config["experiment"]
     provider, data = config["provider"], config["dataset"]
     models = provider.get("embedded_model") or ", ".join(f"{tier} {name}" for tier, name in provider["models"].items())
@@ -182,20 +182,20 @@ def _run_protocol(run: PastRun) -> Mapping[str, str]:
 
 
 def _models(rows: Sequence[Row]) -> dict[str, str]:
-    """The models that a method's calls went to, where its rows tell: two methods of one run may differ in them."""
+    """The models that a method's calls went to, if its rows state them: methods of one run may differ."""
     models = {call["model"] for row in rows for call in row.get("usage", ()) if "model" in call}
     return {"models of the calls": ", ".join(sorted(models))} if models else {}
 
 
 def _endpoint(told: Mapping[str, Any]) -> str:
-    """Provider, model and what the server told of itself; an address is no part of it."""
+    """Provider, model and what the server reported about itself, without its address."""
     identity = str(told.get("identity") or "")
     known = "" if "//" in identity or not identity else f" ({identity})"
     return f"{told.get('model')} at {told.get('provider')}{known}"
 
 
 def _calibration(config: Mapping[str, Any]) -> str:
-    """The digest of the file, which may be fitted again under one path; of runs that kept none, the path."""
+    """The digest of the file, which may be refitted under the same path; for runs without a digest, the path."""
     if "calibration" in config:
         return _words(config["calibration"])
     path = config["settings"].get("monitor_calibration")
@@ -203,7 +203,7 @@ def _calibration(config: Mapping[str, Any]) -> str:
 
 
 def _commit(given: str | None) -> str:
-    """The first 12 digits, with the mark of a checkout whose files were changed."""
+    """The first 12 digits, with a mark if the checkout had changed files."""
     if given is None:
         return "none"
     head, dash, mark = given.partition("-")
@@ -237,7 +237,7 @@ def file_side(path: Path, loaded: LoadedQuestions, dataset: str) -> Side:
     """The predictions of a file, scored against the questions of a data set.
 
     The file is a JSON list or JSON Lines of `{"id", "prediction"}`, or the official `{"answer": {id: text}}`; a
-    prediction that is null failed. Raises `DataFileError` with the file and the row.
+    null prediction counts as failed. Raises `DataFileError` with the file and the row.
     """
     predictions = read_predictions(path)
     answers = {
@@ -276,7 +276,7 @@ def read_predictions(path: Path) -> Mapping[str, str | None]:
     try:
         whole = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        whole = None  # no single JSON value: lines, gzipped, or nothing that can be read, which is said below
+        whole = None  # not a single JSON value: JSON Lines, gzipped, or unreadable, which is reported below
     if isinstance(whole, dict) and "answer" in whole:
         try:
             return _Official.model_validate(whole).answer

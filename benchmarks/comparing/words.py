@@ -15,7 +15,7 @@ _ASPECTS_ON_SCREEN = 8
 
 
 def sentence(found: Comparison) -> str:
-    """The result in one sentence: how much, how sure, over how many; or that nothing can be told."""
+    """The result in one sentence: difference, interval, p and n, or that there is no significant difference."""
     f1, p, n = found.figures.scores["f1"].difference, p_words(found.figures.permutation_p), found.figures.n
     over = f"{p}, over {n} question{'' if n == 1 else 's'}."
     a, b = sides(found)
@@ -24,11 +24,11 @@ def sentence(found: Comparison) -> str:
         return f"{b} scores {f1.mean:.1f} F1 more than {a} [{f1.low:.1f}, {f1.high:.1f}], {over}"
     if known == "less":
         return f"{b} scores {-f1.mean:.1f} F1 less than {a} [{-f1.high:.1f}, {-f1.low:.1f}], {over}"
-    return f"No difference can be told between {a} and {b}: B - A is {_signed(f1)} F1, {over}"
+    return f"No significant difference between {a} and {b}: B - A is {_signed(f1)} F1, {over}"
 
 
 def sides(found: Comparison) -> tuple[str, str]:
-    """A and B by what tells them apart: their methods' names, or else where they are from."""
+    """A and B under distinguishing names: their methods, or, if these are the same, their sources."""
     alike = found.a.name == found.b.name
     a, b = (side.source if alike else side.name for side in (found.a, found.b))
     return f"A ({a})", f"B ({b})"
@@ -40,7 +40,7 @@ def p_words(p: float) -> str:
 
 
 def counts(found: Comparison) -> list[str]:
-    """What was paired and what was not, the exact matches, and who won."""
+    """What was paired and what was not, exact matches, and wins."""
     these = found.figures
     return [
         _side("A", found.a, found.alone_a, found.failed_a),
@@ -71,7 +71,7 @@ def cautions(found: Comparison, *, most: int | None = None) -> list[str]:
 
 
 def tables(found: Comparison) -> list[Table]:
-    """Scores overall, then EM and F1 by type and by hop count where the data set tells them."""
+    """Scores overall, then EM and F1 by question type and hop count if the data set provides them."""
     overall = Table(
         name="scores",
         title="Percent, 95 % intervals; B - A is over pairs",
@@ -127,7 +127,7 @@ def markdown(found: Comparison) -> str:
     """The whole comparison, with every question won and lost."""
     parts = [f"**{sentence(found)}**", _bullets(counts(found))]
     if lines := cautions(found):
-        parts += ["## Measured otherwise", _bullets(lines)]
+        parts += ["## Measured differently", _bullets(lines)]
     for table in tables(found):
         parts += [f"## {table.title}", as_markdown(table)]
     for title, pairs in (("Won by B", found.won), ("Lost by B", found.lost)):

@@ -1,1 +1,1 @@
-"""Predictions of other systems: read from their files, matched to our questions, and scored in our table."""
+"""Predictions of other systems: read from files, matched to our questions, and scored in our table."""

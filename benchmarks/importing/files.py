@@ -1,4 +1,4 @@
-"""A file of predictions, read by its schema and matched to the questions of a data set."""
+"""A prediction file, read by its schema and matched to the questions of a data set."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from .schemas import Prediction, Schema, discover_schemas
 
 @dataclass(frozen=True, kw_only=True)
 class Imported:
-    """A system's predictions by the ids of our questions, and how many were for none of them."""
+    """A system's predictions by the ids of our questions, and the number for unknown questions."""
 
     name: str
     file: str
@@ -30,10 +30,10 @@ class Imported:
 
 
 def imported(path: Path, questions: Sequence[Question], *, name: str, schema: str | None = None) -> Imported:
-    """Read a file of predictions, by the schema that is named or that it fits, and match it to questions.
+    """Read a prediction file by the named schema, or the one that it fits, and match it to questions.
 
-    Raises `UnknownNameError` for a schema that there is not, and `DataFileError` for a file that cannot be read, fits
-    none, answers a question twice, or none of these.
+    Raises `UnknownNameError` for an unknown schema, and `DataFileError` for a file that cannot be read, fits
+    no schema, answers a question twice, or answers none of the questions.
     """
     value = _value(path)
     used, rows = _fitting(path, value, schema)
@@ -53,9 +53,7 @@ def _value(path: Path) -> object:
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return [
-            row for _, row in read_json_rows(path).rows
-        ]  # lines, gzipped, or nothing that can be read, which is said
+        return [row for _, row in read_json_rows(path).rows]  # JSON Lines, gzipped, or unreadable, which is reported
 
 
 def _fitting(path: Path, value: object, wanted: str | None) -> tuple[Schema, Sequence[object]]:
@@ -68,10 +66,10 @@ def _fitting(path: Path, value: object, wanted: str | None) -> tuple[Schema, Seq
             return schema, rows
     if wanted is not None:
         raise DataFileError(
-            f"{path.name} is no file of the schema {wanted!r} ({known[wanted].about}); leave --schema out."
+            f"{path.name} does not fit the schema {wanted!r} ({known[wanted].about}); leave --schema out."
         )
     tried = "; ".join(f"{one.name} ({one.about})" for one in known.values())
-    raise DataFileError(f"{path.name} has none of the known schemas of predictions: {tried}.")
+    raise DataFileError(f"{path.name} fits none of the known schemas of predictions: {tried}.")
 
 
 def _parsed(path: Path, schema: Schema, number: int, row: object) -> Prediction:
@@ -84,7 +82,7 @@ def _parsed(path: Path, schema: Schema, number: int, row: object) -> Prediction:
 def _matched(
     path: Path, predictions: Sequence[Prediction], questions: Sequence[Question]
 ) -> tuple[dict[str, Prediction], int]:
-    """By text where it is told and one question has it, since ids of copies of a data set differ; else by id."""
+    """Match by text if it is given and unique, since ids differ between copies of a data set; otherwise by id."""
     times = Counter(_key(question.text) for question in questions)
     by_text = {_key(one.text): one.id for one in questions if times[_key(one.text)] == 1}
     ids = {question.id for question in questions}
@@ -108,7 +106,7 @@ def _matched(
 
 
 def _may_be_by_id(prediction: Prediction, times: Mapping[str, int]) -> bool:
-    """A question that says another text than all of ours is another question, whatever its id."""
+    """A question whose text differs from all of ours is a different question, whatever its id."""
     return prediction.question is None or times[_key(prediction.question)] > 1
 
 

@@ -1,4 +1,4 @@
-"""A run folder of imported predictions, beside a run of ours: scored, with intervals, and tested in pairs."""
+"""A run folder of imported predictions, beside one of our runs: scored, with intervals and paired tests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _THEIRS = "each system's own"
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What stands in one table: the systems, perhaps beside a run of ours, over the questions that all of them have."""
+    """The contents of one table: the systems, optionally beside one of our runs, on the questions that all share."""
 
     dataset: str
     loaded: LoadedQuestions
@@ -39,7 +39,7 @@ class Table:
     seed: int
 
     def questions(self) -> list[Question]:
-        """The questions that every system, and every row of the run beside, answered or failed at.
+        """The questions that every system, and every row of our run, answered or failed.
 
         Raises `InputError` if there are none.
         """
@@ -49,7 +49,7 @@ class Table:
                 shared &= {row["id"] for row in self.beside.rows(name)}
         found = [question for question in self.loaded.questions if question.id in shared]
         if not found:
-            raise InputError("No question is answered by all of these systems and runs; import them one at a time.")
+            raise InputError("No question was answered by all of these systems and runs; import them one at a time.")
         return found
 
     def arms(self) -> list[Arm]:
@@ -58,7 +58,7 @@ class Table:
         arms = [*ours, *(Arm(method=_method(system)) for system in self.systems)]
         names = [arm.name for arm in arms]
         if len(set(names)) < len(names):
-            raise InputError("Two rows of the table would have one name; give each file its own with --name.")
+            raise InputError("Two rows of the table would have the same name; give each file its own with --name.")
         return arms
 
 
@@ -88,7 +88,7 @@ def write_table(table: Table, output_dir: Path, *, plots: bool) -> tuple[RunFold
         dataset=table.dataset,
         mode=MODE,
         seed=table.seed,
-        settings=Settings.load(llm_base_url="http://127.0.0.1", flash_model=_THEIRS),  # none of ours answered
+        settings=Settings.load(llm_base_url="http://127.0.0.1", flash_model=_THEIRS),  # our models answered none
         methods=tuple(names),
         model_words=_THEIRS,
         recorded_arms=tuple(arms),
@@ -105,7 +105,7 @@ def _rows(table: Table, questions: Sequence[Question]) -> Sequence[Mapping[str, 
 
 
 def _row(question: Question, system: Imported) -> dict[str, Any]:
-    """A row of `samples.jsonl`: what the file does not tell is none, never a guess."""
+    """A row of `samples.jsonl`: what the file does not state is null, never a guess."""
     prediction = system.predictions[question.id]
     spent = {
         "latency_s": prediction.seconds or 0.0,
@@ -120,7 +120,7 @@ def _row(question: Question, system: Imported) -> dict[str, Any]:
     none = {"rounds": [], "notes": [], "support": None, "joint": None, **spent}
     if prediction.text is None:
         unscored = dict.fromkeys(("em", "f1", "precision", "recall"))
-        return {**head, **unscored, **none, "error": f"ImportedError: {system.file} holds no answer"}
+        return {**head, **unscored, **none, "error": f"ImportedError: {system.file} contains no answer"}
     score = score_answer(prediction.text, question.golds)
     return {
         **head,
@@ -141,7 +141,7 @@ def _method(system: Imported) -> Method:
 
 
 async def _unanswered(engine: Engine, task: MethodTask) -> Answer:
-    raise DataFileError(f"The answer of {task.method!r} was imported; it cannot be asked again.")
+    raise DataFileError(f"The answer of {task.method!r} was imported; it cannot be generated again.")
 
 
 def _config(table: Table, names: Sequence[str], n: int) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Orders to a language model in retrieved text: trains the model that looks for them, and measures it."""
+"""Injected instructions in retrieved text: training and evaluation of the model that detects them."""

@@ -1,7 +1,7 @@
-"""Trains and measures the search for orders to the model: `python -m benchmarks.injection --help`.
+"""Train and evaluate the detector of injected instructions: `python -m benchmarks.injection --help`.
 
-Texts are JSON lines with `text` and `kind`; the attack kinds that speak to the model in so many words are told apart
-from plain requests, which no wording gives away.
+Texts are JSON lines with `text` and `kind`. Attack kinds that address the model explicitly are distinguished from plain
+requests, which no wording gives away.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Attacks = Annotated[Path, typer.Option(help="Attacks, as JSON Lines with `text` 
 Benign = Annotated[Path, typer.Option(help="Harmless texts, in the same format.")]
 Paragraphs = Annotated[Path, typer.Option(help="Harmless paragraphs, as JSON Lines with `title` and `text`.")]
 Catalogues = Annotated[Path | None, typer.Option(help="A folder of gettext catalogues, e.g. /usr/share/locale.")]
-By = Annotated[str, typer.Option(help="What to hold out of the made attacks: frame, goal or language.")]
+By = Annotated[str, typer.Option(help="What to hold out of the generated attacks: frame, goal or language.")]
 
 
 @app.command()
@@ -44,7 +44,7 @@ def train(
     catalogues: Catalogues = None,
     output: Annotated[Path, typer.Option(help="Where to write the model.")] = _PACKAGED,
 ) -> None:
-    """Train the model on all texts, with the threshold of models that have not seen the text's frame or source."""
+    """Train the model on all texts, with a threshold from models trained without each text's frame or source."""
     texts, windows = _given(attacks, benign, paragraphs, catalogues)
     scores = held_out.scores(texts, windows, "frame")
     threshold = held_out.threshold(texts, scores)
@@ -62,7 +62,7 @@ def unseen(
     catalogues: Catalogues = None,
     by: By = "frame",
 ) -> None:
-    """Report what models find that have not seen the frame, goal or language of an attack. Nothing is written."""
+    """Report what models detect with an attack's frame, goal or language held out. Nothing is written."""
     texts, windows = _given(attacks, benign, paragraphs, catalogues)
     held = next((known for known in held_out.KINDS if known == by), None)
     if held is None:
@@ -74,9 +74,9 @@ def unseen(
 @app.command()
 @reporting
 def attack(attacks: Attacks, benign: Benign, paragraphs: Paragraphs, catalogues: Catalogues = None) -> None:
-    """Report what the attacks that speak to the model do to answers, where the model obeys all that it reads.
+    """Report how attacks that address the model change answers if the model obeys everything it reads.
 
-    Each is screened by a model that has not seen its kind, and asked about with a question of the sample.
+    Each attack is screened by a model trained without its kind, and tested with a question of the sample.
     """
     texts, windows = _given(attacks, benign, paragraphs, catalogues)
     scores, through = np.zeros(len(texts)), np.full(len(texts), -np.inf)
@@ -96,14 +96,12 @@ def attack(attacks: Attacks, benign: Benign, paragraphs: Paragraphs, catalogues:
         if text.kind in OVERRIDES
     ]
     outcomes = asyncio.run(outcomes_of(tried))
-    say(
-        f"{len(tried)} attacks, each beside the passages of a question, screened by a model that has not seen its kind:"
-    )
+    say(f"{len(tried)} attacks, each beside the passages of a question, screened by a model trained without its kind:")
     for count, what in (
         (sum(unseen for _, _, unseen in tried), "reached the model"),
         (sum(outcome.changed for outcome in outcomes), "changed an answer or its citations"),
-        (sum(outcome.hijacked for outcome in outcomes), "had the attacker's answer, citation, address or secret shown"),
-        (sum(outcome.sent for outcome in outcomes), "of these an address, a picture or the secret"),
+        (sum(outcome.hijacked for outcome in outcomes), "showed the attacker's answer, citation, address or secret"),
+        (sum(outcome.sent for outcome in outcomes), "of these, an address, an image or the secret"),
     ):
         say(f"  {count:4d}  {what}")
 
@@ -136,7 +134,7 @@ def measure(
 
 
 def _given(attacks: Path, benign: Path, corpus: Path, catalogues: Path | None) -> tuple[list[LabelledText], Windows]:
-    """All texts: those of the files, those that the machine holds, and made ones."""
+    """All texts: those of the files, those found on this machine, and generated ones."""
     encyclopedia = paragraphs(corpus, _PARAGRAPHS + _PROSE)
     texts = usable(read(attacks, attack=True) + read(benign, attack=False)) + encyclopedia[_PROSE:]
     texts += descriptions() + docstrings(_DOCSTRINGS)
@@ -149,9 +147,9 @@ def _given(attacks: Path, benign: Path, corpus: Path, catalogues: Path | None) -
 
 
 def _report(texts: list[LabelledText], flagged: NDArray[np.bool_], by: held_out.By) -> None:
-    say(f"each text judged by a model that has not seen its {by} or source, without the patterns:")
+    say(f"each text evaluated by a model trained without its {by} or source, without the patterns:")
     say(_table(held_out.rates(texts, flagged)))
-    say(f"made attacks by {by}:")
+    say(f"generated attacks by {by}:")
     say(_table(held_out.by_tag(texts, flagged, by)))
 
 

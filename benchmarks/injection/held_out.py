@@ -1,4 +1,4 @@
-"""What a model finds of attacks, and stops of harmless texts, whose frame, goal, language or source it has not seen."""
+"""Detection and false positive rates on texts whose frame, goal, language or source was held out of training."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias, get_args
@@ -14,11 +14,11 @@ KINDS: tuple[By, ...] = get_args(By)
 FOLDS = 8
 ENCYCLOPEDIA = ("wikipedia_passage", "paragraph")
 _FALSE_ALARMS, _LOST_PARAGRAPHS = 0.0025, 0.0005
-"""Half of what may be lost: new texts lose more than those that a threshold was set on."""
+"""Half of the acceptable loss: the rate on new texts is higher than on those that the threshold was set on."""
 
 
 def scores(texts: Sequence[LabelledText], windows: Windows, by: By) -> NDArray[np.float64]:
-    """The score of each text by a model fitted without its group: a made attack's by its `by`, others' their own."""
+    """The score of each text by a model fitted without its group: `by` for generated attacks, else its own group."""
     found = np.zeros(len(texts))
     for part, fitted in folds(texts, windows, by):
         found[part] = fitted.scores(windows, len(texts))[part]
@@ -26,7 +26,7 @@ def scores(texts: Sequence[LabelledText], windows: Windows, by: By) -> NDArray[n
 
 
 def folds(texts: Sequence[LabelledText], windows: Windows, by: By) -> Iterator[tuple[NDArray[np.int64], Fitted]]:
-    """Parts of the texts, whole groups each, with a model fitted on the others."""
+    """Folds of the texts, made of whole groups, each with a model fitted on the others."""
     groups = np.array([(text.attack, getattr(text, by) or text.group) for text in texts])
     names, numbers = np.unique(groups, axis=0, return_inverse=True)
     turn = np.random.default_rng(SEED).permutation(len(names)) % FOLDS
@@ -36,7 +36,7 @@ def folds(texts: Sequence[LabelledText], windows: Windows, by: By) -> Iterator[t
 
 
 def threshold(texts: Sequence[LabelledText], found: NDArray[np.float64]) -> float:
-    """The lowest one at which few of the harmless texts that were found, not made, are lost, and fewer paragraphs."""
+    """The lowest threshold that loses few harmless texts from real sources, and even fewer paragraphs."""
     harmless = np.array([not text.attack and text.kind != "made" for text in texts])
     paragraphs = harmless & np.array([text.kind in ENCYCLOPEDIA for text in texts])
     limits = ((paragraphs, _LOST_PARAGRAPHS), (harmless, _FALSE_ALARMS))
@@ -46,7 +46,7 @@ def threshold(texts: Sequence[LabelledText], found: NDArray[np.float64]) -> floa
 
 
 def rates(texts: Sequence[LabelledText], flagged: NDArray[np.bool_]) -> dict[str, dict[str, object]]:
-    """By kind, and over the kinds that are to be found and those that are not: texts, and how many were flagged."""
+    """Texts and flagged texts by kind, and over the kinds that should be detected and those that should not."""
     rows = {}
     for harmless, kind in sorted({(not text.attack, text.kind) for text in texts}):
         rows[kind] = _rate([text.kind == kind and text.attack != harmless for text in texts], flagged, not harmless)
@@ -56,7 +56,7 @@ def rates(texts: Sequence[LabelledText], flagged: NDArray[np.bool_]) -> dict[str
 
 
 def by_tag(texts: Sequence[LabelledText], flagged: NDArray[np.bool_], by: By) -> dict[str, dict[str, object]]:
-    """By frame, goal or language of the made attacks: texts, and how many were flagged."""
+    """Texts and flagged texts by frame, goal or language of the generated attacks."""
     tags = [getattr(text, by) if text.attack else "" for text in texts]
     rows = {tag: _rate([own == tag for own in tags], flagged, attack=True) for tag in sorted({*tags} - {""})}
     return rows | {f"every {by}": _rate([bool(own) for own in tags], flagged, attack=True)}

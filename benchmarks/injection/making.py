@@ -1,4 +1,4 @@
-"""Attacks and harmless sentences, made from the frames, goals and slots of `grammar/`."""
+"""Attacks and harmless sentences, generated from the frames, goals and slots of `grammar/`."""
 
 import random
 import re
@@ -12,7 +12,7 @@ import yaml
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "ru", "zh", "ja")
 _BARE = "bare"
-"""The frame that adds nothing: only goals that give themselves away are attacks in it."""
+"""The empty frame: in it, only goals that are recognisable by themselves are attacks."""
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _GOAL = re.compile(r"\{(?:[Dd]o|to)\}")
 _INFINITIVE = " // "
@@ -24,7 +24,7 @@ _STOPS = re.compile(r"([.!?。])\.")
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A text with its frame and goal; a harmless one has its kind for a frame and no goal."""
+    """A text with its frame and goal; a harmless text has its kind as frame and no goal."""
 
     text: str
     frame: str
@@ -39,7 +39,7 @@ def grammar(name: str) -> Mapping[str, Any]:
 
 
 def attacks(language: str, each: int, seed: int) -> list[Made]:
-    """For each frame of a language `each` different attacks or fewer, their goals in turn; the same for a seed."""
+    """Up to `each` different attacks per frame of a language, cycling through the goals; determined by the seed."""
     rules, chance, found = grammar(language), random.Random(f"{seed} {language}"), dict[str, Made]()
     for frame, templates in rules["frames"].items():
         before, goals = len(found), rules["overt"] if frame == _BARE else list(rules["goals"])
@@ -54,7 +54,7 @@ def attacks(language: str, each: int, seed: int) -> list[Made]:
 
 
 def harmless(each: int, seed: int) -> list[Made]:
-    """For each kind `each` different harmless sentences or fewer, and those of the other languages."""
+    """Up to `each` different harmless sentences per kind, and those of the other languages."""
     rules, chance, found = grammar("harmless"), random.Random(f"{seed} harmless"), dict[str, Made]()
     slots = grammar("en")["slots"] | rules["slots"]
     goals = [goal for own in grammar("en")["goals"].values() for goal in own]
@@ -71,7 +71,7 @@ def harmless(each: int, seed: int) -> list[Made]:
 
 
 def placed(attack: str, prose: Sequence[str], chance: random.Random) -> str:
-    """An attack somewhere in the sentences of ordinary prose: before, after, between, or as a paragraph of its own."""
+    """An attack placed in ordinary prose: before, after or between the sentences, or as a separate paragraph."""
     at = chance.choice((0, len(prose), chance.randint(0, len(prose))))
     gap = chance.choice((" ", " ", "\n", "\n\n"))
     parts = (" ".join(prose[:at]), attack, " ".join(prose[at:]))
@@ -84,7 +84,7 @@ def _attack(rules: Mapping[str, Any], template: str, goal: str, chance: random.R
 
 
 def _filled(template: str, slots: Mapping[str, Sequence[Any]], chance: random.Random) -> str:
-    """Choices and slots from the innermost outwards; a slot's value may hold others."""
+    """Expand choices and slots from the innermost outwards; a slot's value may contain others."""
     text = template
     while match := _BRACES.search(text):
         text = text[: match.start()] + _chosen(match[1], slots, chance) + text[match.end() :]

@@ -1,7 +1,7 @@
-"""Texts that orders to the model are searched in: files of labelled texts, and what any machine holds that is harmless.
+"""Training texts: files of labelled texts, and harmless texts found on any machine.
 
-Installed packages' descriptions and licences, the docstrings of Python and the messages of programs in other languages
-are full of imperatives, and none speaks to a model. Of what the trained model keeps, nothing can be read back.
+Descriptions and licences of installed packages, Python's docstrings and program messages in other languages are full
+of imperatives, but none addresses a model. The trained model stores nothing from which they could be reconstructed.
 """
 
 import ast
@@ -23,12 +23,12 @@ from meta_agent_rag.ingestion.chunkers.characters import spans
 
 SEED = 1
 PLAIN = ("indirect_plain_instruction", "code_payload")
-"""Attacks that read like any request: their rate is reported."""
+"""Attacks that read like ordinary requests: their rate is only reported."""
 OVERRIDES = ("indirect_override", "override_snippet", "roleplay_jailbreak", "sysprompt_extraction")
-"""Attacks that are to be found."""
+"""Attacks that should be detected."""
 _DOUBTFUL = ("deepset_direct",)
 _FRAMES = ("report_doc",)
-"""Called harmless, but they hold the frame of an attack."""
+"""Labelled as harmless, but containing the frame of an attack."""
 _LANGUAGES = ("de", "fr", "es", "it", "pt_BR", "ru", "zh_CN", "ja")
 _LENGTH = 900
 _SHORTEST = 40
@@ -39,9 +39,9 @@ _NO_PROSE = ("test", "idlelib", "lib2to3", "site-packages", "dist-packages")
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledText:
-    """One text of a training set. `group` is what it is held out with.
+    """One text of a training set. Texts with the same `group` are held out together.
 
-    `mixed`: the attack is some part of it; `doubtful`: there may be none to see.
+    `mixed`: the attack is only a part of it; `doubtful`: it may contain no visible attack.
     """
 
     text: str
@@ -90,7 +90,7 @@ def descriptions() -> list[LabelledText]:
 
 
 def docstrings(count: int) -> list[LabelledText]:
-    """Some docstrings of the standard library and parts of its reference."""
+    """A sample of docstrings of the standard library and parts of its reference."""
     from pydoc_data.topics import topics
 
     home = Path(sysconfig.get_paths()["stdlib"])
@@ -104,7 +104,7 @@ def docstrings(count: int) -> list[LabelledText]:
 
 
 def messages(folder: Path, count: int) -> list[LabelledText]:
-    """Some messages of programs in each language, from gettext catalogues in a folder such as /usr/share/locale."""
+    """A sample of program messages in each language, from gettext catalogues in a folder such as /usr/share/locale."""
     found = []
     for language in _LANGUAGES:
         own = []
@@ -119,7 +119,7 @@ def _translations(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as file:
             catalogue = gettext.GNUTranslations(file)
-    except (OSError, UnicodeDecodeError, LookupError):  # some declare an encoding that they do not keep to
+    except (OSError, UnicodeDecodeError, LookupError):  # some declare a wrong encoding
         return
     kept: dict[object, str] = getattr(catalogue, "_catalog", {})
     yield from (text for key, text in kept.items() if key and isinstance(text, str))
@@ -139,7 +139,7 @@ def _harmless(text: str, kind: str, group: str) -> LabelledText:
 
 
 def usable(texts: Iterable[LabelledText]) -> list[LabelledText]:
-    """Without those that are not what their label says, or that no wording gives away."""
+    """Without texts that are mislabelled, or attacks that no wording gives away."""
     return [text for text in texts if text.kind not in PLAIN + _FRAMES]
 
 

@@ -23,25 +23,25 @@ _KEPT = 30_000
 _STRENGTH = 15.0
 _WEIGHT_OF_ATTACKS = 2
 _WEIGHT_OF_FOLLOWING, _WEIGHT_OF_TOGETHER = 0.3, 0.45
-"""What concepts count beside n-grams: more, and the fit leans on them more."""
+"""Weight of concepts relative to n-grams: with a higher value, the fit relies on them more."""
 _WEIGHT_OF_MADE = 1.0
 _WEIGHT_OF_FOUND = 0.5
 _CLOSE, _HINT, _HARD, _SHARE = 1.0, -1.0, -2.5, 0.25
 _EACH, _EACH_FOREIGN, _EACH_HARMLESS = 90, 24, 60
 _TURNS = 6
-"""Documents made of the harmless sentences of a kind."""
+"""Number of documents made of the harmless sentences of a kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """The windows of texts, a row each, scaled, and the text that each row is from."""
+    """The windows of texts, one scaled row each, and the text of each row."""
 
     rows: "csr_matrix"
     owners: NDArray[np.int64]
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "Windows":
-        """Cut texts as the model does when it reads."""
+        """Divide texts into windows as the model does at inference."""
         from scipy.sparse import csr_matrix
 
         keys: list[NDArray[np.int32]] = []
@@ -67,19 +67,19 @@ COLUMNS = TOGETHER + CONCEPTS**2
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """A weight for each column, few of them not 0, and what is added."""
+    """A weight for each column, most of them 0, and the intercept."""
 
     weights: NDArray[np.float64]
     bias: float
 
     def scores(self, windows: Windows, count: int) -> NDArray[np.float64]:
-        """The score of each of `count` texts: that of its worst window."""
+        """The score of each of `count` texts: the highest score of its windows."""
         scores = np.full(count, -np.inf)
         np.maximum.at(scores, windows.owners, windows.rows @ self.weights + self.bias)
         return scores
 
     def model(self, threshold: float) -> LinearModel:
-        """As the package reads it."""
+        """In the format that the package reads."""
         following = self.weights[FOLLOWING:TOGETHER].reshape(len(DISTANCES), CONCEPTS, CONCEPTS)
         together = self.weights[TOGETHER:].reshape(CONCEPTS, CONCEPTS)
         return LinearModel(
@@ -106,7 +106,7 @@ class Fitted:
 
 
 def made_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
-    """The attacks of the grammar, two in three of them among sentences of ordinary prose."""
+    """The attacks of the grammar, two thirds of them within ordinary prose."""
     chance, found = random.Random(SEED), []
     foreign = grammar("harmless")["languages"]
     for language in LANGUAGES:
@@ -130,7 +130,7 @@ def made_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
 
 
 def made_harmless() -> list[LabelledText]:
-    """The harmless sentences of the grammar, each alone, and small documents of several of a kind."""
+    """The harmless sentences of the grammar, each alone, and small documents of several sentences of a kind."""
     chance, kinds = random.Random(SEED), dict[str, list[str]]()
     for made in harmless(_EACH_HARMLESS, SEED):
         kinds.setdefault(made.frame, []).append(made.text)
@@ -145,9 +145,9 @@ def made_harmless() -> list[LabelledText]:
 def fit(texts: Sequence[LabelledText], windows: Windows, chosen: NDArray[np.int64]) -> Fitted:
     """Fit on the texts of these numbers.
 
-    Which window of a mixed text is the attack is not known: a first model, fitted without these texts and on some of
-    the harmless windows, points at it; the second is fitted on what it pointed at, and on the harmless windows that it
-    found hard.
+    Which window of a mixed text contains the attack is unknown: a first model, fitted without these texts and on some
+    of the harmless windows, selects it; the second model is fitted on the selected windows, and on the harmless windows
+    that the first one found hard.
     """
     inside = np.flatnonzero(np.isin(windows.owners, chosen))
     rows, owners = windows.rows[inside], windows.owners[inside]
@@ -179,7 +179,7 @@ def _fitted(rows: Any, labels: Any, weights: Any, owners: Any, chosen: NDArray[n
 
 
 def _columns(found: Features) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """For each window the columns that it has something in, and how much."""
+    """For each window, its non-zero columns and their values."""
     grams, letters, named = list(found.grams()), found.letters(), found.together()
     pairs = _pairs(found)
     for number, (start, end) in enumerate(zip(found.starts, found.ends, strict=True)):
@@ -200,7 +200,7 @@ def _columns(found: Features) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
 
 
 def _pairs(found: Features) -> list[list[tuple[int, NDArray[np.int64]]]]:
-    """For each row of concepts the rows that follow it, with the columns of the two."""
+    """For each row of concepts, the rows that follow it, with the columns of both."""
     pairs: list[list[tuple[int, NDArray[np.int64]]]] = [[] for _ in found.places]
     concepts = [np.flatnonzero(row) for row in found.marked]
     for step, rows, kinds in found.followers():

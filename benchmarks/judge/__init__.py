@@ -21,16 +21,16 @@ class _Verdict(ReplyModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Judge:
-    """Judges with the settings of the run, at temperature 0, whatever a row of the table varies.
+    """Judges with the settings of the run, at temperature 0, regardless of what a row of the table varies.
 
-    A question's answer is judged once, however many rows gave it.
+    A question's answer is judged once, even if several rows gave it.
     """
 
     model: LanguageModel
     _verdicts: dict[tuple[str, str], "asyncio.Task[float | None]"] = field(default_factory=dict)
 
     async def verdict(self, question: Question, prediction: str) -> float | None:
-        """1.0 if the prediction says what a gold answer says, else 0.0; `None` where the call failed.
+        """1.0 if the prediction says the same as a gold answer, else 0.0; `None` if the call failed.
 
         Stage and prompt `judge` are pinned in the run's configuration. Raises only what stops the run.
         """

@@ -1,1 +1,1 @@
-"""Shards of one run put together again: what must hold between them, run folders, and records."""
+"""Merging the shards of a run: consistency checks, run folders, and records."""

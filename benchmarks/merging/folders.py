@@ -1,4 +1,4 @@
-"""Run folders of all shards, as the folder of one run."""
+"""Run folders of all shards, merged into the folder of one run."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,9 +18,9 @@ from .shards import Shard, ordered
 
 
 def merge_folders(runs: Sequence[str], output_dir: Path, *, plots: bool) -> tuple[RunFolder, dict[str, Any]]:
-    """Put the runs of all shards together in a new folder; returns it with its summary.
+    """Merge the runs of all shards into a new folder; returns it with its summary.
 
-    Raises `InputError` if they are not all the shards of one run, or if one is still at work.
+    Raises `InputError` if they are not all the shards of one run, or if one is still running.
     """
     with ExitStack() as stack:
         folders = {str(folder.path): folder for folder in (RunFolder.resume(run, output_dir) for run in runs)}
@@ -42,7 +42,7 @@ def _shard(folder: RunFolder) -> Shard:
 
 
 def recorded_config(run: Mapping[str, Any]) -> RunConfig:
-    """The configuration that a `config.json` tells, without keys and addresses."""
+    """The configuration in a `config.json`, without keys and addresses."""
     experiment = run["experiment"]
     empty = RunConfig(dataset=experiment["dataset"], mode=experiment["mode"], settings=recorded_settings(run))
     return replace(as_begun(empty, experiment), model_words=run.get("model_words", ""), recorded=run)

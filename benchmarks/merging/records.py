@@ -1,4 +1,4 @@
-"""Records of all shards, as the record of one run."""
+"""Records of all shards, merged into the record of one run."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
@@ -12,13 +12,13 @@ from ..recording.table import arms_from
 from .shards import Shard, ordered
 
 _FOUND_BY_ALL = ("passage", "vectors")
-"""Lines that say the same in every record that has them."""
+"""Kinds of lines that are the same in every record that has them."""
 
 
 def join_records(paths: Sequence[Path], joined: Path) -> None:
-    """Write the records of all shards as one; its summary is still to be signed, by replaying it.
+    """Write the records of all shards as one; a replay must then sign it with its summary.
 
-    Raises `InputError` if they are not all the shards of one run, and `DataFileError` for what is no record.
+    Raises `InputError` if they are not all the shards of one run, and `DataFileError` if a file is not a record.
     """
     shards = ordered([_shard(path) for path in paths])
     files = [Path(shard.name) for shard in shards]
@@ -33,7 +33,7 @@ def _shard(path: Path) -> Shard:
     none: tuple[str, dict[str, Any]] = ("", {})
     kind, run = next(lines, none)
     if kind != "run" or "arms" not in run:
-        raise DataFileError(f"{path.name} is no record of a run with its answers; record the shard anew with --record.")
+        raise DataFileError(f"{path.name} is not a record with answers; record the shard again with --record.")
     answered: dict[str, list[str]] = {}
     for kind, content in lines:
         if kind == "row":

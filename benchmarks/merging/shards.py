@@ -1,4 +1,4 @@
-"""What must hold of shards before they are one run: one experiment, every shard once, nothing twice or missing."""
+"""Checks before shards are merged: the same experiment, every shard once, nothing repeated or missing."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ _OF_THIS_MACHINE = ("shard", "data_file", "aliases_file")
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One run of several: `run` is its `config.json`, or the first line of its record.
+    """One of several runs: `run` is its `config.json`, or the first line of its record.
 
     `answered` are the ids of its questions by row of the table, `rows` the names of all rows.
     """
@@ -29,15 +29,15 @@ class Shard:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Which shard it is, of how many; raises `InputError` for a run that is none."""
+        """The shard's number and the number of shards; raises `InputError` if the run is not a shard."""
         shard = self.run["experiment"].get("shard")
         if shard is None or "sample" not in self.run:
-            raise InputError(f"{self.name!r} was run without --shard I/N, so there is nothing to merge it with.")
+            raise InputError(f"{self.name!r} was run without --shard I/N, so it cannot be merged; name only shards.")
         return shard_numbers(shard)
 
 
 def ordered(shards: Sequence[Shard]) -> list[Shard]:
-    """The shards of one run, from the first to the last, checked; raises `InputError` that says what to do."""
+    """The checked shards of one run, in order; raises `InputError` that says what to do."""
     found = sorted(shards, key=lambda shard: shard.place)
     _require_one_experiment(found)
     _require_each_once(found)
@@ -57,8 +57,8 @@ def _require_one_experiment(shards: Sequence[Shard]) -> None:
         ]
         if changed:
             raise InputError(
-                f"{first.name!r} and {shard.name!r} are not of one experiment: they differ in {', '.join(changed)}; "
-                "run one of them again as the other was run."
+                f"{first.name!r} and {shard.name!r} are different experiments: they differ in {', '.join(changed)}; "
+                "rerun one of them with the settings of the other."
             )
 
 
@@ -70,7 +70,7 @@ def _require_each_once(shards: Sequence[Shard]) -> None:
     counts = {shard.place[1] for shard in shards}
     if len(counts) > 1:
         cuts = " and ".join(map(str, sorted(counts)))
-        raise InputError(f"The runs were cut into {cuts} shards; merge those of one cut.")
+        raise InputError(f"The runs were divided into {cuts} shards; merge shards of one division.")
     (count,) = counts
     there = Counter(shard.place[0] for shard in shards)
     if missing := [f"{number}/{count}" for number in range(1, count + 1) if number not in there]:
@@ -81,7 +81,7 @@ def _require_each_once(shards: Sequence[Shard]) -> None:
 
 
 def _require_whole(shards: Sequence[Shard]) -> None:
-    """Every question of the sample, in every row of the table, once."""
+    """Check that every question of the sample occurs once in every row of the table."""
     seen: dict[str, str] = {}
     for shard in shards:
         number, count = shard.place
@@ -90,11 +90,11 @@ def _require_whole(shards: Sequence[Shard]) -> None:
             if lacking := wanted - len(shard.answered.get(row, ())):
                 raise InputError(
                     f"{shard.name!r} lacks {lacking} of {counted(wanted, 'answer')} of {row!r}; continue it with "
-                    f"--resume {shard.name}, and merge then."
+                    f"--resume {shard.name}, then merge."
                 )
         for id_ in {id_ for ids in shard.answered.values() for id_ in ids}:
             if id_ in seen:
                 raise InputError(f"{seen[id_]!r} and {shard.name!r} both answer {id_!r}; leave one of them out.")
             seen[id_] = shard.name
     if sample_digest(list(seen)) != shards[0].run["sample"]["sha256"]:
-        raise InputError("The runs answer other questions than those of their sample; run the shards again.")
+        raise InputError("The runs answer questions outside their sample; run the shards again.")

@@ -1,7 +1,7 @@
 """Steps first, then the answer that follows from them, in one call over the evidence of one retrieval.
 
 The paper shows worked examples and no evidence; here an instruction asks for the steps, and the evidence
-is that of `standard_rag`, so that the two differ in the steps alone.
+is that of `standard_rag`, so that the two differ only in the steps.
 """
 
 from typing import Annotated
@@ -21,19 +21,19 @@ _GREEDY = Sampling()
 
 
 class ChainReply(ReplyModel):
-    """A chain of thought and the bare answer at its end."""
+    """A chain of thought and its bare final answer."""
 
     rationale: Annotated[str, Field(json_schema_extra={"maxLength": 450})]
     short_answer: Short
 
     @property
     def text(self) -> str:
-        """The chain as one text; a chain without a word is its answer."""
+        """The chain as one text; an empty chain is replaced by its answer."""
         return self.rationale.strip() or self.short_answer
 
 
 async def chain(inquiry: Inquiry, packed: Packed, sampling: Sampling = _GREEDY) -> ChainReply:
-    """One chain of thought over the evidence; other methods draw several, or read with it."""
+    """One chain of thought over the evidence; other methods sample several, or use it as a reader."""
     prompt = messages(inquiry.engine.settings, "chain_of_thought", inquiry.task.question, packed)
     return await inquiry.session.ainvoke("baseline", prompt, ChainReply, sampling=sampling)
 

@@ -1,6 +1,6 @@
-"""What the model knows by itself: the question alone, without any evidence.
+"""What the model knows from training: the question alone, without any evidence.
 
-The paper trains a model to answer so; here an instructed one is asked, without examples.
+The paper fine-tunes a model to answer in this way; here an instruction-tuned model is asked, without examples.
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine

@@ -1,12 +1,12 @@
 """Retrieval where the model is unsure of what it is about to write (FLARE-direct).
 
-Retrieve by the question; write the next sentence as a lookahead; where a token's probability is below
-`THETA`, search with the sentence without its tokens below `BETA`, and write it again over what was found;
-else keep it. Thresholds are the paper's for 2WikiMultiHopQA.
+Retrieve with the question; generate the next sentence as a lookahead; if a token's probability is below
+`THETA`, search with the sentence minus its tokens below `BETA`, and regenerate it over the passages found;
+otherwise keep it. Thresholds are the paper's for 2WikiMultiHopQA.
 
-Departures: instructions instead of worked examples; what is found is added to the evidence, where the
-paper replaces it for one sentence; at most `SENTENCES` sentences; the short answer comes from one last call
-over the reasoning. An endpoint without log-probabilities makes every sentence unsure, and the notes say so.
+Departures: instructions instead of worked examples; passages found are added to the evidence, whereas the
+paper replaces the evidence for one sentence; at most `SENTENCES` sentences; the short answer comes from a final call
+over the reasoning. With an endpoint without log-probabilities every sentence counts as uncertain, and the notes say so.
 """
 
 import math
@@ -37,14 +37,14 @@ Tokens = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class _Lookahead:
-    """A sentence, and its tokens with their log-probabilities where they are known."""
+    """A sentence, and its tokens with their log-probabilities if known."""
 
     sentence: str
     tokens: Tokens | None
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
-    """Write the reasoning a sentence at a time, searching where it is unsure; then conclude."""
+    """Write the reasoning sentence by sentence, searching where it is uncertain; then conclude."""
     inquiry = Inquiry.of(engine, task)
     await inquiry.search(task.question)
     written: list[str] = []
@@ -59,7 +59,7 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
 
 
 async def _next(inquiry: Inquiry, written: list[str]) -> str:
-    """The next sentence; written again where the first try is unsure and a search brings something."""
+    """The next sentence; regenerated if the first attempt is uncertain and a search finds something."""
     ahead = await _look_ahead(inquiry, written)
     if not ahead.sentence or not unsure(ahead.tokens):
         return ahead.sentence
@@ -87,13 +87,13 @@ async def _continued(inquiry: Inquiry, reasoning: str) -> Reply:
         inquiry.engine.settings, "next_sentence", inquiry.task.question, inquiry.packed(reasoning), reasoning=shown
     )
     if UNMEASURED not in inquiry.notes:
-        with suppress(RefusedError):  # what refuses the plain request too is raised below
+        with suppress(RefusedError):  # if the plain request is refused too, the error is raised below
             return await inquiry.session.areply("step", prompt, sampling=_WITH_LOGPROBS)
     return await inquiry.session.areply("step", prompt, sampling=_ONE_LINE)
 
 
 def of_sentence(sentence: str, tokens: Tokens) -> Tokens | None:
-    """The tokens that spell a sentence of the reply; `None` where they do not spell it."""
+    """The tokens that spell a sentence of the reply; `None` if they do not spell it."""
     start = "".join(token for token, _ in tokens).find(sentence)
     if start < 0:
         return None

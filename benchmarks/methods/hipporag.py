@@ -1,12 +1,12 @@
 """Retrieval over a graph of names and passages, by personalised PageRank from the names in the question.
 
-Every passage found is tied to the names in its title and text. Activation starts at the names that the
-question mentions, the rarer the more, and a little at the passages that the question itself found; it spreads
-over the graph, and what it gathers in ranks the passages. The best are then read as `chain_of_thought` reads.
+Every passage found is linked to the names in its title and text. Activation starts at the names that the
+question mentions (more for rarer names), and a little at the passages that the question itself found; it spreads
+over the graph, and the accumulated activation ranks the passages. `chain_of_thought` then reads the best.
 
 Departures: capitalised names instead of an LLM's triples, so that indexing calls no model; the graph is not
-built over the whole corpus but grows from the question: as often as `EXPANSIONS`, the most active name that was
-not searched for yet is searched for. Damping, the weight of passages and the specificity of names are those of
+built over the whole corpus but grows from the question: up to `EXPANSIONS` times, the most active name not yet
+used is searched for. Damping, the weight of passages and the specificity of names are those of
 HippoRAG and HippoRAG 2 (arXiv:2502.14802).
 """
 
@@ -27,19 +27,19 @@ EXPANSIONS = 4
 DAMPING = 0.5
 PASSAGE_WEIGHT = 0.05
 _STEPS = 30
-"""Of the power iteration: with a damping of a half the rest is below 1e-9."""
+"""Steps of the power iteration: with a damping of 0.5 the remainder is below 1e-9."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Activation:
-    """What each passage, by id, and each name has gathered; either adds up to at most 1."""
+    """The activation of each passage, by id, and of each name; each group sums to at most 1."""
 
     passages: Mapping[str, float]
     names: Mapping[str, float]
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
-    """Search for the question, then along the most active names; read the passages that gathered most."""
+    """Search for the question, then for the most active names; read the passages with the most activation."""
     inquiry = Inquiry.of(engine, task)
     first = await inquiry.search(task.question)
     searched: set[str] = set()
@@ -60,8 +60,8 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
 def spread(question: str, found: Sequence[Found], first: Sequence[Found]) -> Activation:
     """Personalised PageRank over passages and the names in them, from the names in the question.
 
-    `first` are the passages that the question itself found, best first. A name without a mention in the question
-    has activation through passages alone; without any names, passages keep the order in which they were found.
+    `first` are the passages that the question itself found, best first. A name that the question does not mention
+    gets activation only through passages; without any names, passages keep the order in which they were found.
     """
     names = {one.passage.id: _names(one) for one in found}
     bearers: dict[str, list[str]] = defaultdict(list)
@@ -81,7 +81,7 @@ def spread(question: str, found: Sequence[Found], first: Sequence[Found]) -> Act
 
 
 def _shared(holders: Mapping[str, float], neighbours: Mapping[str, Iterable[str]]) -> dict[str, float]:
-    """What flows to each neighbour: every holder's activation, in equal parts."""
+    """What flows to each neighbour: every node's activation, in equal parts."""
     flows: dict[str, float] = defaultdict(float)
     for holder, activation in holders.items():
         ends = tuple(neighbours[holder])

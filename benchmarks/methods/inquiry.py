@@ -1,6 +1,6 @@
-"""One question under work by a baseline: its calls, the evidence that it has gathered, and the answer that this makes.
+"""One question in progress with a baseline: its calls, the evidence collected so far, and the resulting answer.
 
-All baselines search, pack and count through it, so that a method's own file shows its algorithm alone.
+All baselines search, pack and count through it, so that a method's own file contains only its algorithm.
 """
 
 import re
@@ -30,14 +30,14 @@ from meta_agent_rag.text.sentences import sentences
 from .method import MethodTask
 
 _NOTES_TOKENS = 800
-"""Tokens of a method's own notes beside which the evidence keeps its whole budget."""
+"""Tokens of a method's own notes up to which the evidence keeps its full budget."""
 _CONCLUSION = re.compile(r"\banswer is\b", re.IGNORECASE)
 
 Said = TypeVar("Said")
 
 
 class AnswerReply(ReplyModel):
-    """An answer and its bare fact."""
+    """An answer and its short answer."""
 
     answer: Line
     short_answer: Short
@@ -58,17 +58,17 @@ class Inquiry:
 
     @classmethod
     def of(cls, engine: Engine, task: MethodTask) -> "Inquiry":
-        """A question before its first call; calls and row go by the task's name."""
+        """A question before its first call; calls and row use the task's name."""
         return cls(engine=engine, task=task, session=engine.model.session(task.id, method=task.method))
 
     async def first_evidence(self) -> Packed:
-        """What methods that retrieve once answer from: all that is supplied, else the k best for the question."""
+        """The evidence of methods that retrieve once: everything supplied, else the k best for the question."""
         task, top_k = self.task, self.engine.settings.retrieval_top_k
         self._add(await first_evidence(task.question, task.evidence, task.retriever, k=top_k))
         return self.packed()
 
     async def search(self, query: str, *, at_most: int | None = None) -> tuple[Found, ...]:
-        """The passages that one search adds: k, or `at_most` if that is less, none of them known before."""
+        """The passages that one search adds: k, or `at_most` if that is less, all of them new."""
         top_k = self.engine.settings.retrieval_top_k
         wanted = top_k if at_most is None else min(top_k, at_most)
         if wanted < 1 or not query.strip():
@@ -77,16 +77,16 @@ class Inquiry:
         return self._add(await self.task.search.retrieve([query], k=wanted, exclude=known))
 
     def packed(self, beside: str = "") -> Packed:
-        """The evidence as the next prompt shows it; long notes `beside` it take from its budget."""
+        """The evidence as the next prompt shows it; long notes `beside` it reduce its budget."""
         excess = max(estimate_tokens(beside) - _NOTES_TOKENS, 0)
         return pack(self.found, max(self.engine.model.evidence_tokens() - excess, 0))
 
     def shown(self, beside: str = "") -> Packed | None:
-        """The same, for methods that start without evidence: `None` as long as there is none."""
+        """The same for methods that start without evidence: `None` as long as there is none."""
         return self.packed(beside) if self.found else None
 
     async def unless_malformed(self, call: Awaitable[Said], step: str) -> Said | None:
-        """What a step's call gives; `None`, and a note, where the model twice failed to send its JSON."""
+        """The reply to a step's call; `None`, and a note, if the model failed twice to send its JSON."""
         try:
             return await call
         except StructuredOutputError:
@@ -94,7 +94,7 @@ class Inquiry:
             return None
 
     async def concluded(self, reasoning: Sequence[str], stop_reason: StopReason, *, alone: bool = False) -> Answer:
-        """The answer that one last call draws from the reasoning so far, `alone` or with the evidence."""
+        """The answer that a final call derives from the reasoning so far, `alone` or with the evidence."""
         written = "\n".join(reasoning)
         packed = None if alone else self.shown(written)
         shown = written or phrase("nothing_yet")
@@ -103,7 +103,7 @@ class Inquiry:
         return self.answer(reply.answer, reply.short_answer, packed, stop_reason)
 
     def draft(self, text: str, short_answer: str, packed: Packed | None, *, satisfied: bool = False) -> None:
-        """Close a round with a full draft; the calls since the last one are its own."""
+        """Close a round with a full draft; it is charged with the calls since the last one."""
         spent = total(self.session.rows[self._counted :])
         self._counted = len(self.session.rows)
         short = without_disambiguation(short_answer, packed.titles if packed is not None else ())
@@ -121,7 +121,7 @@ class Inquiry:
     def answer(
         self, text: str, short_answer: str, packed: Packed | None, stop_reason: StopReason = "single_pass"
     ) -> Answer:
-        """A last draft, and the answer that it is."""
+        """Add a last draft, and return it as the answer."""
         self.draft(text, short_answer, packed)
         return self.last(stop_reason)
 
@@ -149,14 +149,14 @@ class Inquiry:
 
 
 def next_sentence(text: str, written: Sequence[str]) -> str:
-    """The first sentence of a continuation; empty if there is none, or where it says what was `written` before."""
+    """The first sentence of a continuation; empty if there is none, or if it repeats what was `written` before."""
     first = next((sentence.strip() for sentence in sentences(text.strip()) if sentence.strip()), "")
     known = {normalised(sentence) for sentence in written}
     return "" if normalised(first) in {"", *known} else first
 
 
 def concludes(sentence: str) -> bool:
-    """Does a sentence end a chain of thought, in the words by which FLARE and IRCoT tell it?
+    """Does a sentence end a chain of thought, by the phrase that FLARE and IRCoT look for?
 
     >>> concludes("So the answer is Oslo."), concludes("Mira Holt was born in Oslo.")
     (True, False)

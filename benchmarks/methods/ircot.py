@@ -1,11 +1,11 @@
 """Retrieval interleaved with a chain of thought: each sentence of the chain is the next query.
 
-Retrieve by the question; write the chain's next sentence; retrieve by it; and so on until a sentence says
-that "the answer is", or the limits are reached. A reader then answers over all that was collected, from
-scratch: the chain serves retrieval alone. As in the paper at most 15 passages are collected.
+Retrieve with the question; write the chain's next sentence; retrieve with it; and so on until a sentence says
+that "the answer is", or the limits are reached. A reader then answers from scratch over all passages
+collected: the chain only serves retrieval. As in the paper, at most 15 passages are collected.
 
 Departures: instructions instead of worked examples, `chain_of_thought`'s prompt as the reader, at most
-five sentences where the paper allows eight, and the chain ends once it can collect nothing more.
+five sentences whereas the paper allows eight, and the chain ends once it can collect no more passages.
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine

@@ -1,4 +1,4 @@
-"""Ours: the whole graph, with the settings of the run."""
+"""Our method: the whole graph, with the settings of the run."""
 
 from meta_agent_rag.agent.engine import Answer, Engine
 

@@ -1,4 +1,4 @@
-"""What a method is: a way from a question and its evidence to an answer, behind the same model door."""
+"""What a method is: a way from a question and its evidence to an answer, over the shared model interface."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from ..rows.allowance import Allowance
 
 @dataclass(frozen=True, kw_only=True)
 class MethodTask(Task):
-    """One question for a method, under the name that its calls and row go by.
+    """One question for a method, under the name used for its calls and row.
 
-    `search` is what a method that looks for its own evidence uses: the task's retriever, or one over the
-    supplied evidence. `allowance` is what a method that samples may spend, where another row sets it.
+    `search` serves methods that search for their own evidence: the task's retriever, or one over the
+    supplied evidence. `allowance` is what a sampling method may spend, if another row sets it.
     """
 
     search: Retriever
@@ -28,12 +28,12 @@ Answerer: TypeAlias = Callable[[Engine, MethodTask], Awaitable[Answer]]
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A method by name, with the paper that it comes from, what it does in a line, and how it departs from the paper.
+    """A method by name, with its paper, what it does in one line, and how it departs from the paper.
 
-    `quotes` tells that its drafts quote the evidence, so that supporting facts can be scored. `loop`
-    tells that it runs the graph, so that deficits, oracles and the monitor's settings concern it. `pins` are
-    settings that belong to the method itself, whatever the run's are. `samples` tells that it draws as many samples
-    as an allowance pays for, where it is given one.
+    `quotes` says that its drafts quote the evidence, so that supporting facts can be scored. `loop`
+    says that it runs the graph, so that deficits, oracles and the monitor's settings apply to it. `pins` are
+    settings that the method fixes, whatever the run's settings are. `samples` says that it draws as many samples
+    as its allowance pays for, if it has one.
     """
 
     name: str

@@ -3,8 +3,8 @@
 At most `STEPS` steps, the paper's limit for HotpotQA. It starts without any evidence.
 
 Departures: an instruction instead of worked examples; `search` is the retriever that all methods share,
-where the paper opens a Wikipedia page by name; `lookup` goes through all that was found so far; a run that
-is out of steps, or repeats itself after it was told so, is made to answer by one last call.
+whereas the paper opens a Wikipedia page by name; `lookup` covers everything found so far; if the steps run
+out, or the model repeats itself despite a notice, a final call gives the answer.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class _Reply(ReplyModel):
 
     @property
     def act(self) -> tuple[str, str]:
-        """Action and argument, so that the same ones are equal."""
+        """Action and argument, normalised for comparison."""
         return self.action.strip().lower(), normalised(self.argument)
 
 
@@ -52,7 +52,7 @@ class _Step:
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
-    """Act and observe until the model finishes; then that is the answer, else what one last call says."""
+    """Act and observe until the model finishes with an answer; otherwise a final call gives it."""
     inquiry = Inquiry.of(engine, task)
     steps: list[_Step] = []
     while len(steps) < STEPS:
@@ -78,7 +78,7 @@ def _trajectory(steps: list[_Step]) -> list[str]:
 
 
 async def _observed(inquiry: Inquiry, reply: _Reply, steps: list[_Step], packed: Packed | None) -> str:
-    """Do what a reply says, and what comes of it; a fault of the model is an observation too."""
+    """Carry out a reply and return the observation; a fault of the model is an observation too."""
     action, argument = reply.act
     before = sum(step.reply.act == reply.act for step in steps)
     if action not in _ACTIONS:
@@ -96,7 +96,7 @@ async def _observed(inquiry: Inquiry, reply: _Reply, steps: list[_Step], packed:
 
 
 def _looked_up(wanted: str, before: int, packed: Packed | None) -> str:
-    """The next sentence of the evidence that holds a string: the first, the second when asked again."""
+    """The next sentence of the evidence that contains a string: the first, then the second, and so on."""
     held = matches(wanted, packed)
     if before >= len(held):
         return phrase("no_more_results")
@@ -104,7 +104,7 @@ def _looked_up(wanted: str, before: int, packed: Packed | None) -> str:
 
 
 def matches(wanted: str, packed: Packed | None) -> list[str]:
-    """The sentences of the packed evidence that hold a string, case aside, each marked as its passage."""
+    """The sentences of the packed evidence that contain a string, ignoring case, each marked with its passage."""
     plain = " ".join(wanted.lower().split())
     held: list[str] = []
     for number, text in enumerate(packed.texts if packed is not None else (), start=1):

@@ -4,7 +4,7 @@ A trial is a chain of thought over the evidence of one retrieval. At most `TRIAL
 `MEMORY` reflections kept, as in the paper; the last trial's answer counts.
 
 Departures: the paper's evaluator knows the gold answer on HotpotQA. No method here may see it, so the model
-judges its own trial, which is harder. Instructions take the place of worked examples.
+judges its own trial, which is harder. Instructions replace worked examples.
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
@@ -65,7 +65,7 @@ async def _judged(inquiry: Inquiry, packed: Packed, trial: ChainReply) -> _Verdi
 async def _tried_again(
     inquiry: Inquiry, packed: Packed, trial: ChainReply, verdict: _Verdict, memory: list[str]
 ) -> ChainReply | None:
-    """Reflect on a failed trial, remember that, and try once more; `None` where either cannot be read."""
+    """Reflect on a failed trial, remember the reflection, and try again; `None` if a reply cannot be parsed."""
     settings, question, round_ = inquiry.engine.settings, inquiry.task.question, len(inquiry.rounds)
     values = {"trial": trial.text, "short": trial.short_answer, "reason": verdict.reason}
     prompt = messages(settings, "reflection", question, packed, **values)

@@ -1,12 +1,12 @@
-"""A chain of thought that calls for its own searches, and reads what they find apart from the chain.
+"""A chain of thought that requests its own searches, and reads their results outside the chain.
 
 The model reasons until a fact is missing, writes a query, and stops. A second call reads the passages for
 that query (the paper's reason-in-documents), and only what it says enters the chain: whole passages would
-break the line of thought. This repeats until the chain calls for no more searches.
+break the line of thought. This repeats until the chain requests no more searches.
 
 Departures: an instruction instead of a reasoning model's own thinking, and at most `SEARCHES` searches; the
-passages of earlier searches stay before the reader, which a prefix cache makes cheap; a last call takes the
-short answer from the chain, where the paper has it in a box.
+passages of earlier searches stay in the reader's prompt, which a prefix cache makes cheap; a final call takes the
+short answer from the chain, whereas the paper marks it in a box.
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
@@ -43,7 +43,7 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
 
 
 async def _thought(inquiry: Inquiry, chain: list[str], searches: int) -> tuple[str, str]:
-    """The next piece of the chain, and the query that it ends with, if it has one."""
+    """The next piece of the chain, and the query at its end, if any."""
     written = "\n".join(chain) or phrase("nothing_yet")
     prompt = messages(
         inquiry.engine.settings, "search_o1", inquiry.task.question, None, reasoning=written, searches=searches

@@ -1,11 +1,11 @@
 """Follow-up questions, each looked up and answered, before the question itself is.
 
 The model asks a follow-up question; a search and a short intermediate answer resolve it; this repeats until
-no follow-up is needed. The final answer rests on what was so found out. Nothing is retrieved for the
+no follow-up is needed. The final answer is based on these answers. Nothing is retrieved for the
 question itself.
 
 Departures: instructions instead of worked examples; a call over the retrieved passages gives the intermediate
-answer, where the paper takes a search engine's own; at most `FOLLOW_UPS` of them.
+answer, whereas the paper takes it from a search engine; at most `FOLLOW_UPS` of them.
 """
 
 from typing import Annotated
@@ -34,7 +34,7 @@ class _Intermediate(ReplyModel):
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
-    """Ask and settle follow-up questions, then conclude from them."""
+    """Ask and answer follow-up questions, then conclude from them."""
     inquiry = Inquiry.of(engine, task)
     settled: list[str] = []
     asked: set[str] = set()
@@ -49,7 +49,7 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
 
 
 async def _follow_up(inquiry: Inquiry, settled: list[str]) -> str | None:
-    """The next follow-up question; `None` where none is needed, or none can be read."""
+    """The next follow-up question; `None` if none is needed, or none can be parsed."""
     so_far = "\n".join(settled)
     shown = so_far or phrase("nothing_yet")
     prompt = messages(

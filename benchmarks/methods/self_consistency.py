@@ -1,9 +1,9 @@
-"""Several chains of thought, drawn at a temperature; the answer that most of them reach.
+"""Several sampled chains of thought; the answer that most of them reach.
 
-The equal-cost control of the loop: what the same money buys by asking again. The paper draws up to 40
-chains at 0.5 to 0.7 after worked examples; here it is `SELF_CONSISTENCY_SAMPLES` of them at 0.7, after
-`chain_of_thought`'s instruction, or, with an allowance, as few as spend at least that much. A model that thinks
-first ignores the temperature.
+The equal-cost control of the loop: what the same money buys by repeated sampling. The paper samples up to 40
+chains at 0.5 to 0.7 after worked examples; here it is `SELF_CONSISTENCY_SAMPLES` of them at 0.7, with
+`chain_of_thought`'s instruction, or, with an allowance, as few as spend at least that much. Reasoning models
+ignore the temperature.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
 
 @dataclass(kw_only=True)
 class _Drawing:
-    """Chains in the order of their draws, with the faults of those that could not be read."""
+    """Chains in sampling order, with the errors of those that could not be parsed."""
 
     inquiry: Inquiry
     packed: Packed
     drawn: list[ChainReply | BaseException] = field(default_factory=list)
 
     async def draw(self, count: int) -> None:
-        """Draw so many more."""
+        """Sample more chains."""
         if not self.drawn:
             # the first one alone, so that the others find the prompt in the provider's prefix cache
             self.drawn.append(await self._one(0))
@@ -59,7 +59,7 @@ class _Drawing:
             self.drawn += await asyncio.gather(*(self._one(first + more) for more in range(count)))
 
     async def spend(self, allowance: Allowance) -> None:
-        """Draw until as much is spent, in batches of as many as should take the rest."""
+        """Sample until the allowance is spent, in batches sized to use up the rest."""
         await self.draw(1)
         while not any(map(_lost, self.drawn)) and len(self.drawn) < MOST_CHAINS:
             spent = allowance.spent(self.inquiry.session.rows)
@@ -69,7 +69,7 @@ class _Drawing:
             await self.draw(min(wanted, MOST_CHAINS - len(self.drawn)))
 
     def chains(self) -> list[ChainReply]:
-        """Those that can be used; raises only where not one of them can be, or asking again would not help."""
+        """The usable chains; raises only if none is usable, or if asking again would not help."""
         chains = [reply for reply in self.drawn if isinstance(reply, ChainReply)]
         faults = [fault for fault in self.drawn if isinstance(fault, BaseException)]
         for fault in faults:
@@ -86,12 +86,12 @@ class _Drawing:
 
 
 def _lost(outcome: ChainReply | BaseException) -> bool:
-    """Is it a fault that asking again would not repair?"""
+    """Is it an error that asking again would not fix?"""
     return isinstance(outcome, BaseException) and not isinstance(outcome, StructuredOutputError)
 
 
 def majority(chains: Sequence[ChainReply]) -> ChainReply:
-    """The first chain with the answer that most chains reach, once normalised; of a tie, the earliest answer."""
+    """The first chain with the most frequent normalised answer; in a tie, the earliest answer."""
     votes = Counter(normalised(reply.short_answer) for reply in chains)
     return max(chains, key=lambda reply: votes[normalised(reply.short_answer)])
 

@@ -1,4 +1,4 @@
-"""A run on record: every call, search and vector of it, and the same run again without a model."""
+"""Recorded runs: every call, search and vector, and the replay of a run without a model."""
 
 from .player import Player, ReplayError
 from .recorder import Recorder

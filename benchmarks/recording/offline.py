@@ -1,4 +1,4 @@
-"""Stand-ins for model and corpus during a replay, which must not reach either."""
+"""Stubs for model and corpus during a replay, which must not reach either."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class NoModel:
 
     async def complete(self, request: Request) -> Reply:
         """Raise: a replay makes no call."""
-        raise ReplayError(f"A replay makes no call, and stage {request.stage!r} asked for one; record the run anew.")
+        raise ReplayError(f"A replay makes no call, but stage {request.stage!r} asked for one; record the run again.")
 
     async def aclose(self) -> None:
         """Nothing to release."""
@@ -28,4 +28,4 @@ class NoSearch:
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """Raise: a replay searches nothing."""
-        raise ReplayError(f"A replay searches nothing, and was asked for {' | '.join(queries)!r}; record anew.")
+        raise ReplayError(f"A replay makes no search, but was asked for {' | '.join(queries)!r}; record the run again.")

@@ -1,4 +1,4 @@
-"""Plays a recorded run: its rows as they are, or the same replies, searches, vectors and durations again."""
+"""Play back a recorded run: its rows unchanged, or the same replies, searches, vectors and durations again."""
 
 import hashlib
 from collections import Counter, defaultdict, deque
@@ -34,17 +34,17 @@ _Asked = tuple[str, str, str]
 
 
 class ReplayError(MetaRagError):
-    """The run asks for what its record does not hold."""
+    """The run asks for something that its record does not contain."""
 
     stops_run = True
 
 
 @dataclass(kw_only=True)
 class Player:
-    """A record, read; each call and search is handed out as often as it was made.
+    """A record that has been read; each call and search is returned as often as it was made.
 
     `arms` are the rows of its table, `quadrants` those of its deficits and `tariffs` the prices that its analyses
-    compare by; one without answers names none of them.
+    use; a record without answers names none of them.
     """
 
     path: Path
@@ -63,33 +63,35 @@ class Player:
 
     @classmethod
     def read(cls, path: Path, *, strict: bool = False) -> "Player":
-        """Read a record; raises `DataFileError` where it is none, or of another format.
+        """Read a record; raises `DataFileError` if the file is not a record, or has another format.
 
-        Where `strict`, it may be one of the format that held no rows: only calls are played.
+        If `strict`, it may have the format without rows: only calls are played.
         """
         lines = list(read_lines(path))
         if not lines or lines[0][0] != "run" or lines[-1][0] != "summary":
-            raise DataFileError(f"{path.name} is no whole record of a run; record the run anew with --record.")
+            raise DataFileError(f"{path.name} is not a complete record of a run; record the run again with --record.")
         run = lines[0][1]
         if (given := run.get("format")) == WITHOUT_ROWS and not strict:
             raise DataFileError(
-                f"{path.name} has the format {WITHOUT_ROWS}, which holds no answers; where its prompts are still "
-                f"today's, --replay {path.name} --strict --record FILE converts it."
+                f"{path.name} has the format {WITHOUT_ROWS}, which contains no answers; if its prompts are still "
+                f"current, --replay {path.name} --strict --record FILE converts it."
             )
         if given not in (FORMAT, WITHOUT_ROWS):
-            raise DataFileError(f"{path.name} has the format {given!r}, and {FORMAT} is read; record anew.")
+            raise DataFileError(f"{path.name} has the format {given!r} instead of {FORMAT}; record the run again.")
         lacking = [name for name in (*_HEAD, *(() if strict else _NAMED)) if name not in run]
         if lacking or run["provider"].get("name") not in providers():
-            raise DataFileError(f"{path.name} does not say {' and '.join(lacking) or 'a known provider'}; record anew.")
+            raise DataFileError(
+                f"{path.name} does not say {' and '.join(lacking) or 'a known provider'}; record again."
+            )
         try:
             return _read(path, lines)
         except _DAMAGE as error:
-            raise DataFileError(f"{path.name} has a damaged line ({error!r}); record the run anew.") from None
+            raise DataFileError(f"{path.name} has a damaged line ({error!r}); record the run again.") from None
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every recorded answer as a row of `samples.jsonl`, scored now, question by question.
 
-        Raises `DataFileError` where one is missing or damaged, or lacks a call.
+        Raises `DataFileError` if one is missing or damaged, or lacks a call.
         """
         made = Counter((call["question_id"], call["method"]) for call in self._made)
         for question in self.questions:
@@ -97,8 +99,8 @@ class Player:
                 row = self._row(question, arm)
                 if made[question.id, arm.name] < row["llm_calls"]:
                     raise DataFileError(
-                        f"{self.path.name} holds {made[question.id, arm.name]} of {row['llm_calls']} calls of "
-                        f"{arm.name!r} for {question.id!r}; record the run anew."
+                        f"{self.path.name} contains {made[question.id, arm.name]} of {row['llm_calls']} calls of "
+                        f"{arm.name!r} for {question.id!r}; record the run again."
                     )
                 yield row
 
@@ -110,7 +112,7 @@ class Player:
         content = self._answers.get((question.id, arm.name))
         if content is None:
             raise DataFileError(
-                f"{self.path.name} holds no answer of {arm.name!r} to {question.id!r}; record the run anew."
+                f"{self.path.name} contains no answer of {arm.name!r} to {question.id!r}; record the run again."
             )
         try:
             row = scored(content, question, quotes=arm.method.quotes)
@@ -120,32 +122,32 @@ class Player:
         if damage is not None:
             raise DataFileError(
                 f"{self.path.name} has a damaged row, of {arm.name!r} for {question.id!r} ({damage}); "
-                "record the run anew."
+                "record the run again."
             )
         return row
 
     def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception]:
-        """The recorded row of this call, and its reply or what was raised then."""
+        """The recorded row of this call, and its reply or the error that was raised."""
         left = self._calls.get((row.question_id, row.method, row.request))
         if not left:
             raise ReplayError(
-                f"{self.path.name} holds no call of stage {row.stage!r} for question {row.question_id!r} by "
-                f"{row.method!r} with this prompt: prompts, settings or code have changed since; record the run anew."
+                f"{self.path.name} contains no call of stage {row.stage!r} for question {row.question_id!r} by "
+                f"{row.method!r} with this prompt: prompts, settings or code have changed; record the run again."
             )
         call = left.popleft()
         recorded = ledger_row(dict(call["row"]))
         return recorded, _raised(*call["raised"]) if "raised" in call else reply_from(call["reply"])
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
-        """Nothing is kept while a record is played."""
+        """Nothing is recorded during a replay."""
 
     def play_search(self, search: Search) -> Retrieval | None:
-        """What the search found then; raises what was raised then."""
+        """What the search found when it was recorded; raises the error that was raised."""
         left = self._searches.get(search)
         if not left:
             raise ReplayError(
-                f"{self.path.name} holds no search for {' | '.join(search.queries)!r} (question "
-                f"{search.question_id!r} by {search.method!r}): settings or code have changed since; record it anew."
+                f"{self.path.name} contains no search for {' | '.join(search.queries)!r} (question "
+                f"{search.question_id!r} by {search.method!r}): settings or code have changed; record the run again."
             )
         outcome = left.popleft()
         if isinstance(outcome, Exception):
@@ -153,18 +155,18 @@ class Player:
         return outcome
 
     def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
-        """Nothing is kept while a record is played."""
+        """Nothing is recorded during a replay."""
 
     def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector | None:
-        """The text's vector by the encoder that served under this name; an older record does not tell them apart."""
+        """The text's vector by the encoder that served under this name; older records do not distinguish encoders."""
         served = self.run["encoders"].get(encoder, encoder)
         for name in (served, None):
             if (name, kind, text) in self._vectors:
                 return self._vectors[name, kind, text]
-        raise ReplayError(f"{self.path.name} holds no vector of {text!r} by {served!r}; record the run anew.")
+        raise ReplayError(f"{self.path.name} contains no vector of {text!r} by {served!r}; record the run again.")
 
     def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
-        """Nothing is kept while a record is played."""
+        """Nothing is recorded during a replay."""
 
     def seconds(self, question_id: str, method: str) -> float:
         """How long the answer took when it was recorded."""
@@ -204,6 +206,6 @@ def _read(path: Path, lines: list[tuple[str, Any]]) -> Player:
 
 
 def _raised(name: str, message: str) -> Exception:
-    """An error by its recorded class; one that is not ours is a `ModelError`."""
+    """An error by its recorded class; a class that is not ours becomes a `ModelError`."""
     kind = getattr(errors, name, errors.ModelError)
     return kind(message) if issubclass(kind, MetaRagError) else errors.ModelError(message)

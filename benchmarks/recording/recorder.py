@@ -1,4 +1,4 @@
-"""Keeps a run, to be written once it is complete."""
+"""Record a run, to be written once it is complete."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,10 +25,10 @@ from .taped import Search
 
 @dataclass(kw_only=True)
 class Recorder:
-    """Keeps calls, searches, vectors and answers in the order in which they happened.
+    """Records calls, searches, vectors and answers in the order in which they happen.
 
-    They go to a file beside `path` as they come, so that a long run needs no memory for them; the record itself
-    is there once the run is complete. A lock beside it, which the end of a process frees, keeps a second run away.
+    They are written to a file beside `path` as they arrive, so that a long run needs no memory for them; the record
+    itself exists once the run is complete. A lock file, released when the process ends, keeps a second run away.
     """
 
     path: Path
@@ -39,9 +39,9 @@ class Recorder:
     _vectors: set[tuple[str, str, str]] = field(default_factory=set)
 
     def begin(self, run: Mapping[str, Any], questions: Iterable[Question]) -> None:
-        """What is run, and over which questions.
+        """Record the experiment and its questions.
 
-        Raises `InputError` if the record could not be written, or another run writes it now.
+        Raises `InputError` if the record cannot be written, or another run is writing it.
         """
         self._head = [{"run": {"format": FORMAT, **run}}, *(question_line(question) for question in questions)]
         self._lock = self._locked()
@@ -49,10 +49,10 @@ class Recorder:
         self._rest = Journal(self._unfinished)
 
     def play(self, row: LedgerRow, request: Request) -> None:
-        """Nothing is played while a run is recorded."""
+        """Nothing is played back during recording."""
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
-        """A call with its prompt and its reply, or what was raised."""
+        """Record a call with its prompt and its reply, or the error that was raised."""
         prompt = [[message.role, message.content] for message in request.messages]
         if isinstance(outcome, Reply):
             came: dict[str, Any] = {"reply": asdict(outcome)}
@@ -61,10 +61,10 @@ class Recorder:
         self._write({"call": {"row": vars(row), "prompt": prompt, **came}})
 
     def play_search(self, search: Search) -> None:
-        """Nothing is played while a run is recorded."""
+        """Nothing is played back during recording."""
 
     def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
-        """A search, and the passages that were not found before; or what was raised."""
+        """Record a search with its new passages, or the error that was raised."""
         if isinstance(outcome, MetaRagError):
             self._write({"retrieval": {**vars(search), "raised": [type(outcome).__name__, str(outcome)]}})
             return
@@ -75,16 +75,16 @@ class Recorder:
         self._write({"retrieval": {**vars(search), **retrieval_content(outcome)}})
 
     def play_vector(self, encoder: str, kind: str, text: str) -> None:
-        """Nothing is played while a run is recorded."""
+        """Nothing is played back during recording."""
 
     def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
-        """A text's vector by an encoder, once."""
+        """Record a text's vector by an encoder, once."""
         if (encoder, kind, text) not in self._vectors:
             self._vectors.add((encoder, kind, text))
             self._write({"vectors": {"encoder": encoder, "kind": kind, "text": text, "values": vector_text(vector)}})
 
     def answered(self, row: Mapping[str, Any]) -> None:
-        """A question was answered, or failed: its row of `samples.jsonl`."""
+        """Record an answered or failed question: its row of `samples.jsonl`."""
         self._write({"row": row_content(row)})
 
     def finish(self, summary_sha256: str) -> None:
@@ -95,14 +95,14 @@ class Recorder:
     def sign(
         self, player: Player, run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], summary_sha256: str
     ) -> None:
-        """Write a replayed record again: its own calls and seconds, with these rows, this first line and summary."""
+        """Rewrite a replayed record: its own calls and seconds, with these rows, this first line and summary."""
         answers = {(row["id"], row["method"]): row for row in rows}
         lines = (_signed(kind, content, run, answers) for kind, content in read_lines(player.path) if kind != "summary")
         write_lines(self.path, chain(map(as_line, lines), [_last(summary_sha256)]))
         self.close()
 
     def close(self) -> None:
-        """Drop what has been kept so far: the record is written, or never will be."""
+        """Drop everything recorded so far: the record is written, or never will be."""
         if self._rest is not None:
             self._rest.close()
             self._rest = None

@@ -5,10 +5,10 @@
 | `run` | format, experiment, settings without secrets, models, table, deficits, analyses; the first line |
 | `question` | a question with its paragraphs |
 | `passage` | a passage that a search found, once |
-| `call` | a ledger row, the prompt and the reply, or what was raised |
-| `retrieval` | queries and what they found, by passage id, or what was raised |
+| `call` | a ledger row, the prompt and the reply, or the error that was raised |
+| `retrieval` | queries and what they found, by passage id, or the error that was raised |
 | `vectors` | a text's vector by a monitor's encoder, float32 in base64; older records do not name the encoder |
-| `row` | what one row of the table answered to a question, with all rounds, unscored |
+| `row` | the answer of one row of the table to a question, with all rounds, unscored |
 | `summary` | the SHA-256 of `summary.json`; the last line |
 """
 
@@ -32,12 +32,12 @@ from meta_agent_rag.retrieval.vectors import FloatVector
 
 FORMAT = 2
 WITHOUT_ROWS = 1
-"""The format before: `answer` lines, with the seconds alone, in place of `row` lines."""
+"""The previous format: `answer` lines with only the seconds, instead of `row` lines."""
 Line = Mapping[str, Any]
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """The lines of a record as (kind, content); raises `DataFileError` where it is none."""
+    """The lines of a record as (kind, content); raises `DataFileError` if the file is not a record."""
     try:
         content = path.read_bytes()
         if content.startswith(b"\x1f\x8b"):
@@ -47,18 +47,18 @@ def read_lines(path: Path) -> Iterator[tuple[str, Any]]:
                 ((kind, value),) = json.loads(line).items()
                 yield kind, value
     except FileNotFoundError:
-        raise DataFileError(f"There is no record {str(path)!r}; check the path.") from None
+        raise DataFileError(f"The record {str(path)!r} does not exist; check the path.") from None
     except (OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
-        raise DataFileError(f"{path.name} is no whole record of a run ({error}); record the run anew.") from None
+        raise DataFileError(f"{path.name} is not a complete record of a run ({error}); record the run again.") from None
 
 
 def as_line(line: Line) -> bytes:
-    """A line as it stands in the file."""
+    """A line as written to the file."""
     return json.dumps(line, ensure_ascii=True, default=str).encode() + b"\n"
 
 
 def write_lines(path: Path, lines: Iterable[bytes]) -> None:
-    """Write a record whole, or leave the old one; with `.gz` gzipped, equal lines giving equal bytes."""
+    """Write the whole record, or keep the old one; with `.gz` gzipped, and equal lines give equal bytes."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     with unfinished.open("wb") as file:
         if path.suffix == ".gz":
@@ -79,7 +79,7 @@ def question_line(question: Question) -> Line:
 
 
 def question_from(content: Mapping[str, Any]) -> Question:
-    """A question out of its line."""
+    """A question from its line."""
     paragraphs = tuple(
         Paragraph(
             title=paragraph["title"],
@@ -96,7 +96,7 @@ def question_from(content: Mapping[str, Any]) -> Question:
 
 
 def retrieval_content(retrieval: Retrieval) -> dict[str, Any]:
-    """A retrieval by passage ids."""
+    """A retrieval as a line, by passage ids."""
     found = [
         {**{name: value for name, value in vars(one).items() if name != "passage"}, "id": one.passage.id}
         for one in retrieval.found
@@ -109,7 +109,7 @@ def retrieval_content(retrieval: Retrieval) -> dict[str, Any]:
 
 
 def retrieval_from(content: Mapping[str, Any], passages: Mapping[str, Passage]) -> Retrieval:
-    """A retrieval out of its line."""
+    """A retrieval from its line."""
     found = tuple(
         Found(passage=passages[one["id"]], **{**_without(one, "id"), "suspect": tuple(one["suspect"])})
         for one in content["found"]
@@ -119,7 +119,7 @@ def retrieval_from(content: Mapping[str, Any], passages: Mapping[str, Passage]) 
 
 
 def passage_from(content: Mapping[str, Any]) -> Passage:
-    """A passage out of its line."""
+    """A passage from its line."""
     span = content["span"]
     return Passage(**{**content, "span": None if span is None else (span[0], span[1])})
 
@@ -130,7 +130,7 @@ def vector_text(vector: FloatVector) -> str:
 
 
 def vector_from(text: str) -> FloatVector:
-    """A vector out of its base64."""
+    """A vector from its base64."""
     return np.frombuffer(base64.b64decode(text), dtype="<f4").astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Answers on record: what a method did, without what the question and today's scorer say of it."""
+"""Recorded answers: what a method did, without the question's own fields and without scores."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -16,15 +16,15 @@ _TOLD = (*_ASKED, "support", "joint", *_SCORES)
 
 
 def row_content(row: Row) -> dict[str, Any]:
-    """A row of `samples.jsonl` for a record: scores and the question's own fields are left out."""
+    """A row of `samples.jsonl` for a record, without scores and the question's own fields."""
     kept = {name: value for name, value in row.items() if name not in _TOLD}
     return {**kept, "rounds": [_without(round_, "em", "f1") for round_ in row["rounds"]]}
 
 
 def scored(content: Row, question: Question, *, quotes: bool) -> dict[str, Any]:
-    """The row of `samples.jsonl` again, scored now; `quotes` says that the method's supporting facts are scored.
+    """The restored row of `samples.jsonl`, scored now; `quotes` says that the method's supporting facts are scored.
 
-    What else was measured on the passages (`evidence_recall`, `answer_recall`) is as it was recorded.
+    Other measurements on the passages (`evidence_recall`, `answer_recall`) are as recorded.
     """
     head = {**asked(question, content["method"]), "prediction": content["prediction"]}
     facts = {"supporting_facts_gold": [list(fact) for fact in question.supporting_facts]}

@@ -1,4 +1,4 @@
-"""The table of a recorded run: its rows, deficits and analyses by name, whatever the code has of them now."""
+"""The table of a recorded run: its rows, deficits and analyses by name, regardless of the current code."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,9 +17,9 @@ Quadrant = tuple[bool, bool]
 def table_content(
     arms: Sequence[Arm], *, quadrants: Mapping[str, Quadrant | None], analyses: Sequence[str]
 ) -> dict[str, Any]:
-    """What the first line of a record says of the table; `quadrants` are those of the deficits, by name.
+    """The table's part of a record's first line; `quadrants` are those of the deficits, by name.
 
-    The newest prices of each tier are on record too: they are what the analyses of this summary compare by.
+    The newest prices of each tier are recorded too: the analyses of this summary use them.
     """
     prices = {tier: tariff.model_dump(mode="json", by_alias=True) for tier, tariff in newest_tariffs().items()}
     return {
@@ -31,17 +31,17 @@ def table_content(
 
 
 def arms_from(run: Mapping[str, Any]) -> tuple[Arm, ...]:
-    """The rows of the table, which need no method or setting of that name today; raises what damage raises."""
+    """The rows of the table, even if their methods or settings no longer exist; damage raises its own errors."""
     return tuple(_arm(content) for content in run.get("arms", ()))
 
 
 def quadrants_from(run: Mapping[str, Any]) -> dict[str, Quadrant | None]:
-    """The quadrants of the deficits of that time, by name."""
+    """The quadrants of the deficits when the record was made, by name."""
     return {name: None if found is None else (found[0], found[1]) for name, found in run.get("quadrants", {}).items()}
 
 
 def tariffs_from(run: Mapping[str, Any]) -> dict[str, Tariff]:
-    """The prices of each tier at that time."""
+    """The prices of each tier when the record was made."""
     return {tier: Tariff.model_validate(content) for tier, content in run.get("tariffs", {}).items()}
 
 
@@ -78,4 +78,4 @@ def _arm(content: Mapping[str, Any]) -> Arm:
 
 
 async def _answered(engine: Engine, task: MethodTask) -> Answer:
-    raise DataFileError(f"The answer of {task.method!r} to {task.id!r} is on record; a replay asks nothing.")
+    raise DataFileError(f"The answer of {task.method!r} to {task.id!r} is recorded; a replay makes no call.")

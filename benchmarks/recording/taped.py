@@ -1,4 +1,4 @@
-"""A retriever and an encoder that keep what they give, or give what was kept."""
+"""A retriever and an encoder that record their results, or play recorded ones back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What was looked up, for which question and row of the table; equal searches find the same."""
+    """The queries of a search, with its question and row of the table; equal searches find the same."""
 
     question_id: str
     method: str
@@ -24,23 +24,23 @@ class Search:
 
 
 class SearchTape(Protocol):
-    """Keeps searches, or plays them back."""
+    """Records searches, or plays them back."""
 
     def play_search(self, search: Search) -> Retrieval | None:
-        """What the search found then; `None` where nothing is played. Raises what was raised then."""
+        """The recorded result of the search; `None` if nothing is played back. Raises the recorded error."""
 
     def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
-        """One search that was made: what it found, or the error that it raised."""
+        """Record one search: what it found, or the error that it raised."""
 
 
 class VectorTape(Protocol):
-    """Keeps vectors, or plays them back."""
+    """Records vectors, or plays them back."""
 
     def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector | None:
-        """The text's vector by the encoder with that name; `None` where nothing is played."""
+        """The text's vector by the encoder with that name; `None` if nothing is played back."""
 
     def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
-        """One vector that the encoder with that name computed."""
+        """Record one vector that the encoder with that name computed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class TapedRetriever:
 
 @dataclass(frozen=True, kw_only=True)
 class TapedEncoder:
-    """An `Encoder` through a tape; without `inner` it only plays."""
+    """An `Encoder` through a tape; without `inner` it only plays back."""
 
     name: str
     tape: VectorTape
@@ -83,7 +83,7 @@ class TapedEncoder:
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors; 0 if they are only played."""
+        """Length of the vectors; 0 if they are only played back."""
         return self.inner.dimension if self.inner is not None else 0
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:

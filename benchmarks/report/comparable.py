@@ -1,4 +1,4 @@
-"""Published figures beside ours: in one table only where the protocol is the same, else apart, under what differs."""
+"""Published figures beside ours: in one table only if the protocols match, otherwise separately, by what differs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ _HEAD: Cells = ("published", "EM", "F1", "prec.", "rec.", "judged")
 
 
 def same_protocol(ours: Protocol, methods: Mapping[str, Mapping[str, Any]]) -> Table | None:
-    """Our rows and the published ones of the same protocol, in one table; `None` where nobody published such."""
+    """Our rows and the published ones under the same protocol, in one table; `None` if none were published."""
     rows = [row for row in published_rows(ours.dataset) if not differences(row.protocol, ours)]
     if not rows:
         return None
@@ -27,12 +27,12 @@ def same_protocol(ours: Protocol, methods: Mapping[str, Mapping[str, Any]]) -> T
         for name, figures in methods.items()
     ]
     theirs = [(*_cells(row)[:-1], row.source) for row in rows]
-    title = "Our figures and published ones of the same protocol, percent"
+    title = "Our figures and published ones under the same protocol, percent"
     return Table(name="same-protocol", title=title, head=("method", *_HEAD[1:-1], "source"), rows=[*own, *theirs])
 
 
 def other_protocols(ours: Protocol) -> list[Table]:
-    """Published figures of other protocols, a table for each way of differing; `note` says which."""
+    """Published figures under other protocols, one table per set of differences; `note` lists them."""
     groups: dict[tuple[str, ...], list[PublishedRow]] = {}
     for row in published_rows(ours.dataset):
         if differing := differences(row.protocol, ours):
@@ -66,5 +66,5 @@ def _judged(rows: Sequence[PublishedRow]) -> bool:
 def aspects(differing: Sequence[str]) -> str:
     """The names of what differs, without the values."""
     return ", ".join(
-        one.partition(":")[2].strip() if one.startswith("not told") else one.partition(":")[0] for one in differing
+        one.partition(":")[2].strip() if one.startswith("not stated") else one.partition(":")[0] for one in differing
     )

@@ -33,7 +33,7 @@ def write_report(
 ) -> None:
     """Write `report.md`, `plots/*.png`, `tables/*.csv` and `tables/*.tex` into a run's folder.
 
-    A plot that cannot be drawn is named in the report with the reason; nothing else is lost.
+    If a plot cannot be drawn, the report names it with the reason; nothing else is lost.
     """
     parts = sections(summary, rows, arms=arms, ours=ours, free=runs_here(config.settings))
     to_draw = [plot for section in parts for plot in section.plots] if plots else []
@@ -59,7 +59,7 @@ def markdown(
 def document(
     config: RunConfig, summary: Mapping[str, Any], parts: Sequence[Section], ours: Protocol, drawn: Mapping[str, str]
 ) -> str:
-    """Put a report together; `drawn` holds for each plot why it could not be drawn, or nothing."""
+    """Assemble a report; `drawn` holds, for each plot, the reason why it could not be drawn, or nothing."""
     opening = [headline(summary), completeness(summary), mixture(summary), _setting(config, summary), _protocol(ours)]
     return "\n\n".join(part for part in [*opening, *(_text(section, drawn) for section in parts)] if part) + "\n"
 
@@ -94,13 +94,13 @@ def _drawn(plot: Plot, folder: Path) -> str:
     """Draw a plot; returns why it failed, or nothing."""
     try:
         save(plot, folder)
-    except Exception as error:  # noqa: BLE001  # a picture is never worth the report; the reason stands in its place
+    except Exception as error:  # noqa: BLE001  # a plot must not cost the report; the reason replaces it
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
     return ""
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a whole file, or leave the old one."""
+    """Write the whole file, or keep the old one."""
     path.parent.mkdir(exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
     unfinished.write_text(text, encoding="utf-8")

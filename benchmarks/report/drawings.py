@@ -1,4 +1,4 @@
-"""The report's own plots, from the figures of a summary."""
+"""The report's general plots, from the figures of a summary."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ _RANKS = ("p50", "p90", "p99")
 
 
 def quality_plot(methods: Methods, *, name: str = "quality", title: str = "Quality by method") -> Plot:
-    """EM and F1 with their intervals, a row a method."""
+    """EM and F1 with their intervals, one row per method."""
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -28,7 +28,7 @@ def quality_plot(methods: Methods, *, name: str = "quality", title: str = "Quali
 
 
 def cost_plot(methods: Methods) -> Plot:
-    """F1 against calls and, of methods whose price is known, against dollars."""
+    """F1 against calls and, for methods with a known price, against dollars."""
     priced = any(figures["cost_usd"] is not None for figures in methods.values())
 
     def draw(figure: Any) -> None:
@@ -52,7 +52,7 @@ def _at(found: Mapping[str, Any], spent: float | None) -> tuple[float, float, fl
 
 
 def latency_plots(methods: Methods) -> list[Plot]:
-    """Percentiles of the methods that have latencies; no plot without any."""
+    """Percentiles of the methods that have latencies; no plot if none has."""
     timed = {
         name: figures
         for name, figures in methods.items()

@@ -1,4 +1,4 @@
-"""The report's own tables, from the figures of a summary."""
+"""The report's general tables, from the figures of a summary."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ HEAD: Cells = (
 def quality(
     methods: Methods, *, free: bool = False, table: str = "quality", title: str = "Quality by method, percent"
 ) -> Table:
-    """A row a method; with the judge's figure where one was asked, and the answers that it is over."""
+    """One row per method, with the judge's figure and the number of answers that it covers, if a judge was used."""
     judged = any("judge" in figures for figures in methods.values())
     head = (*HEAD, "judge [95 %]") if judged else HEAD
     rows = [
@@ -48,7 +48,7 @@ def method_cells(name: str, figures: Mapping[str, Any], *, free: bool = False) -
         "-" if fired is None else f"{fired:.0%}",
         str(figures["fixed"]),
         str(figures["broken"]),
-        str(figures["llm_calls"] or "-"),  # of imported answers it may not be known
+        str(figures["llm_calls"] or "-"),  # may be unknown for imported answers
         usd(figures["cost_usd"], free=free),
         _seconds(figures, "p50"),
     )
@@ -60,7 +60,7 @@ def _seconds(figures: Mapping[str, Any], rank: str) -> str:
 
 
 def is_timed(figures: Mapping[str, Any]) -> bool:
-    """Are the percentiles latencies? A time that the response cache shortened is none."""
+    """Are the percentiles latencies? A time shortened by the response cache is not."""
     return "timed" in figures["latency_s"] or not _is_cached(figures)
 
 
@@ -69,7 +69,7 @@ def _is_cached(figures: Mapping[str, Any]) -> bool:
 
 
 def usd(amount: float | None, *, free: bool, digits: int = 4) -> str:
-    """Dollars for a cell: free where the model runs on this machine."""
+    """Dollars for a cell: free if the model runs on this machine."""
     return f"{amount:.{digits}f}" if amount is not None else "free" if free else "unknown"
 
 
@@ -91,7 +91,7 @@ def supporting(methods: Methods) -> Table:
 
 
 def cost(methods: Methods, *, free: bool = False) -> Table:
-    """What a question took, by method; with hidden reasoning and replies cut at their limit, where there are any."""
+    """Cost per question, by method; with hidden reasoning and replies cut at their limit, if any."""
     reasoned = any(figures["tokens"].get("reasoning") for figures in methods.values())
     cut = any(figures.get("cut_replies") for figures in methods.values())
     kinds = ("prompt", "cache_hit", "completion", *(["reasoning"] if reasoned else []))
@@ -113,14 +113,14 @@ def cost(methods: Methods, *, free: bool = False) -> Table:
 
 
 def latency(methods: Methods) -> Table:
-    """Seconds a question, by method."""
+    """Seconds per question, by method."""
     ranks = ("p50", "p75", "p90", "p99")
     rows = [(method, *(_seconds(figures, rank) for rank in ranks)) for method, figures in methods.items()]
     return Table(name="latency", title="Seconds per question", head=("method", *ranks), rows=rows)
 
 
 def survival(methods: Methods, of_what: str, *, name: str, title: str) -> Table:
-    """What each stage of a round still had, by round; without rows where the data set labels nothing."""
+    """What is still present after each stage, by round; no rows if the data set has no labels."""
     rows = [
         (method, str(stage["round"]), str(stage["n"]), *(number(stage[one]) for one in STAGES))
         for method, figures in methods.items()
@@ -145,6 +145,6 @@ def _reasons(counts: Mapping[str, int]) -> str:
 
 
 def split(methods: Methods, varied: Sequence[str]) -> tuple[Methods, Methods]:
-    """Methods as they are, and rows that vary something; the second are no results of the run's protocol."""
+    """Unchanged methods, and variations; variations are not results of the run's protocol."""
     plain = {name: figures for name, figures in methods.items() if name not in varied}
     return plain, {name: figures for name, figures in methods.items() if name in varied}

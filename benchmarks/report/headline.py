@@ -1,4 +1,4 @@
-"""The one sentence that a report opens with: the result with its interval, claiming no more than the data support."""
+"""The opening sentence of a report: the result with its interval, claiming no more than the data support."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,17 +11,17 @@ from ..tables import signed, with_interval
 
 Summary = Mapping[str, Any]
 _PLACES: Mapping[Verdict, str] = {
-    "more": "lies above",
-    "less": "lies below",
-    "unknown": "cannot be told apart from",
+    "more": "scores higher than",
+    "less": "scores lower than",
+    "unknown": "does not differ significantly from",
 }
 
 
 def headline(summary: Summary) -> str:
     """The result of the method that the run is about; with several, against the best of the others, pair by pair.
 
-    A difference is claimed where `statistics.verdict` knows one: by the rule of `benchmarks.compare`.
-    The best of several others is chosen after the fact, which speaks against that method and never for it.
+    A difference is claimed only if `statistics.verdict` finds one, by the same rule as in `benchmarks.compare`.
+    The best of several others is selected after the run, which can only put that method at a disadvantage.
     """
     comparison = summary.get("comparison")
     if not comparison:
@@ -52,24 +52,24 @@ def _compared(summary: Summary, name: str, best: str, found: Mapping[str, Any], 
 
 
 def mixed(methods: Mapping[str, Mapping[str, Any]]) -> str:
-    """The caveat of every table of a run in which more than one model answered; empty if one did, or it is not told."""
+    """The caveat of every table if more than one model answered; empty if only one did, or if it is not known."""
     models = {model for figures in methods.values() for model in figures.get("models", ())}
     return "mixed models" if len(models) > 1 else ""
 
 
 def mixture(summary: Summary) -> str:
-    """Says of such a run which models answered which rows, with their calls; empty for others."""
+    """States which models answered which rows of a mixed run, with their calls; empty for other runs."""
     if not mixed(summary["methods"]):
         return ""
     told = [
-        f"{name}: {', '.join(f'{model} ({calls})' for model, calls in figures.get('models', {}).items()) or 'not told'}"
+        f"{name}: {', '.join(f'{model} ({calls})' for model, calls in figures.get('models', {}).items()) or 'unknown'}"
         for name, figures in summary["methods"].items()
     ]
     return f"**Mixed models**: not every call was answered by the same model, in calls {'; '.join(told)}."
 
 
 def completeness(summary: Summary) -> str:
-    """Says how far an unfinished run came; empty for a complete one."""
+    """States how far an unfinished run got; empty for a complete one."""
     methods, n = summary["methods"], summary["n"]
     reached = sum(figures["answered"] + figures["errors"] for figures in methods.values())
     wanted = n * len(methods)

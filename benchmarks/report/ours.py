@@ -1,4 +1,4 @@
-"""The protocol that a run of ours was measured by."""
+"""The protocol of one of our runs."""
 
 from meta_agent_rag.datasets import discover
 from meta_agent_rag.llm.serving.stages import endpoints_in_use
@@ -11,9 +11,9 @@ _PACKAGED = "the sample of this repository"
 
 
 def protocol(config: RunConfig, *, n: int, pooled: int) -> Protocol:
-    """How this run was measured, in the words that published rows are compared by.
+    """How this run was measured, in the terms used to compare published rows.
 
-    The split is told where the data set was read from the hub; of a file that was given only the name is known.
+    The split is known if the data set was read from the hub; for a file, only its name is known.
     """
     drawn = not config.limit and not config.sample_ids
     return Protocol(
@@ -49,7 +49,7 @@ def _split(config: RunConfig) -> str:
 
 
 def _aliases(config: RunConfig) -> bool | None:
-    """Were aliases scored with? `None` for a data set whose answers have none."""
+    """Were answers scored with aliases? `None` for a data set without aliases."""
     known = discover(config.settings.datasets_dir).get(config.dataset)
     if known is None:
         return None

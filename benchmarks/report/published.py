@@ -25,7 +25,7 @@ Printed = Annotated[tuple[Percent, ...], Field(min_length=2, max_length=4)]
 
 
 class _Some(BaseModel):
-    """Figures by name, where a source prints no EM."""
+    """Figures by name, if a source prints no EM."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,9 +35,9 @@ class _Some(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRow:
-    """A method's figures on one data set, in percent; `None` where the source does not tell.
+    """A method's figures on one data set, in percent; `None` if the source does not state them.
 
-    `judged` is the share of answers that a language model held to be right.
+    `judged` is the share of answers that a language model judged correct.
     """
 
     name: str
@@ -69,7 +69,7 @@ class _Published(BaseModel):
 
 
 def published_rows(dataset: str) -> list[PublishedRow]:
-    """Give the published figures on a data set in the file's order; none for one that nobody published on."""
+    """Give the published figures on a data set in the file's order; empty if there are none."""
     return [row for group in _published().groups for row in _rows(group, dataset)]
 
 

@@ -1,4 +1,4 @@
-"""The tables on the screen."""
+"""The tables on the terminal."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 
 
 def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
-    """Print our rows, and the published ones with what sets them apart."""
+    """Print our rows, and the published ones with their differences."""
     title = f"{config.dataset}, {config.mode}, {counted(summary['n'], 'question')} (percent)"
     if caveat := mixed(summary["methods"]):
         title = f"{title}, {caveat}: see report.md"
@@ -27,8 +27,8 @@ def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
     _print_table(title, head, [_on_screen(name, figures, free=free) for name, figures in summary["methods"].items()])
     published = [(row, differences(row.protocol, ours)) for row in published_rows(config.dataset)]
     for caption, last, wanted in (
-        ("Published, of the same protocol", "source", False),
-        ("Published, not comparable: see report.md", "measured otherwise", True),
+        ("Published, same protocol", "source", False),
+        ("Published, not comparable: see report.md", "measured differently", True),
     ):
         rows = [
             (row.name, number(row.em), _f1(row), aspects(found) if wanted else row.source)
@@ -43,7 +43,7 @@ def _f1(row: PublishedRow) -> str:
 
 
 def _on_screen(name: str, figures: Mapping[str, Any], *, free: bool) -> Cells:
-    """The columns that fit into 80: no precision and recall, intervals without decimals."""
+    """The columns that fit into 80 characters: no precision and recall, intervals without decimals."""
     row = dict(zip(HEAD, method_cells(name, figures, free=free), strict=True))
     for score in ("em", "f1"):
         low, high = figures[f"{score}_ci95"]
@@ -52,7 +52,7 @@ def _on_screen(name: str, figures: Mapping[str, Any], *, free: bool) -> Cells:
 
 
 def _print_table(caption: str, head: Cells, rows: Sequence[Cells], *, folded: int = 0) -> None:
-    """Print a table whose column `folded` takes several lines where the screen is too narrow for all."""
+    """Print a table; its column `folded` takes several lines if the terminal is too narrow."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""The sections of a report, in their order; what has nothing to say is left out."""
+"""The sections of a report, in order; empty sections are left out."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,24 +18,24 @@ from .figures import Methods, cost, latency, quality, split, stopping, supportin
 from .headline import mixed
 
 _LOST = (
-    "The percentage that each stage of a round still had, over the answered questions that reached it.",
+    "The percentage still present after each stage of a round, over the answered questions that reached it.",
     "Retrieved: among the round's evidence; packed: in the prompt, after shortening.",
     "Quoted: packed, and quoted verbatim; used: packed, and cited or quoted; of an answer: in the short answer.",
 )
 _SUPPORT = (
-    "The official scores: verbatim quotes stand for the sentences that they come from.",
+    "The official scores: verbatim quotes count as the sentences that they come from.",
     "Quotes from passages of other questions count as wrong.",
     "The joint score multiplies precision and recall of answer and supporting facts.",
 )
 _OVER = (
-    "Scores are over all questions, and a failed one earns nothing; `fired` is the share of answered ones, `fixed` and",
-    "`broken` count among these.",
+    "Scores are over all questions; a failed one scores 0. `fired` is a share of the answered ones; `fixed` and",
+    "`broken` are counts among these.",
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading, what it says, its tables and its plots."""
+    """A heading, its text, its tables and its plots."""
 
     title: str
     text: str = ""
@@ -68,7 +68,7 @@ def sections(
     ]
     together = same_protocol(ours, plain)
     if together is not None:
-        found.append(Section(title="Published figures of the same protocol", tables=[together]))
+        found.append(Section(title="Published figures under the same protocol", tables=[together]))
     if caveat:
         found = [replace(one, tables=[replace(table, caveat=caveat) for table in one.tables]) for one in found]
     return [*found, *_published(ours)]
@@ -89,19 +89,19 @@ def _quality(plain: Methods, varied: Methods, *, free: bool) -> Iterator[Section
         text = " ".join([*_OVER, *_unjudged(plain)])
         yield Section(title="Quality", text=text, tables=[quality(plain, free=free)], plots=[quality_plot(plain)])
     if varied:
-        title = "Varied rows: same protocol except for what each name says, percent"
+        title = "Variations: same protocol except for what each name says, percent"
         yield Section(
-            title="Varied rows",
+            title="Variations",
             text=" ".join(
                 ["Not results of the protocol above: each row changes what its name says.", *_unjudged(varied)]
             ),
             tables=[quality(varied, free=free, table="varied", title=title)],
-            plots=[quality_plot(varied, name="varied", title="Quality of the varied rows")],
+            plots=[quality_plot(varied, name="varied", title="Quality of the variations")],
         )
 
 
 def _unjudged(methods: Methods) -> Iterator[str]:
-    """Says what the judge's figure is over, and of how many answers its verdict is missing."""
+    """States what the judge's figure covers, and for how many answers its verdict is missing."""
     judged = [figures for figures in methods.values() if "judge" in figures]
     if judged:
         yield "The judge's figure covers the number of questions beside it; a failed question counts as incorrect."
@@ -126,7 +126,7 @@ def _analysed(summary: Mapping[str, Any]) -> Iterator[Section]:
 
 
 def _cut(methods: Methods) -> str:
-    """Says which stages had replies cut, and which setting moves their limit."""
+    """States which stages had replies cut, and which setting changes their limit."""
     counts = sum((Counter(figures.get("cut_replies", {})) for figures in methods.values()), Counter[str]())
     if not counts:
         return ""
@@ -172,7 +172,7 @@ def _failures(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _published(ours: Protocol) -> Iterator[Section]:
     if others := other_protocols(ours):
         yield Section(
-            title="Published figures of other protocols",
+            title="Published figures under other protocols",
             text="Not comparable with this run; each table says what differs.",
             tables=others,
         )

@@ -1,1 +1,1 @@
-"""The rows of a run, one for each question and method: written, read again, summed up."""
+"""The rows of a run, one per question and method: written, read back, summarised."""

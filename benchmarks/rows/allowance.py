@@ -1,4 +1,4 @@
-"""What a row may spend on a question: as much as another row did on the same one."""
+"""What a row may spend on a question: as much as another row spent on it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from meta_agent_rag.llm.ledger import LedgerRow, total
 
 DOLLARS, TOKENS = "dollars", "tokens"
 KINDS = (DOLLARS, TOKENS)
-"""By price, or by prompt and completion tokens, wherever they were served from."""
+"""By price, or by prompt and completion tokens, cached or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Allowance:
     amount: float
 
     def spent(self, calls: Sequence[LedgerRow]) -> float:
-        """What calls have taken of it; raises `UnpricedModelError` where dollars are counted and a price is unknown."""
+        """What calls have spent of it; raises `UnpricedModelError` if dollars are counted and a price is unknown."""
         sums = total(calls)
         if self.kind == TOKENS:
             return float(sums.prompt_tokens + sums.completion_tokens)
@@ -30,25 +30,25 @@ class Allowance:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What rows of a run took, by question id and name, for those that wait for it."""
+    """What rows of a run spent, by question id and name, for rows that wait for it."""
 
     _rows: dict[tuple[str, str], "asyncio.Future[Mapping[str, Any]]"] = field(default_factory=dict)
 
     def note(self, row: Mapping[str, Any]) -> None:
-        """A row is there, answered or failed."""
+        """A row is complete, answered or failed."""
         found = self._row(row["id"], row["method"])
         if not found.done():
             found.set_result({name: row[name] for name in ("cost_usd", "tokens")})
 
     def end(self, id_: str, name: str, error: MetaRagError) -> None:
-        """The row will not come: whoever waits for it ends for the same reason."""
+        """The row will not come: every waiter fails for the same reason."""
         found = self._row(id_, name)
         if not found.done():
             found.set_exception(error)
-            found.exception()  # looked at: perhaps nobody waits
+            found.exception()  # retrieved, in case nobody waits
 
     async def allowance(self, id_: str, name: str, kind: str) -> Allowance:
-        """As much as that row took, once it is there."""
+        """As much as that row spent, once it is complete."""
         row = await self._row(id_, name)
         if kind == TOKENS:
             return Allowance(kind=kind, amount=float(row["tokens"]["prompt"] + row["tokens"]["completion"]))

@@ -1,4 +1,4 @@
-"""The decomposition that a data set gives of a question: its gold facts as chains, and the plan that they imply."""
+"""A data set's decomposition of a question: its gold facts as chains, and the plan that they imply."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,14 +17,14 @@ from meta_agent_rag.text.names import content_words, spaced, unqualified
 from ..metrics import score_answer
 
 _STEM = 5
-"""Letters by which two words count as one: "director" and "directed"."""
+"""Number of initial letters by which two words count as the same: "director" and "directed"."""
 _SHARED = 1 / 3
-"""Share of the words of a relation that a fact must have to ask for it."""
+"""Share of a relation's words that a fact must contain to ask for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoldFact:
-    """A single fact of the data set; MuSiQue's free questions have no `subject` and are the `relation` themselves."""
+    """A single fact of the data set; MuSiQue's free-text questions have no `subject` and serve as `relation`."""
 
     subject: str
     relation: str
@@ -35,9 +35,9 @@ GoldChains = tuple[tuple[GoldFact, ...], ...]
 
 
 def gold_chains(facts: Iterable[Sequence[str]]) -> GoldChains:
-    """The facts as chains: one whose subject is the end of a chain continues it, free questions are all of one chain.
+    """The facts as chains: a fact whose subject ends a chain continues it; free-text questions form one chain.
 
-    Several values of one relation are one fact.
+    Several values of one relation count as one fact.
     """
     chains: list[list[GoldFact]] = []
     for fact in _merged(facts):
@@ -56,12 +56,12 @@ def _merged(facts: Iterable[Sequence[str]]) -> list[GoldFact]:
 
 
 def continues(fact: GoldFact, before: GoldFact) -> bool:
-    """Is a fact about what the one before gives?"""
+    """Is a fact about the value of the previous one?"""
     return not fact.subject or names(fact.subject, before.value)
 
 
 def gold_plan(question: str, answer: str, chains: GoldChains, operators: Operators) -> Plan | None:
-    """The plan of a data set's own facts, with an operator whose result on them is the answer; `None` without one."""
+    """The plan made of a data set's facts and an operator that yields the answer from them; `None` if none does."""
     if not chains:
         return None
     plain = Plan(operator="", chains=tuple(_chain(chain, question) for chain in chains))
@@ -100,12 +100,12 @@ def gives(plan: Plan, question: str, answer: str, chains: GoldChains, operators:
 
 
 def says(said: str, meant: str) -> bool:
-    """Do two values say the same: as dates, numbers and countries, or with most of their words in common?"""
+    """Are two values the same: as dates, numbers and countries, or with most of their words in common?"""
     return bool(same_value(said, meant)) or score_answer(said, (meant,)).f1 >= 0.5
 
 
 def pairs(plan: Plan, chains: GoldChains) -> tuple[tuple[Chain, tuple[GoldFact, ...]], ...] | None:
-    """The plan's chains, each with the gold chain that it begins like; `None` if they do not correspond."""
+    """The plan's chains, each paired with the gold chain that starts like it; `None` if they do not correspond."""
     left, found = list(chains), []
     if len(plan.chains) != len(chains):
         return None
@@ -145,7 +145,7 @@ def _relations() -> Mapping[str, re.Pattern[str]]:
 
 
 def fact_oracle(chains: GoldChains) -> Callable[[str, str], str | None]:
-    """What the data set knows of a resolved fact, given its question and entity; `None` if it does not hold it."""
+    """The gold value of a resolved fact, given its question and entity; `None` if the data set lacks it."""
 
     def known(asked: str, entity: str) -> str | None:
         for fact in (fact for chain in chains for fact in chain):
@@ -158,7 +158,7 @@ def fact_oracle(chains: GoldChains) -> Callable[[str, str], str | None]:
 
 
 def follows(chain: Chain, gold: Sequence[GoldFact]) -> bool:
-    """Does a chain ask for the gold facts, one by one, each about what the ones before give?"""
+    """Does a chain ask for the gold facts, one by one, each about the values of the previous ones?"""
     if len(chain.facts) != len(gold):
         return False
     values = {index: fact.value for index, fact in enumerate(gold)}

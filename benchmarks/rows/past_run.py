@@ -1,4 +1,4 @@
-"""A finished run, as comparing and calibrating read it."""
+"""A finished run, as comparison and calibration read it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ class PastRun:
 
     @property
     def models(self) -> Mapping[str, str]:
-        """The models that answered, by tier; the embedded one by its file."""
+        """The models that answered, by tier; the embedded model by its file."""
         provider = self.config["provider"]
         embedded = provider.get("embedded_model")
         return {tier: embedded or name for tier, name in sorted(provider["models"].items())}
 
     def setting(self, name: str) -> Any:
-        """A setting that it was run with; `None` if there was none of that name."""
+        """A setting of the run; `None` if it had none of that name."""
         return self.config["settings"].get(name)
 
     def rows(self, method: str) -> tuple[Row, ...]:
@@ -48,21 +48,20 @@ class PastRun:
         return self.methods[method]
 
     def checked(self, row: Row, shape: type[_Shape]) -> _Shape:
-        """What a reader needs of a row; raises `InputError` where the row does not hold it."""
+        """The fields of a row that a reader needs; raises `InputError` if one is missing."""
         try:
             return shape.model_validate(dict(row))
         except ValidationError as error:
             raise InputError(
                 f"The run {self.name!r} has a damaged row in {SAMPLES}, of {row['method']!r} for {row['id']!r} "
-                f"({first_fault(error)}); run it anew, or leave this run out."
+                f"({first_fault(error)}); run it again, or leave this run out."
             ) from None
 
 
 def past_run(run: str, results: Path) -> PastRun:
-    """The run in a folder, by its path or its name below `results`.
+    """The run in a folder, by its path or its name in `results`.
 
-    Raises `InputError` if there is no such folder, where its configuration is damaged, and where it
-    has no row yet.
+    Raises `InputError` if the folder does not exist, its configuration is damaged, or it has no row yet.
     """
     for path in (Path(run), results / run):
         if (path / CONFIG).is_file():

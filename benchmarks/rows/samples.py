@@ -1,4 +1,4 @@
-"""A row of `samples.jsonl`: one question by one method, with all its rounds, scored."""
+"""A row of `samples.jsonl`: one method's answer to one question, with all its rounds, scored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -20,11 +20,11 @@ def sample_row(
 ) -> dict[str, Any]:
     """The row of an answered question; scores are 0..1, money USD as text, time seconds.
 
-    `support` and `joint` are the official scores of supporting facts and of both together, where the
-    method quotes (`quotes`) and the data set labels sentences, else null. `timed` tells that `latency_s` is a latency,
-    of which the response cache saved nothing. Where a judge is asked, its verdict
-    joins as `judge`: 1, 0, or null where the call failed. `usage` has the method's calls in the order in which they
-    ended, each with its role, its model and its tokens, null where the server did not report them; `cut` tells that the
+    `support` and `joint` are the official scores of supporting facts and the joint scores, if the
+    method quotes (`quotes`) and the data set labels sentences, else null. `timed` says that `latency_s` is a real
+    latency, not shortened by the response cache. If a judge is used, its verdict is
+    added as `judge`: 1, 0, or null if the call failed. `usage` lists the method's calls in the order in which they
+    ended, each with role, model and tokens (null if the server did not report them); `cut` says that the
     reply reached its limit.
     """
     score = score_answer(answer.short_answer, question.golds)
@@ -52,7 +52,7 @@ def sample_row(
 
 
 def supported(question: Question, score: AnswerScore, facts: Sequence[Fact] | None) -> dict[str, Any]:
-    """The official scores of supporting facts and the joint ones; null where there is nothing to score."""
+    """The official scores of supporting facts and the joint scores; null if there is nothing to score."""
     if facts is None or not question.supporting_facts:
         return {"support": None, "joint": None}
     support = score_supporting_facts(facts, question.supporting_facts)
@@ -60,7 +60,7 @@ def supported(question: Question, score: AnswerScore, facts: Sequence[Fact] | No
 
 
 def failed_row(question: Question, method: str, error: Exception, spent: Totals, *, latency_s: float) -> dict[str, Any]:
-    """The row of a question that could not be answered: counted, listed, and no zero in disguise."""
+    """The row of a question that could not be answered: counted and listed, with null instead of a score."""
     return {
         **asked(question, method),
         "prediction": None,
@@ -112,7 +112,7 @@ def _usage(call: LedgerRow) -> dict[str, Any]:
 
 
 def asked(question: Question, method: str) -> dict[str, Any]:
-    """What was asked of whom: the beginning of every row."""
+    """The question and the method: the first fields of every row."""
     return {
         "id": question.id,
         "method": method,
@@ -138,7 +138,7 @@ def _round_row(round_: Round, question: Question, answer: Answer) -> dict[str, A
 
 
 def official_predictions(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Predictions as the official HotpotQA script reads them; a failed question has an empty answer."""
+    """Predictions in the format of the official HotpotQA script; a failed question has an empty answer."""
     return {
         "answer": {row["id"]: row["prediction"] or "" for row in rows},
         "sp": {row["id"]: row.get("supporting_facts", []) for row in rows},

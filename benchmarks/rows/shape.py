@@ -96,17 +96,17 @@ class _Answered(_Failed, _Scores):
 
 
 def require_whole(rows: Iterable[Mapping[str, Any]], file: Path) -> None:
-    """Raises `InputError` if a row is none of this version: a run would end over it after all was paid."""
+    """Raises `InputError` if a row is not of this version: a run would otherwise fail after everything was paid."""
     for row in rows:
         if (damage := fault(row)) is not None:
             raise InputError(
                 f"{str(file)!r} has a damaged row, of {row['method']!r} for {row['id']!r} ({damage}); "
-                "take that line out, and --resume asks the question again."
+                "remove that line, and --resume runs the question again."
             )
 
 
 def fault(row: Mapping[str, Any]) -> str | None:
-    """What is wrong with a row; `None` where it is whole."""
+    """What is wrong with a row; `None` if it is valid."""
     try:
         (_Answered if row["error"] is None else _Failed).model_validate(dict(row))
     except ValidationError as error:

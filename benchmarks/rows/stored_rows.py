@@ -1,4 +1,4 @@
-"""Rows of a run of any length in little memory: what is long in them stays on the disk."""
+"""Rows of a run of any length in little memory: their long fields stay on disk."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -12,7 +12,7 @@ _STORED = object()
 
 
 class StoredRow(Mapping[str, Any]):
-    """A row of `samples.jsonl`; its lists and objects are read when they are asked for."""
+    """A row of `samples.jsonl`; its lists and objects are read on demand."""
 
     __slots__ = ("_at", "_file", "_values")
 
@@ -33,14 +33,14 @@ class StoredRow(Mapping[str, Any]):
 
 
 class _SamplesFile:
-    """Keeps the rows at hand that were read last: analyses go over all rounds of one row, then of the next."""
+    """Caches the rows read last: analyses go over all rounds of one row, then of the next."""
 
     def __init__(self, path: Path) -> None:
         self.row = lru_cache(maxsize=_AT_HAND)(lambda at: record_at(path, at))
 
 
 def stored_rows(path: Path) -> dict[tuple[str, str], StoredRow]:
-    """The rows of a `samples.jsonl` by (question id, method); a later one replaces an earlier, a torn one is none."""
+    """The rows of a `samples.jsonl` by (question id, method); later rows win, torn rows are skipped."""
     file = _SamplesFile(path)
     found = ((at, row) for at, row in records(path) if row is not None and "error" in row)
     return {

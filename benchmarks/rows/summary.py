@@ -37,12 +37,12 @@ def summarise(
 ) -> dict[str, Any]:
     """The summary of a run over `n` questions.
 
-    Scores are percent over all `n` questions: one that failed, or was not reached, earns nothing and
+    Scores are percent over all `n` questions: a question that failed, or was not reached, scores 0 and
     is counted under `errors` or missing from `answered`. What the loop did (rounds, triggers, survival, signals) is
-    over answered questions. `methods` are the names that rows go by, those
-    of `arms` where these are given; without arms nothing is analysed further. `quadrants` are those of
-    the deficits, by default of the ones that are installed; `analyses` are the names of those that are wanted, by
-    default of all; `tariffs` are the prices that they compare by, by default the newest.
+    over answered questions. `methods` are the names of the rows, those
+    of `arms` if given; without arms there are no further analyses. `quadrants` are those of
+    the deficits, by default the installed ones; `analyses` names the analyses to run, by
+    default all; `tariffs` are the prices for comparison, by default the newest.
     """
     ordered = sorted(rows, key=lambda row: (str(row["method"]), str(row["id"])))
     by_method = {name: [row for row in ordered if row["method"] == name] for name in methods}
@@ -118,7 +118,7 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
 
 
 def _served(rows: Sequence[Row]) -> dict[str, Any]:
-    """Calls by the model that answered them, and replies that were cut at their limit, by stage, where rows tell."""
+    """Calls by model, and replies cut at their limit by stage, if the rows state them."""
     calls = [call for row in rows for call in row.get("usage", ()) if "model" in call]
     if not calls:
         return {}
@@ -129,14 +129,14 @@ def _served(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _latency(rows: Sequence[Row], answered: Sequence[Row]) -> dict[str, Any]:
-    """Percentiles in seconds, over the answers of which the response cache served no call, where rows tell which.
+    """Percentiles in seconds, over answers with no call served by the response cache, if the rows state this.
 
-    A resumed run keeps its latencies so: only the questions that were under way have none.
+    This way a resumed run keeps its latencies: only questions in progress at the interruption have none.
     """
     latencies = [row["latency_s"] for row in answered if row.get("timed", True)]
     return {
         **(_rounded(percentiles(latencies)) if latencies else dict.fromkeys(_CURVE)),
-        "cached_calls": sum(row["cached_calls"] for row in rows),  # served by the response cache, in no time
+        "cached_calls": sum(row["cached_calls"] for row in rows),  # served instantly by the response cache
         **({"timed": len(latencies)} if any("timed" in row for row in answered) else {}),
     }
 
@@ -151,7 +151,7 @@ def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
 
 
 def _cost(rows: Sequence[Row]) -> float | None:
-    """Price of all calls in USD, also of those that the response cache served; `None` where any is unknown."""
+    """Price of all calls in USD, including those served by the response cache; `None` if any price is unknown."""
     costs = [row["cost_usd"] for row in rows]
     if not costs or any(cost is None for cost in costs):
         return None
@@ -165,7 +165,7 @@ def _diagnosed(rows: Sequence[Row], deficit: str) -> int:
 
 
 def _recall(rows: Sequence[Row], of_what: str) -> list[dict[str, float]]:
-    """For each round, over the questions that reached it: what each stage still had, in percent."""
+    """For each round, over the questions that reached it: what was still present after each stage, in percent."""
     depth = max((len(row["rounds"]) for row in rows), default=0)
     reached = [
         [row["rounds"][index].get(of_what) for row in rows if len(row["rounds"]) > index] for index in range(depth)
@@ -184,10 +184,10 @@ def _packed(rows: Sequence[Row], which: str) -> int:
 
 
 def _judged(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
-    """The judge's figure in percent, where a judge was asked.
+    """The judge's figure in percent, if a judge was used.
 
-    Answers of which its call failed are missing and counted; `judged` are all other questions. Of these a failed
-    one, or one that was not reached, was not answered correctly and needs no verdict.
+    Answers for which its call failed are counted as missing; `judged` are all other questions. Among these, a
+    question that failed or was not reached counts as incorrect and needs no verdict.
     """
     asked = [row["judge"] for row in rows if row["error"] is None and "judge" in row]
     if not asked:
@@ -205,7 +205,7 @@ def _judged(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
 def _supporting_facts(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
     """Official scores of supporting facts and joint scores, in percent over the questions that have such facts.
 
-    A failed question earns nothing. Nothing if the data set labels no sentences.
+    A failed question scores 0. Empty if the data set labels no sentences.
     """
     unlabelled = sum(not row.get("supporting_facts_gold") for row in rows)
     labelled = n - unlabelled

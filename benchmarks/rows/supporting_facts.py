@@ -1,6 +1,6 @@
-"""Supporting facts as a draft's quotes name them: each quote is found again in the texts, and stands for its sentences.
+"""Supporting facts predicted from a draft's quotes: each quote is located in the texts and counts as its sentences.
 
-Texts are compared as `as_quoted` has them: white space, typographic quotes and dashes aside.
+Texts are compared after `as_quoted`: white space, typographic quotes and dashes are ignored.
 """
 
 import re
@@ -16,7 +16,7 @@ from meta_agent_rag.text.sentences import sentences
 
 Fact: TypeAlias = tuple[str, int]
 _TELLING_WORDS = 3
-"""Words from which on a quote names the texts that hold it, wherever it stands in them."""
+"""Number of words from which a quote identifies a text wherever it occurs in it."""
 _WORD = re.compile(r"\w+")
 
 
@@ -30,7 +30,7 @@ class _Source:
 
     @classmethod
     def of(cls, title: str, pieces: Sequence[str]) -> "_Source":
-        """A text from the sentences that it is put together from, each with its own blanks."""
+        """A text joined from its sentences, each with its own white space."""
         text = ""
         spans: list[tuple[int, int]] = []
         parted = False
@@ -45,7 +45,7 @@ class _Source:
         return cls(title=title, text=text, spans=tuple(spans))
 
     def touched(self, quote: str) -> tuple[int, ...]:
-        """The sentences of which the quote, wherever it stands, covers a word or more."""
+        """The sentences of which the quote, wherever it occurs, covers at least one word."""
         places = [found.span() for found in re.finditer(re.escape(quote), self.text)]
         return tuple(
             index
@@ -61,10 +61,10 @@ class _Source:
 def supporting_facts(question: Question, answer: Answer) -> list[Fact]:
     """The sentences that the chosen draft quoted, as (title, sentence index), each once.
 
-    Only verbatim quotes count; one that spans sentences counts for each that it covers a word of. A quote of
-    fewer than three words counts where it is a whole sentence, or where a single text holds it. Passages
-    that the prompt held and that are no paragraphs of the question count as well, so that evidence from the wrong
-    place costs precision: their sentences are counted as `packing.sentences` splits them.
+    Only verbatim quotes count; a quote that spans sentences counts for each of which it covers a word. A quote of
+    fewer than three words counts only if it is a whole sentence, or if a single text contains it. Passages
+    of the prompt that are not among the question's paragraphs count as well, so that evidence from the wrong
+    place lowers precision: their sentences are those of `packing.sentences`.
     """
     chosen = answer.rounds[answer.chosen]
     quotes = [quote for one in chosen.draft.quotes if (quote := _bare(as_quoted(one)))]
@@ -79,7 +79,7 @@ def supporting_facts(question: Question, answer: Answer) -> list[Fact]:
 
 
 def _others(passages: Sequence[Passage], own: Sequence[_Source], quotes: Sequence[str]) -> Iterator[_Source]:
-    """Passages from elsewhere that hold a quote; a piece of a paragraph of the question is not from elsewhere."""
+    """Passages from outside the question that contain a quote; a piece of one of its paragraphs is not outside."""
     for passage in passages:
         text = as_quoted(passage.text)
         known = any(passage.title == one.title and text in one.text for one in own)
@@ -88,7 +88,7 @@ def _others(passages: Sequence[Passage], own: Sequence[_Source], quotes: Sequenc
 
 
 def _named(quote: str, sources: Sequence[_Source]) -> dict[int, tuple[int, ...]]:
-    """The sentences that a quote names, by the place of their source."""
+    """The sentences that a quote identifies, by the index of their source."""
     touched = {place: found for place, source in enumerate(sources) if (found := source.touched(quote))}
     if len(quote.split()) >= _TELLING_WORDS or len(touched) == 1:
         return touched
@@ -96,7 +96,7 @@ def _named(quote: str, sources: Sequence[_Source]) -> dict[int, tuple[int, ...]]
 
 
 def _bare(quote: str) -> str:
-    """A quote without the marks around it and the full stop that a writer adds, as `is_verbatim` looks for it."""
+    """A quote without surrounding quotation marks and an added full stop, as `is_verbatim` searches for it."""
     return quote.strip('" ').rstrip('." ')
 
 

@@ -1,8 +1,8 @@
-"""Where evidence is lost: what of it each stage of a round still had, for the paragraphs and for the answer itself.
+"""Where evidence is lost: what is still present after each stage of a round, for the paragraphs and for the answer.
 
 - `retrieved`: among the evidence of the round.
-- `packed`: in the prompt, as it really stood there. Of a paragraph that was shortened, its supporting sentences
-  (all of them) must have been kept; where the data set labels whole paragraphs, any of its text.
+- `packed`: in the prompt as sent. Of a shortened paragraph, all supporting sentences must have been kept; if the
+  data set labels whole paragraphs, any of its text.
 - `quoted`: packed, and quoted verbatim by the draft.
 - `used`: packed, and cited as `[n]` in the draft's answer or quoted verbatim; of the answer: in the short answer.
 """
@@ -22,13 +22,13 @@ STAGES = ("retrieved", "packed", "quoted", "used")
 _CITED = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 _VERDICTS = frozenset({"yes", "no", "noanswer"})
 _ROUNDING = 3
-"""Tokens by which the blanks between sentences can let a prompt's estimate differ from its budget."""
+"""Tokens by which a prompt's estimate can differ from its budget because of white space between sentences."""
 
 
 def evidence_recall(question: Question, round_: Round, evidence: Sequence[Passage]) -> dict[str, float] | None:
-    """Share of the supporting paragraphs that each stage still had, 0..1.
+    """Share of the supporting paragraphs still present after each stage, 0..1.
 
-    Paragraphs are known by title and text, whatever id a corpus gave them. `None` for a question without
+    Paragraphs are identified by title and text, regardless of their ids in a corpus. `None` for a question without
     supporting paragraphs.
     """
     wanted = {(one.title, one.text): one for one in question.paragraphs if one.is_supporting}
@@ -54,9 +54,9 @@ def evidence_recall(question: Question, round_: Round, evidence: Sequence[Passag
 
 
 def answer_recall(question: Question, round_: Round, evidence: Sequence[Passage]) -> dict[str, float] | None:
-    """Was a gold answer there after each stage, 1.0 or 0.0: in the texts, in verbatim quotes, in the short answer?
+    """Was a gold answer present after each stage, 1.0 or 0.0: in the texts, in verbatim quotes, in the short answer?
 
-    Looked for as whole words in a row, after normalisation. `None` for answers that no text holds as such
+    Matched as consecutive whole words, after normalisation. `None` for answers that texts do not contain as such
     (yes, no).
     """
     golds = [words for gold in question.golds if (words := normalised(gold))]
@@ -78,10 +78,10 @@ def cited_ids(round_: Round) -> frozenset[str]:
 
 
 def shown_texts(packing: Packing, by_id: Mapping[str, Passage]) -> dict[str, str]:
-    """The packed passages by id, each with its title and the text that the prompt held of it.
+    """The packed passages by id, each with its title and its text as shown in the prompt.
 
-    A record names the passages that were shortened and the tokens of them all: packing the same
-    passages once more into as many tokens cuts them at the same sentences. Where a prompt was packed
+    A record lists the shortened passages and the total number of tokens: packing the same
+    passages again into that number of tokens cuts them at the same sentences. If a prompt was packed
     in another way, a shortened passage has what fits.
     """
     known = [by_id[id_] for id_ in packing.packed_ids if id_ in by_id]

@@ -1,1 +1,1 @@
-"""A run of the benchmark: its configuration, the questions, evidence and rows of it, and its folder."""
+"""A run of the benchmark: its configuration, questions, evidence, rows and folder."""

@@ -1,7 +1,7 @@
 """The rows of a run: a method, and what is varied about it.
 
-A sweep, an ablation, an oracle and a repetition are all the same thing: a method again, with one thing
-changed, under a name that says what.
+A sweep, an ablation, an oracle and a repetition are all the same thing: a method with one change, under a name
+that states the change.
 """
 
 from collections.abc import Sequence
@@ -35,15 +35,15 @@ _SWEPT = (
     *("deficits_dir", "prompts_dir", "self_consistency_samples"),
     *("retrieval_top_k", "retrieval_pool", "rrf_k", "fusion", "blend_floor", "links"),
 )
-"""Settings that a row can have to itself: the others choose a server, a file or a corpus, or change no answer."""
+"""Settings that a row can override: the others choose a server, a file or a corpus, or change no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
     """One row of the table: `name` is unique in a run, `base` the same without the number of its repetition.
 
-    `assignments` are `SETTING=VALUE`; `oracles` the stages that are replaced by what the data set knows; with `equal`
-    the method samples for as many `dollars` or `tokens` as the loop took on the same question.
+    `assignments` are `SETTING=VALUE`; `oracles` are the stages replaced by the data set's gold information; with
+    `equal` the method samples until it has spent as many `dollars` or `tokens` as the loop on the same question.
     """
 
     method: Method
@@ -55,7 +55,7 @@ class Arm:
 
     @property
     def variant(self) -> str:
-        """What is varied, in words; empty for the method as it is."""
+        """What is varied, in words; empty for the unchanged method."""
         parts = list(self.assignments)
         if self.without_deficits:
             parts.append(f"without {'+'.join(self.without_deficits)}")
@@ -87,10 +87,10 @@ def arms(
 ) -> tuple[Arm, ...]:
     """All rows of a run.
 
-    `sweeps` are `SETTING=V1,V2,...`, every combination of their values a row. `ablations` are deficits to
-    leave out, several at once joined by commas, and `oracles` stages: each is a row beside the method as
-    it is, and several oracles also one row together. Both concern methods that run the loop alone. `equals` adds for
-    methods that sample a row that spends as many dollars or tokens as the loop.
+    `sweeps` are `SETTING=V1,V2,...`, with one row per combination of values. `ablations` are deficits to
+    leave out (several at once joined by commas), and `oracles` are stages: each is a row beside the unchanged
+    method, and several oracles also form one row together. Both apply only to methods that run the loop. `equals`
+    adds, for sampling methods, a row that spends as many dollars or tokens as the loop.
     Raises `InputError` for what cannot be varied.
     """
     if repeats < 1:
@@ -112,7 +112,7 @@ def arms(
                 rows += [replace(plain, equal=_equal(kind)) for kind in equals]
     if equals and not any(arm.equal and reference(arm, rows) for arm in rows):
         raise InputError(
-            "--equal sets a method that samples against the loop; name both, as --method metarag,self_consistency."
+            "--equal compares a sampling method with the loop; name both, as --method metarag,self_consistency."
         )
     if (ablations or oracles) and not any(method.loop for method in methods):
         raise InputError(
@@ -125,13 +125,13 @@ def arms(
 
 
 def reference(arm: Arm, rows: Sequence[Arm]) -> Arm | None:
-    """The row whose spending an equal one has: the first that runs the loop under the same settings."""
+    """The row whose spending an equal-cost row matches: the first that runs the loop under the same settings."""
     same = (one for one in rows if (one.assignments, one.repeat) == (arm.assignments, arm.repeat))
     return next((one for one in same if one.method.loop and not one.without_deficits and not one.oracles), None)
 
 
 def check_arms(rows: Sequence[Arm], settings: Settings) -> None:
-    """Refuse, before anything is paid, values that no setting takes, deficits that there are not, and equal rows."""
+    """Refuse invalid values, unknown deficits and identical rows before anything is paid."""
     seen: dict[str, str] = {}
     for arm in rows:
         own = arm_settings(arm, settings)
@@ -151,7 +151,7 @@ def check_arms(rows: Sequence[Arm], settings: Settings) -> None:
 
 
 def arm_settings(arm: Arm, settings: Settings) -> Settings:
-    """The settings of a row: those of the run, with the row's own values and what belongs to its method."""
+    """The settings of a row: those of the run, with the row's own values and those pinned by its method."""
     own = Settings.load(arm.assignments) if arm.assignments else settings
     names = [assignment.partition("=")[0].strip().lower() for assignment in arm.assignments]
     return settings.model_copy(update={**{name: getattr(own, name) for name in names}, **dict(arm.method.pins)})
@@ -169,7 +169,7 @@ def _values(sweep: str) -> list[str]:
     if not equals or not given:
         raise InputError(f"--sweep {sweep!r} has no values; write it as SETTING=V1,V2.")
     if field not in Settings.model_fields:
-        raise SettingsError(f"There is no setting {name.strip()!r} to sweep; `marag config show` lists them.")
+        raise SettingsError(f"--sweep names the unknown setting {name.strip()!r}; `marag config show` lists all.")
     if field not in _SWEPT:
         raise InputError(
             f"{field.upper()} cannot be swept within one run; run each value and compare the runs "
@@ -184,13 +184,13 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _equal(kind: str) -> str:
     if kind not in KINDS:
-        raise InputError(f"There is nothing called {kind!r} to be equal in; choose from: {', '.join(KINDS)}.")
+        raise InputError(f"--equal {kind!r} is unknown; choose from: {', '.join(KINDS)}.")
     return kind
 
 
 def _oracles(given: Sequence[str]) -> list[tuple[str, ...]]:
     for name in given:
         if name not in ORACLES:
-            raise InputError(f"There is no oracle {name!r}; choose from: {', '.join(ORACLES)}.")
+            raise InputError(f"The oracle {name!r} is unknown; choose from: {', '.join(ORACLES)}.")
     ordered = tuple(name for name in ORACLES if name in given)
     return [*((name,) for name in ordered), *([ordered] if len(ordered) > 1 else [])]

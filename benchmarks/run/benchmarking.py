@@ -1,4 +1,4 @@
-"""A benchmark from its configuration to its folder: checked, run, summed up, reported."""
+"""A benchmark from its configuration to its folder: checked, run, summarised, reported."""
 
 import hashlib
 import json
@@ -48,10 +48,10 @@ from .writing import recorded_table, write_results
 
 DEFAULT_N = 50
 _LISTED = 3
-"""Changed prompts that are named."""
+"""Maximum number of changed prompts listed."""
 _PACKAGED = (
-    "The packaged model is too small for this task, so these scores show that everything works, and no more. "
-    "`marag tour` shows real answers; `marag models` brings a larger model."
+    "The packaged model is too small for this task, so these scores only show that everything works. "
+    "`marag tour` shows real answers; `marag models` lists larger models."
 )
 
 
@@ -60,17 +60,17 @@ class AllFailedError(MetaRagError):
 
 
 class OtherBytesError(MetaRagError):
-    """A replay came to another summary than the run that was recorded."""
+    """A replay produced a summary that differs from the recorded one."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
-    """A run that has been checked: its configuration, its questions, and what they were drawn from.
+    """A checked run: its configuration, its questions, and what they were drawn from.
 
-    `sample` has the number of `questions` that all shards have together, with a digest of their ids, and how many
-    questions the data have (`pooled`).
+    `sample` states the number of `questions` of all shards together, a digest of their ids, and the number of
+    questions in the data (`pooled`).
     """
 
     config: RunConfig
@@ -80,7 +80,7 @@ class RunPlan:
 
 
 def resumed(config: RunConfig, folder: RunFolder) -> RunConfig:
-    """The configuration of an earlier run with today's limits; settings that shape answers must be the same."""
+    """The configuration of an earlier run with the current limits; settings that shape answers must be the same."""
     before = folder.config()
     config = replace(config, settings=as_served(config.settings, before["settings"]))
     changed = changed_settings(before["settings"], config.settings.model_dump(mode="json"))
@@ -93,7 +93,7 @@ def resumed(config: RunConfig, folder: RunFolder) -> RunConfig:
 
 
 def planned(config: RunConfig) -> RunPlan:
-    """Check a configuration and load its questions; nothing is written and no model is asked."""
+    """Check a configuration and load its questions; nothing is written and no model is called."""
     _check(config)
     loaded = load_questions(
         config.dataset,
@@ -122,7 +122,7 @@ def planned(config: RunConfig) -> RunPlan:
 def replayed(config: RunConfig, player: Player, *, strict: bool) -> RunPlan:
     """The plan of a recorded run: data set, questions, methods, seed and settings are the record's.
 
-    Where `strict`, today's code makes the rows of its table; else they are the record's too.
+    If `strict`, the current code produces the rows of its table; otherwise they are taken from the record too.
     """
     record = player.run
     own = replace(
@@ -149,7 +149,7 @@ def replayed(config: RunConfig, player: Player, *, strict: bool) -> RunPlan:
 def benchmark(
     plan: RunPlan, conduct: Conduct, folder: RunFolder | None, output_dir: Path, display_name: DisplayName
 ) -> Path:
-    """Run, or continue, a benchmark; returns its folder. Raises what stopped it, once all is saved."""
+    """Run or continue a benchmark; returns its folder. Raises what stopped it, after saving everything."""
     config = plan.config
     if conduct.recorder is not None and conduct.player is None:
         _check_recordable(config)
@@ -185,7 +185,7 @@ def benchmark(
 
 
 def with_corpus(plan: RunPlan) -> None:
-    """Build the corpus that an `open_domain` run pools from its data file, where it is not there yet."""
+    """Build the corpus that an `open_domain` run pools from its data file, if it does not exist yet."""
 
     async def built() -> None:
         async with open_domain(plan.config, plan.loaded, None):
@@ -195,7 +195,7 @@ def with_corpus(plan: RunPlan) -> None:
 
 
 def _carried_out(plan: RunPlan, conduct: Conduct, folder: RunFolder, shown: Silent) -> RunOutcome:
-    """Answer the questions; Ctrl+C and SIGTERM end that with a word on how to go on."""
+    """Answer the questions; on Ctrl+C and SIGTERM, stop and say how to continue."""
     if conduct.player is not None and not conduct.strict:
         return _from_record(conduct.player, folder, shown)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -210,7 +210,7 @@ def _carried_out(plan: RunPlan, conduct: Conduct, folder: RunFolder, shown: Sile
 
 
 def _from_record(player: Player, folder: RunFolder, shown: Silent) -> RunOutcome:
-    """The answers of a record, scored now: nothing is asked, searched or derived."""
+    """The answers of a record, scored now: no call, search or derivation is made."""
     rows = tuple(player.rows())
     shown.start(len(rows), ())
     for row in rows:
@@ -223,14 +223,14 @@ def _from_record(player: Player, folder: RunFolder, shown: Silent) -> RunOutcome
 
 
 def _interrupt(*_: object) -> None:
-    """End as cleanly as Ctrl+C does, also where a shell's `nohup ... &` left that ignored."""
+    """End as cleanly as on Ctrl+C, even if a shell's `nohup ... &` made the process ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.raise_signal(signal.SIGINT)
 
 
 def _check(config: RunConfig) -> None:
-    """Refuse what cannot work before anything is written."""
+    """Refuse impossible configurations before anything is written."""
     check_arms(config.arms, config.settings)
     if config.concurrency is not None and config.concurrency < 1:
         raise InputError(f"--concurrency must be at least 1, not {config.concurrency}.")
@@ -238,17 +238,17 @@ def _check(config: RunConfig) -> None:
         raise InputError("--n, --limit and --sample-id are mutually exclusive; give one of them.")
     if DOLLARS in config.equals and (unpriced := unpriced_models(config.settings, at=datetime.now(UTC))):
         raise InputError(
-            f"--equal {DOLLARS} needs prices, and {', '.join(unpriced)} has none that is known; set PRICE_AS, or give "
+            f"--equal {DOLLARS} needs prices, but the price of {', '.join(unpriced)} is unknown; set PRICE_AS, or give "
             f"--equal {TOKENS}."
         )
     if config.corpus is not None and config.mode != "open_domain":
         raise InputError(f"--corpus requires --mode open_domain, but the mode is {config.mode!r}.")
     if config.corpus is not None and "diagnosis" in config.oracles:
-        raise InputError("--oracle diagnosis only knows the data set's own paragraphs; leave --corpus out.")
+        raise InputError("--oracle diagnosis covers only the data set's own paragraphs; leave --corpus out.")
 
 
 def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:
-    """Refuse questions that no evidence belongs to, where no corpus is named either."""
+    """Refuse questions that come without evidence if no corpus is named either."""
     if config.corpus is None and not any(question.paragraphs for question in questions):
         raise InputError(
             f"The questions of {config.dataset!r} come without paragraphs; give --mode open_domain and "
@@ -257,7 +257,7 @@ def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:
 
 
 def _check_recordable(config: RunConfig) -> None:
-    """A record is complete in itself: it holds no files of the user's own, and none is run to find that out."""
+    """Refuse to record with the user's own files: a record is self-contained; no such file is run to check this."""
     _refuse_own(name for name in OWN_FILES if getattr(config.settings, name) is not None)
     varied = {assignment.partition("=")[0].strip().lower() for assignment in _assignments(config)}
     _refuse_own(name for name in OWN_FILES if name in varied)
@@ -276,7 +276,7 @@ def _assignments(config: RunConfig) -> tuple[str, ...]:
 
 
 def _check_oracles(config: RunConfig, questions: Sequence[Question]) -> None:
-    """Refuse oracles that know nothing of these questions: their rows would be the method's own."""
+    """Refuse oracles without information on these questions: their rows would equal the method's own."""
     wanted = [stage for stage in ("plan", "facts") if stage in config.oracles]
     if wanted and not any(question.facts for question in questions):
         raise InputError(
@@ -286,7 +286,7 @@ def _check_oracles(config: RunConfig, questions: Sequence[Question]) -> None:
 
 
 def _check_calibration(config: RunConfig, questions: Sequence[Question]) -> None:
-    """Refuse a fitted monitor on the questions that it was fitted on: its figures would flatter it."""
+    """Refuse a fitted monitor on the questions that it was fitted on: its figures would be too optimistic."""
     for arm in config.arms:
         settings = arm_settings(arm, config.settings)
         if settings.monitor_policy == "calibrated":
@@ -332,16 +332,16 @@ def _complain(plan: RunPlan, conduct: Conduct, folder: RunFolder, outcome: RunOu
     if failed:
         complain(
             f"{len(failed)} of {wanted} answers failed; {folder.path / REPORT} lists them. "
-            f"Ask them again with: --resume {folder.path} --retry-failed"
+            f"Retry them with: --resume {folder.path} --retry-failed"
         )
 
 
 def _close_record(
     plan: RunPlan, conduct: Conduct, folder: RunFolder, outcome: RunOutcome, display_name: DisplayName
 ) -> None:
-    """Write the record of a complete run; hold a replay to the summary that was recorded.
+    """Write the record of a complete run; compare a replay with the recorded summary.
 
-    A replay that is recorded keeps the old calls beside today's summary.
+    A replay that is recorded again keeps the old calls beside the current summary.
     """
     sha256 = hashlib.sha256((folder.path / SUMMARY).read_bytes()).hexdigest()
     recorder, player = conduct.recorder, conduct.player
@@ -356,7 +356,7 @@ def _close_record(
         told.append(f"Record: {recorder.path}")
     elif player is not None and sha256 != player.summary_sha256:
         raise OtherBytesError(
-            f"The replay's {SUMMARY} is not the one that was recorded: the code that sums up has changed since "
+            f"The replay's {SUMMARY} differs from the recorded one: the code that computes it has changed since "
             f"{player.path.name} was made; compare the two, then keep the new one with --replay ... --record FILE."
         )
     elif player is not None:
@@ -368,7 +368,7 @@ def _close_record(
 
 
 def _changes(plan: RunPlan, player: Player) -> list[str]:
-    """One line where prompts or deficits are others today than in the record; nothing where they are the same."""
+    """One line if prompts or deficits have changed since the record was made; nothing if they are the same."""
     changed = changed_files(player.run, plan.config.settings)
     if not changed:
         return []

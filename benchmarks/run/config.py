@@ -1,4 +1,4 @@
-"""What a run is, and how it is conducted."""
+"""What defines a run, and how it is carried out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ MODES: tuple[Mode, ...] = ("gold", "supporting", "open_domain")
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything that must be the same for two runs to be one experiment, as the command line asks for it.
+    """Everything that must be the same for two runs to be one experiment, as given on the command line.
 
     `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id instead of a draw of `n`; `shard` ("I/N") is
-    the part of these that this run asks; `revision` is that of the data set on the hub. `sweeps`, `ablations`,
+    the part of these that this run covers; `revision` is that of the data set on the hub. `sweeps`, `ablations`,
     `oracles`, `equals` and `repeats` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too.
     `concurrency` is the number of questions at once, by default what suits the provider. `model_words` describe
     the model to a reader. `recorded` is what a record says of the run that is replayed, and `recorded_arms` the rows
@@ -67,10 +67,10 @@ class RunConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Conduct:
-    """How a run is carried out, which changes nothing in its answers.
+    """How a run is carried out, which does not affect its answers.
 
-    `retry_failed` asks questions again that failed before; `fail_on_error` stops at the first failure;
-    a recorder keeps the run; a player takes its rows from a record, or, where `strict`, makes them again from the
+    `retry_failed` retries questions that failed before; `fail_on_error` stops at the first failure;
+    a recorder records the run; a player takes its rows from a record or, if `strict`, recomputes them from the
     record's calls; without `plots` the report has none.
     """
 

@@ -1,4 +1,4 @@
-"""How a run shows itself: a progress bar with running scores, lines, JSON lines, or nothing."""
+"""How a run shows its progress: a bar with running scores, lines, JSON lines, or nothing."""
 
 import json
 import sys
@@ -12,11 +12,11 @@ DisplayName = Literal["rich", "plain", "json", "none"]
 
 
 class Silent:
-    """Shows nothing; the others keep their running figures in it: sums, since a run may have any number of rows."""
+    """Shows nothing; the other displays keep running figures in it: sums, since a run may have any number of rows."""
 
     def __init__(self) -> None:
         self.free = False
-        """Does a call without a price cost nothing, since it runs on this machine?"""
+        """Is a call without a price free because it runs on this machine?"""
         self.total = 0
         self.asked = 0
         self.failed = 0
@@ -40,7 +40,7 @@ class Silent:
         """The run is over."""
 
     def figures(self) -> str:
-        """Scores over what was asked so far, failures included, and what it cost."""
+        """Scores over the questions so far, including failures, and their cost."""
         em, f1 = (100.0 * score / max(self.asked, 1) for score in self._scores.values())
         errors = f"  errors {self.failed}" if self.failed else ""
         return f"EM {em:.1f}  F1 {f1:.1f}  {self._money()}{errors}"
@@ -62,10 +62,10 @@ class Silent:
 
 
 class Plain(Silent):
-    """A line an answer, on stderr."""
+    """One line per answer, on stderr."""
 
     def corpus(self, done: int, total: int) -> None:
-        """A line a batch."""
+        """One line per batch."""
         sys.stderr.write(f"indexing {done}/{total} passages\n")
 
     def row(self, row: Mapping[str, Any]) -> None:
@@ -76,10 +76,10 @@ class Plain(Silent):
 
 
 class JsonProgress(Silent):
-    """A JSON object an answer, on stdout."""
+    """One JSON object per answer, on stdout."""
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """An object without the rounds, which samples.jsonl holds."""
+        """An object without the rounds, which are in samples.jsonl."""
         super().row(row)
         short = {name: value for name, value in row.items() if name not in ("rounds", "evidence")}
         sys.stdout.write(json.dumps(short, ensure_ascii=False, default=str) + "\n")
@@ -87,7 +87,7 @@ class JsonProgress(Silent):
 
 
 class RichBar(Silent):
-    """A progress bar with running EM and F1, cost, and the time that is left."""
+    """A progress bar with running EM and F1, cost, and remaining time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class RichBar(Silent):
         self._progress.update(self._task, advance=1, figures=self.figures())
 
     def stop(self) -> None:
-        """Leave the bar as it stands."""
+        """Leave the bar as it is."""
         self._progress.stop()
 
 

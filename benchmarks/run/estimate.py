@@ -1,4 +1,4 @@
-"""What a run would take, judged by earlier ones or by a probe of a few questions: `--dry-run`."""
+"""What a run would cost, estimated from earlier runs or from a probe of a few questions: `--dry-run`."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,10 +24,10 @@ from .provenance import changed_settings
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What a row of the table, its oracle or the judge is expected to take; `cost_usd` is `None` without a price.
+    """The expected cost of a row of the table, its oracle or the judge; `cost_usd` is `None` without a price.
 
-    It rests on `measured` answers, failed ones included, by the row `basis` of the run `source`, in which the settings
-    `other_settings`, which shape answers, had other values.
+    It is based on `measured` answers, failed ones included, of the row `basis` of the run `source`, in which the
+    answer-shaping settings `other_settings` had other values.
     """
 
     method: str
@@ -43,7 +43,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A run to go by: the questions that each row answered or failed at, and the calls by whom they were for."""
+    """A run to estimate from: the questions that each row answered or failed, and the calls by their purpose."""
 
     source: str
     judged: bool
@@ -52,7 +52,7 @@ class Measured:
     calls: Mapping[str, tuple[LedgerRow, ...]]
 
     def scaled(self, method: str, basis: str, calls: Sequence[LedgerRow], *, measured: int, n: int) -> Expected:
-        """Calls that `measured` answers took, as `n` answers would take them."""
+        """The calls of `measured` answers, scaled to `n` answers."""
         sums = total(calls)
 
         def of(count: int) -> int:
@@ -72,9 +72,9 @@ class Measured:
 
 
 def estimated(plan: RunPlan, output_dir: Path, *, probe: int | None, display_name: DisplayName) -> None:
-    """Print calls, tokens and dollars of the run, row by row; nothing is asked unless a probe is wanted.
+    """Print calls, tokens and dollars of the run, row by row; no call is made unless a probe is requested.
 
-    Raises `InputError` if there is no earlier run to go by.
+    Raises `InputError` if there is no earlier run to estimate from.
     """
     runs = _earlier(plan.config, output_dir) if probe is None else [_probed(plan, probe)]
     found = expectations(plan.config, runs, n=len(plan.questions))
@@ -82,8 +82,8 @@ def estimated(plan: RunPlan, output_dir: Path, *, probe: int | None, display_nam
     missing = [name for name, one in found.items() if one is None]
     if not known:
         raise InputError(
-            f"No earlier run below {str(output_dir)!r} has this data set, mode and model; "
-            "add --probe 3 to ask three questions first (at cost) and base the estimate on them."
+            f"No earlier run in {str(output_dir)!r} has this data set, mode and model; "
+            "add --probe 3 to run three questions first (at cost) and base the estimate on them."
         )
     source = ", ".join(dict.fromkeys(one.source for one in known))
     if display_name == "json":
@@ -93,9 +93,9 @@ def estimated(plan: RunPlan, output_dir: Path, *, probe: int | None, display_nam
 
 
 def expectations(config: RunConfig, runs: Sequence[Measured], *, n: int) -> dict[str, Expected | None]:
-    """What each row of the table takes for `n` questions, and apart from it its oracle and the judge.
+    """What each row of the table costs for `n` questions, with its oracle and the judge listed separately.
 
-    `runs` come in the order of preference; `None` stands where none of them tells.
+    `runs` are in order of preference; an entry is `None` if no run has it.
     """
     found: dict[str, Expected | None] = {}
     for arm in config.arms:
@@ -108,8 +108,8 @@ def expectations(config: RunConfig, runs: Sequence[Measured], *, n: int) -> dict
 
 
 def _of_arm(arm: Arm, runs: Sequence[Measured], n: int) -> Expected | None:
-    """By the row itself; by the method as it is, where this variant of it was not run."""
-    of_method = () if arm.equal else (arm.method.name,)  # which spends otherwise
+    """From the row itself, or from the unchanged method if this variant was not run."""
+    of_method = () if arm.equal else (arm.method.name,)  # which spends differently
     for name in dict.fromkeys((arm.name, arm.base, *of_method)):
         for run in runs:
             ids = run.ids.get(name, frozenset())
@@ -120,7 +120,7 @@ def _of_arm(arm: Arm, runs: Sequence[Measured], n: int) -> Expected | None:
 
 
 def _closed_book(name: str) -> str:
-    """Whom the ledger names for the calls of a row's oracle, which are in no method's cost; see `oracles.py`."""
+    """The ledger's name for the calls of a row's oracle, which are in no method's cost; see `oracles.py`."""
     return f"{name} (closed book)"
 
 
@@ -135,7 +135,7 @@ def _of_oracle(arm: Arm, runs: Sequence[Measured], n: int) -> Expected | None:
 
 
 def _of_judge(runs: Sequence[Measured], n: int) -> Expected | None:
-    """By the verdicts for each answer: what rows answer alike is judged once."""
+    """From the verdicts per answer: answers that rows share are judged once."""
     for run in runs:
         if run.judged:
             calls = _once(run.calls.get(JUDGE, ()), frozenset().union(*run.ids.values()))
@@ -144,7 +144,7 @@ def _of_judge(runs: Sequence[Measured], n: int) -> Expected | None:
 
 
 def _once(calls: Iterable[LedgerRow], ids: frozenset[str]) -> list[LedgerRow]:
-    """The calls for finished questions, without those that a run taken up again had paid for already."""
+    """The calls for finished questions, without those that a resumed run had already paid for."""
     kept: list[LedgerRow] = []
     served: set[tuple[str, str]] = set()
     for call in calls:
@@ -176,11 +176,11 @@ def _show(plan: RunPlan, source: str, known: list[Expected], missing: list[str])
     sum_usd = f"{sum(priced):.4f} USD" if len(priced) == len(costs) else unpriced
     say(f"  total: {sum(one.calls for one in known):,} calls, {sum_usd}")
     if missing:
-        say(f"  unknown, because no run had them: {', '.join(missing)}; add --probe 3 to find out (at cost).")
+        say(f"  unknown, because no earlier run has them: {', '.join(missing)}; add --probe 3 to find out (at cost).")
 
 
 def _earlier(config: RunConfig, output_dir: Path) -> list[Measured]:
-    """The runs with this data set, mode and models: those of equal settings first, and of these the newest."""
+    """The runs with this data set, mode and models: those with equal settings first, newest first."""
     models = dict(choose_provider(config.settings).models)
     runs: list[Measured] = []
     for path in sorted((file.parent for file in output_dir.glob(f"*/{CONFIG}")), reverse=True):
@@ -212,7 +212,7 @@ def _measured(folder: RunFolder, source: str, *, judged: bool, changed: Sequence
 
 
 def _probed(plan: RunPlan, probe: int) -> Measured:
-    """A run over the first questions, whose folder is not kept; its replies stay in the cache."""
+    """A run on the first questions, whose folder is not kept; its replies stay in the cache."""
     if probe < 1:
         raise InputError(f"--probe must be at least 1, not {probe}.")
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The evidence that a mode gives to every method alike."""
+"""The evidence that a mode gives to every method."""
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
@@ -32,10 +32,10 @@ def pooled(questions: Sequence[Question]) -> tuple[Passage, ...]:
 async def open_domain(
     config: RunConfig, loaded: LoadedQuestions, on_progress: Progress | None
 ) -> AsyncIterator[HybridRetriever | None]:
-    """The retriever of an `open_domain` run, over a corpus of its own; `None` in the other modes.
+    """The retriever of an `open_domain` run, over its own corpus; `None` in the other modes.
 
-    The corpus pools the whole data file, whatever the sample, and is named by its content: it is
-    built once, and no other corpus is touched. `--corpus NAME` takes an ingested one instead.
+    The corpus pools the whole data file, regardless of the sample, and is named by its content: it is
+    built once, and no other corpus is touched. `--corpus NAME` uses an ingested corpus instead.
     """
     if config.mode != "open_domain":
         yield None

@@ -1,4 +1,4 @@
-"""Runs methods over questions in parallel, each result written to disk as soon as it exists."""
+"""Run methods on questions in parallel; each result is written to disk as soon as it exists."""
 
 import asyncio
 import gc
@@ -45,13 +45,13 @@ _AT_ONCE_EMBEDDED = 2
 
 
 class Display(Protocol):
-    """Shows a run as it goes."""
+    """Shows the progress of a run."""
 
     def corpus(self, done: int, total: int) -> None:
         """Passages indexed so far."""
 
     def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
-        """`total` answers are wanted; `done` are there from an earlier part of the run."""
+        """`total` answers are expected; `done` exist from an earlier part of the run."""
 
     def row(self, row: Mapping[str, Any]) -> None:
         """One more answer, or failure."""
@@ -61,7 +61,7 @@ class Display(Protocol):
 
 
 class FailedAnswerError(MetaRagError):
-    """An answer failed, and the run was to stop at the first."""
+    """An answer failed, and the run was set to stop at the first failure."""
 
     exit_code = 1
     stops_run = True
@@ -69,7 +69,7 @@ class FailedAnswerError(MetaRagError):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """What a run came to: all rows so far, and the error that stopped it early, if one did."""
+    """The outcome of a run: all rows so far, and the error that stopped it early, if any."""
 
     rows: tuple[Mapping[str, Any], ...]
     stopped_by: MetaRagError | None = None
@@ -94,12 +94,12 @@ class _Run:
             self.calls[key].append(call)
 
     async def answer(self, question: Question, arm: Arm) -> None:
-        """Answer one question by one row's method, and write its result; raises only what stops the run."""
+        """Answer one question with one row's method, and write the result; raises only what stops the run."""
         started = time.perf_counter()
         calls = self.calls[question.id, arm.name] = []
         try:
             task = await self._allowed(question, arm)
-            started = time.perf_counter()  # waiting for another row's spending is no part of this one's latency
+            started = time.perf_counter()  # waiting for another row's spending is not part of this row's latency
             answer = await self._answered(arm, task)
         except MetaRagError as error:
             if error.stops_run:
@@ -115,7 +115,7 @@ class _Run:
             raise FailedAnswerError(f"{arm.name!r} failed on question {question.id!r}: {row['error']}")
 
     async def _allowed(self, question: Question, arm: Arm) -> MethodTask:
-        """The task, with what it may spend where that is what another row of the table did."""
+        """The task, with its allowance if it may spend as much as another row of the table."""
         task = self._task(question, arm, self.engines[arm])
         if (loop := reference(arm, self.config.arms) if arm.equal else None) is None:
             return task
@@ -124,7 +124,7 @@ class _Run:
     async def _answered(self, arm: Arm, task: MethodTask) -> Answer:
         answer = await arm.method.answer(self.engines[arm], task)
         if answer.stop_reason == CostLimitError.stop_reason:
-            # with more money it would have gone on: no finished question, to be asked again
+            # with a higher limit it would have continued: the question is not finished and will be retried
             raise CostLimitError("The cost limit is reached; raise it to continue.")
         return answer
 
@@ -181,7 +181,7 @@ async def execute(
     folder: RunFolder,
     display: Display,
 ) -> RunOutcome:
-    """Answer what is not answered yet; finished questions of a resumed run are not asked again."""
+    """Answer the questions that are still open; finished questions of a resumed run are not run again."""
     async with AsyncExitStack() as stack:
         stack.enter_context(folder.locked())
         stack.callback(folder.close)
@@ -189,7 +189,7 @@ async def execute(
         wanted = [(question, arm) for question in questions for arm in config.arms]
         finished = {key: row for key, row in before.items() if not (conduct.retry_failed and _failed(row))}
         open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
-        open_.sort(key=lambda task: bool(task[1].equal))  # after the rows whose spending they have
+        open_.sort(key=lambda task: bool(task[1].equal))  # after the rows whose spending they match
         model = await stack.enter_async_context(_model(config, conduct, folder))
         engines = await _engines(config, conduct, model, stack, warm=bool(open_))
         retriever = await stack.enter_async_context(_retriever(config, conduct, loaded, display))
@@ -208,7 +208,7 @@ async def execute(
         for row in finished.values() if config.equals else ():
             run.spending.note(row)
         display.start(len(wanted), finished.values())
-        del before, finished  # rows are on the disk: a run has room for any number of them
+        del before, finished  # rows are on disk, so a run can have any number of them
         stack.callback(display.stop)
         stack.enter_context(_uncollected())
         stopped_by = await _all(run, open_, _at_once(config, model))
@@ -219,7 +219,7 @@ async def execute(
 
 
 def _failed(row: Mapping[str, Any]) -> bool:
-    """Would the answer be another, had nothing failed?"""
+    """Would the answer be different if nothing had failed?"""
     return row["error"] is not None or row.get("stop_reason") == "search_failed"
 
 
@@ -247,7 +247,7 @@ async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> Asyn
     ) as model:
         if player is None:
             yield replace(model, tape=conduct.recorder)
-        else:  # neither needs the response cache nor may drop what it holds
+        else:  # needs no response cache, and must not drop its contents
             yield replace(model, tape=player, cache=None, connections=Recorded(run=player.run))
 
 
@@ -274,7 +274,7 @@ async def _engines(
 
 
 async def _warmed(model: LanguageModel, retriever: HybridRetriever | NoSearch | None) -> None:
-    """Load what the first question would wait for, so that its latency is like the others'. Asks no model."""
+    """Load what the first question would wait for, so that its latency is like the others'. Makes no call."""
     await asyncio.to_thread(import_module, "openai")
     if isinstance(retriever, HybridRetriever):
         await retriever.encoder.queries([_ANY_TEXT])
@@ -317,10 +317,10 @@ def _at_once(config: RunConfig, model: LanguageModel) -> int:
 
 
 async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -> MetaRagError | None:
-    """Work through the tasks; an error that stops the run is returned, once what is in progress has come to its end.
+    """Work through the tasks; an error that stops the run is returned once work in progress has ended.
 
-    A call in progress is paid for: cancelling it would lose its reply. Where the key or the account is refused it has
-    a moment.
+    A call in progress is paid for, and cancelling it would lose its reply. If the key or the account is refused, it
+    gets only a moment.
     """
     waiting = iter(tasks)
     stopped_by: list[MetaRagError] = []

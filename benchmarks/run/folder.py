@@ -1,4 +1,4 @@
-"""A run's folder: what it holds, and how an interrupted one is taken up again."""
+"""A run's folder: its contents, and how an interrupted run is resumed."""
 
 import json
 import os
@@ -64,7 +64,7 @@ class _Provider(_Part):
 
 
 class _Config(_Part):
-    """What `config.json` must hold, and of what types; parts that came in later may be missing."""
+    """The required contents of `config.json` with their types; parts that were added later may be missing."""
 
     experiment: _Experiment
     dataset: _Dataset
@@ -78,9 +78,9 @@ class _Config(_Part):
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The parts of two `config.json` that no experiment may change and that differ, apart from addresses.
+    """The parts of two `config.json` that must be equal in an experiment but differ, apart from addresses.
 
-    Older versions do not tell which endpoints served, and a server that did not respond has not told what it serves.
+    Older versions do not state which endpoints served, and a server that did not respond reported no identity.
     """
     parts = [name for name in _SAME if name not in ("provider", "endpoints")]
     changed = [name for name in parts if one.get(name) != other.get(name)]
@@ -113,7 +113,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, results: Path, *, at: datetime, dataset: str, mode: str, config: Mapping[str, Any]) -> "RunFolder":
-        """A new folder; a second run within a second gets a number."""
+        """A new folder; a second run within the same second gets a number."""
         stem = f"{at:%Y%m%dT%H%M%SZ}-{dataset}-{mode}"
         if Path(stem).name != stem:
             raise InputError(f"{stem!r} is not a valid folder name; use a data set name of the package.")
@@ -134,7 +134,7 @@ class RunFolder:
 
     @classmethod
     def resume(cls, run: str, results: Path) -> "RunFolder":
-        """An existing folder, by path or by its name below `results`."""
+        """An existing folder, by path or by its name in `results`."""
         for path in (Path(run), results / run):
             if (path / CONFIG).is_file():
                 return cls(path)
@@ -151,7 +151,7 @@ class RunFolder:
         return self.path / RESERVATIONS
 
     def config(self) -> dict[str, Any]:
-        """The configuration that the run was started with; raises `InputError` with what is wrong with it."""
+        """The configuration that the run was started with; raises `InputError` if it is damaged."""
         file = self.path / CONFIG
         try:
             config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -163,7 +163,7 @@ class RunFolder:
         return config
 
     def require_same(self, now: Mapping[str, Any]) -> None:
-        """Refuse to continue with another model, other prompts, deficits or data than the run began with."""
+        """Refuse to continue with a different model, prompts, deficits or data from those at the start."""
         if changed := differing(self.config(), json.loads(json.dumps(now, default=str))):
             raise InputError(
                 f"The run {self.path.name!r} was started with different {' and '.join(changed)}; "
@@ -171,24 +171,24 @@ class RunFolder:
             )
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:
-        """The rows written so far by (question id, method); a later one replaces an earlier, a torn one is none."""
+        """The rows so far by (question id, method); a later row replaces an earlier one, torn ones are skipped."""
         return stored_rows(self.path / SAMPLES)
 
     def paid_usd(self) -> Decimal:
         """What the run has paid so far, and what calls in progress at a kill may have cost.
 
-        A call whose price is unknown counts nothing.
+        A call with an unknown price counts as 0.
         """
         paid = sum((row.paid_usd or Decimal(0) for row in read_ledger(self.calls)), Decimal(0))
         return paid + unsettled(self.reservations)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only process that works on this run: two would pay for everything twice."""
+        """Make this the only process that works on the run: two would pay for everything twice."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"The run {self.path.name!r} needs a folder of its own ({error.strerror}).") from None
+            raise InputError(f"The run {self.path.name!r} needs its own folder ({error.strerror}).") from None
         lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
         try:
             lock.acquire()
@@ -202,12 +202,12 @@ class RunFolder:
             lock.release()
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row, on the disk before this returns."""
+        """Append a row; it is on disk before this returns."""
         self._samples = self._samples or Journal(self.path / SAMPLES, durable=True)
         self._samples.append(row)
 
     def write_calls(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write a ledger that is known already, a row a call."""
+        """Write an existing ledger, one row per call."""
         ledger = Journal(self.calls)
         for row in rows:
             ledger.append(row)
@@ -220,11 +220,11 @@ class RunFolder:
             self._samples = None
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        """Write a whole file, or leave the old one."""
+        """Write the whole file, or keep the old one."""
         self.write_text(name, json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a whole file, or leave the old one."""
+        """Write the whole file, or keep the old one."""
         unfinished = self.path / f".{name}.unfinished"
         unfinished.write_text(text, encoding="utf-8")
         os.replace(unfinished, self.path / name)

@@ -1,4 +1,4 @@
-"""The options of `python -m benchmarks.runner`, a dataclass for each panel of its help."""
+"""The options of `python -m benchmarks.runner`: one dataclass per panel of its help."""
 
 import inspect
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def _option(panel: str, *names: str, metavar: str | None = None, help: str) -> t
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionOptions:
-    """Which questions are asked, and over which evidence."""
+    """Which questions are run, and over which evidence."""
 
     dataset: Annotated[str, _option(_WHAT, help="hotpotqa, 2wikimultihopqa, musique or sample.")] = "sample"
     mode: Annotated[
@@ -46,7 +46,11 @@ class QuestionOptions:
     ] = None
     shard: Annotated[
         str | None,
-        _option(_WHAT, metavar="I/N", help="Take one of N parts of these questions; benchmarks.merge joins the runs."),
+        _option(
+            _WHAT,
+            metavar="I/N",
+            help="Take the I-th of N parts of these questions; benchmarks.merge combines the runs.",
+        ),
     ] = None
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the draw and of the confidence intervals.", rich_help_panel=_WHAT)
@@ -88,7 +92,7 @@ class RowOptions:
             _ROWS,
             metavar="STAGES",
             help="monitor, diagnosis, retrieval, plan, facts, separated by commas: add a row with each stage replaced "
-            "by what the data set knows.",
+            "by the data set's gold information.",
         ),
     ] = None
     equal: Annotated[
@@ -96,8 +100,8 @@ class RowOptions:
         _option(
             _ROWS,
             metavar="KINDS",
-            help="dollars, tokens, separated by commas: add a row of self_consistency with as many chains as spend "
-            "what the loop did on the same question.",
+            help="dollars, tokens, separated by commas: add a row of self_consistency that samples chains until it has "
+            "spent what the loop spent on the same question.",
         ),
     ] = None
     repeat: Annotated[int, _option(_ROWS, metavar="K", help="Run everything K times to measure the spread.")] = 1
@@ -106,14 +110,14 @@ class RowOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ConductOptions:
-    """How the run goes."""
+    """How the run is carried out."""
 
     resume: Annotated[
         str | None, _option(_RUN, metavar="RUN", help="Continue an interrupted run, with its own data and methods.")
     ] = None
-    retry_failed: Annotated[
-        bool, _option(_RUN, "--retry-failed", help="With --resume: ask failed questions again.")
-    ] = False
+    retry_failed: Annotated[bool, _option(_RUN, "--retry-failed", help="With --resume: retry failed questions.")] = (
+        False
+    )
     fail_on_error: Annotated[
         bool, _option(_RUN, "--fail-on-error", help="Stop at the first failed answer; --resume continues.")
     ] = False
@@ -121,23 +125,23 @@ class ConductOptions:
         float | None, _option(_RUN, metavar="USD", help="Stop before the run costs more than this; --resume continues.")
     ] = None
     dry_run: Annotated[
-        bool, _option(_RUN, "--dry-run", help="Estimate the run from an earlier one, without asking anything.")
+        bool, _option(_RUN, "--dry-run", help="Estimate the run from an earlier one, without any call.")
     ] = False
     probe: Annotated[
-        int | None, _option(_RUN, metavar="K", help="With --dry-run: base the estimate on K questions asked first.")
+        int | None, _option(_RUN, metavar="K", help="With --dry-run: base the estimate on K questions run first.")
     ] = None
     concurrency: Annotated[
         int | None, _option(_RUN, help="Questions in parallel (default 8, or 2 with the embedded model).")
     ] = None
     engine: Annotated[
-        str | None, _option(_RUN, metavar="NAME", help="Spread the run over the machines of a cluster: ray.")
+        str | None, _option(_RUN, metavar="NAME", help="Distribute the run over the machines of a cluster: ray.")
     ] = None
     shards: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="N",
-            help="With --engine: cut the run into N parts (default: one per processor).",
+            help="With --engine: divide the run into N parts (default: one per processor).",
             rich_help_panel=_RUN,
         ),
     ] = None
@@ -156,11 +160,11 @@ class RecordOptions:
     ] = None
     replay: Annotated[
         Path | None,
-        _option(_RECORD, metavar="FILE", help="Score a recorded run again, without a key, a model or any calls."),
+        _option(_RECORD, metavar="FILE", help="Rescore a recorded run, without a key, a model or any calls."),
     ] = None
     strict: Annotated[
         bool,
-        _option(_RECORD, "--strict", help="With --replay: make every prompt again; each must be the recorded one."),
+        _option(_RECORD, "--strict", help="With --replay: rebuild every prompt; each must match the recorded one."),
     ] = False
 
 
@@ -169,7 +173,7 @@ class OutputOptions:
     """Settings, and where and how results are shown."""
 
     convergence_threshold: Annotated[
-        float | None, _option(_LOOK, help="Jaccard similarity at which the loop has converged.")
+        float | None, _option(_LOOK, help="Jaccard similarity at which the loop counts as converged.")
     ] = None
     output_dir: Annotated[Path, _option(_LOOK, metavar="DIR", help="Where run folders are written.")] = Path("RESULTS")
     display_: Annotated[DisplayName, _option(_LOOK, "--display", help="How progress is shown.")] = "rich"
@@ -182,7 +186,7 @@ class OutputOptions:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with dataclasses of options as parameters; typer sees each of their fields as an option."""
+    """A command whose parameters are dataclasses of options; typer sees each of their fields as an option."""
     groups = {
         name: kind for name, kind in get_type_hints(command).items() if isinstance(kind, type) and is_dataclass(kind)
     }

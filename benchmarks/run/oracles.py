@@ -1,4 +1,4 @@
-"""Stages of the loop replaced by what the data set knows, so that a run can say what each one's mistakes cost."""
+"""Stages of the loop replaced by gold information, so that a run can state what the errors of each stage cost."""
 
 from collections.abc import Sequence
 
@@ -20,9 +20,9 @@ _CLOSED_BOOK = "closed_book"
 def oracles_for(stages: Sequence[str], engine: Engine, question: Question, *, name: str) -> Oracles:
     """The oracles of a row for one question; the oracle `retrieval` is the evidence itself, see `evidence.supplied`.
 
-    The monitor's accepts a draft that matches a gold answer exactly. The diagnosis' finds nothing wrong with such
-    a draft, and else asks whether the model answers rightly without evidence, and whether all supporting
-    paragraphs are in the prompt. Those of plan and facts know what the data set breaks its questions into.
+    The oracle monitor accepts a draft that matches a gold answer exactly. The oracle diagnosis finds nothing wrong
+    with such a draft; otherwise it checks whether the model answers correctly without evidence, and whether all
+    supporting paragraphs are in the prompt. The oracles `plan` and `facts` use the data set's decomposition.
     """
     chains = gold_chains(question.facts)
 
@@ -44,7 +44,7 @@ def oracles_for(stages: Sequence[str], engine: Engine, question: Question, *, na
 
 
 def matching(deficits: DeficitRegistry, *, knows: bool, complete: bool, round_: Round) -> str:
-    """The deficit meant for this quadrant; where the registry has none, the one that its rules name."""
+    """The deficit for this quadrant; if the registry has none, the one that its rules name."""
     for deficit in deficits:
         if deficit.quadrant == (knows, complete):
             return deficit.name
@@ -52,7 +52,7 @@ def matching(deficits: DeficitRegistry, *, knows: bool, complete: bool, round_: 
 
 
 async def _knows(engine: Engine, question: Question, name: str) -> bool:
-    """Does the model answer rightly without any evidence?"""
+    """Does the model answer correctly without any evidence?"""
     (closed_book,) = named(_CLOSED_BOOK)
     task = MethodTask(
         id=question.id,

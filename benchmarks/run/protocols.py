@@ -25,12 +25,12 @@ _FILE = Path(__file__).with_name("protocols.yaml")
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """How figures on a data set were measured; `None` where a source does not tell.
+    """How figures on a data set were measured; `None` if a source does not state it.
 
-    `evidence` is a key of `evidence` in `protocols.yaml`, or words of its own; `pooled_questions` says how many
-    questions' paragraphs were put together, where they were. `aliases` tells whether answers were scored with
-    aliases: for ours `None` where the data set has none. `seed` is that of the draw, if there was one, and
-    `rounds` the number of repairs that a looping method may make.
+    `evidence` is a key of `evidence` in `protocols.yaml`, or free text; `pooled_questions` is the number of
+    questions whose paragraphs were pooled, if they were. `aliases` says whether answers were scored with
+    aliases; in our protocols it is `None` if the data set has none. `seed` is that of the draw, if there was one,
+    and `rounds` the number of repairs that a looping method may make.
     """
 
     dataset: str
@@ -62,7 +62,7 @@ class Protocol:
 
 
 class RunProtocol(BaseModel):
-    """A protocol of ours: what `--protocol NAME` stands for. `aliases` tells that a file of aliases is needed."""
+    """One of our protocols, as selected by `--protocol NAME`. `aliases` says that a file of aliases is needed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -81,7 +81,7 @@ class RunProtocol(BaseModel):
 
 
 class PublishedProtocol(BaseModel):
-    """The protocol of a published table, whatever the data set; `aliases` lists those scored with aliases."""
+    """The protocol of a published table for any data set; `aliases` lists those scored with aliases."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -118,12 +118,12 @@ class _Protocols(BaseModel):
 
 
 def protocol_named(name: str) -> RunProtocol:
-    """The protocol of ours with this name; raises `UnknownNameError`."""
+    """Our protocol with this name; raises `UnknownNameError`."""
     return _named("protocol", name, _protocols().runs)
 
 
 def protocol_names() -> tuple[str, ...]:
-    """The names of all protocols of ours, in the order of the file."""
+    """The names of all our protocols, in the order of the file."""
     return tuple(_protocols().runs)
 
 
@@ -133,9 +133,9 @@ def published_protocol(name: str, dataset: str) -> Protocol:
 
 
 def differences(theirs: Protocol, ours: Protocol) -> list[str]:
-    """Say in what figures were measured otherwise than ours; empty if the two compare.
+    """List how the measurement of figures differs from ours; empty if the two are comparable.
 
-    What a source does not tell counts as a difference, named at the end. Aliases do not count where
+    What a source does not state counts as a difference, listed at the end. Aliases are ignored if
     the data set has none.
     """
     measured, other = ours.aspects(), theirs.aspects()
@@ -146,7 +146,7 @@ def differences(theirs: Protocol, ours: Protocol) -> list[str]:
         if published is not None and published.casefold() != words.casefold()
     ]
     untold = [aspect for aspect, published, _ in pairs if published is None]
-    return told + ([f"not told: {', '.join(untold)}"] if untold else [])
+    return told + ([f"not stated: {', '.join(untold)}"] if untold else [])
 
 
 def evidence_words(kind: str | None, pooled: int | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What must be known to repeat a run, for `config.json`."""
+"""What is needed to reproduce a run, for `config.json`."""
 
 import hashlib
 import json
@@ -34,9 +34,9 @@ OWN_FILES = (
     *("prompts_dir", "deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir"),
     "monitor_calibration",
 )
-"""Settings that name files of the user's own, which no record holds."""
+"""Settings that name the user's own files, which records do not contain."""
 RECORDED_FILES = ("deficits", "calibration", "prompts", "rows")
-"""Parts of `config.json` that are digests of what was in force."""
+"""Parts of `config.json` that are digests of the versions in use."""
 
 
 def run_config(
@@ -44,7 +44,7 @@ def run_config(
 ) -> dict[str, Any]:
     """The contents of `config.json`; secrets are masked.
 
-    `served` is what `serving.served_by` tells of endpoints, and `sample` says of which questions a shard is a part.
+    `served` is what `serving.served_by` returns about endpoints, and `sample` states the whole that a shard is part of.
     """
     choice = choose_provider(config.settings)
     known = config.recorded  # a replay may run where neither the model nor its encoder is installed
@@ -84,7 +84,7 @@ def _embedded_model(config: RunConfig, provider: str) -> str | None:
 
 
 def _encoders(config: RunConfig) -> dict[str, str]:
-    """The encoders that serve, by the names that settings ask for: one that cannot be had is replaced."""
+    """The encoders in use, by their names in the settings: one that is unavailable is replaced."""
     settings = [arm_settings(arm, config.settings) for arm in config.arms]
     names = dict.fromkeys(own.monitor_encoder for own in settings)
     if config.mode == "open_domain":
@@ -93,14 +93,14 @@ def _encoders(config: RunConfig) -> dict[str, str]:
 
 
 def _files(config: RunConfig) -> dict[str, Any]:
-    """Digests of the deficits, prompts and calibration in force, and of what single rows take in their place."""
+    """Digests of the deficits, prompts and calibration in use, and of those that single rows use instead."""
     shared = _digests(config.settings)
     own = {arm.base: _digests(arm_settings(arm, config.settings)) for arm in config.arms if arm.assignments}
     return {**shared, "rows": {name: digests for name, digests in own.items() if digests != shared}}
 
 
 def changed_files(run: Mapping[str, Any], settings: Settings) -> list[str]:
-    """Prompts and deficits of a record that are others today, each with both digests."""
+    """Prompts and deficits of a record that have changed since, each with both digests."""
     now = {kind: _digests(settings)[kind] for kind in ("prompts", "deficits")}
     return [
         f"{name} {digest}, now {now[kind].get(name, 'gone')}"
@@ -127,7 +127,7 @@ def _file_digest(path: Path | None) -> str | None:
 
 
 def _digest(deficit: Deficit) -> str:
-    """First 12 hex digits of the SHA-256 over all of a deficit that data can say, and its rule's byte code."""
+    """First 12 hex digits of the SHA-256 over a deficit's data fields and its rule's byte code."""
     shapes = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
     rule = getattr(deficit.heuristic, "__code__", None)
     rest = (deficit.priority, deficit.quadrant, None if rule is None else _code(rule), *_given(deficit.heuristic))
@@ -135,7 +135,7 @@ def _digest(deficit: Deficit) -> str:
 
 
 def _given(rule: object) -> tuple[str, ...]:
-    """What a rule has besides its code, where that is data: defaults, and values of the function around it."""
+    """A rule's data besides its code: defaults, and values of the enclosing function."""
     named = getattr(rule, "__kwdefaults__", None) or {}
     cells = [cell.cell_contents for cell in getattr(rule, "__closure__", None) or ()]
     values = (*(getattr(rule, "__defaults__", None) or ()), *(named[name] for name in sorted(named)), *cells)
@@ -156,7 +156,7 @@ def _constant(value: object) -> object:
 
 
 def experiment(config: RunConfig) -> dict[str, Any]:
-    """What a resumed run must have in common with its beginning."""
+    """What a resumed run must have in common with its start."""
     return {
         "dataset": config.dataset,
         "mode": config.mode,
@@ -210,7 +210,7 @@ def as_begun(config: RunConfig, was: Mapping[str, Any]) -> RunConfig:
 
 
 def recorded_run(described: Mapping[str, Any]) -> dict[str, Any]:
-    """The first line of a record: what `run_config` says, without this machine's folders."""
+    """The first line of a record: the result of `run_config`, without this machine's folders."""
     named = {**described["experiment"]}
     for name in ("data_file", "aliases_file"):
         named[name] = None if named[name] is None else Path(named[name]).name
@@ -230,7 +230,7 @@ def recorded_run(described: Mapping[str, Any]) -> dict[str, Any]:
 def recorded_settings(run: Mapping[str, Any]) -> Settings:
     """The settings of a recorded run; keys are neither recorded nor needed.
 
-    A record may come from anyone: it names no folder to write to and no address to speak to.
+    A record may come from anyone, so it names no folder to write to and no address to contact.
     """
     given = {name: value for name, value in run["settings"].items() if name in _recordable()}
     provider = run["provider"]["name"]
@@ -242,8 +242,8 @@ def recorded_settings(run: Mapping[str, Any]) -> Settings:
 
 @cache
 def _recordable() -> frozenset[str]:
-    """Names of the settings that a record may hold; files of one's own are among them, so that they can be refused."""
-    told = {"llm_base_url", "embedded_model_path", *OWN_FILES}  # of the first two the names alone
+    """Names of the settings that a record may contain, including the user's own files, so that they can be refused."""
+    told = {"llm_base_url", "embedded_model_path", *OWN_FILES}  # only the names of the first two
     local = (Path, Path | None, Url | None)
     return frozenset(
         name
@@ -260,11 +260,11 @@ def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
 
 
 _OF_THE_NODE = ("base_url", "key", "headers", "concurrency", "seconds")
-"""Of an endpoint, what another node or account changes, and no reply depends on."""
+"""The fields of an endpoint that differ between nodes or accounts and that no reply depends on."""
 
 
 def _in_force(name: str, settings: Mapping[str, Any]) -> object:
-    """A setting's value, a default where it came in later; of an address, whether there is one: servers move."""
+    """A setting's value, or its default if it was added later; for an address only whether it is set: servers move."""
     field = Settings.model_fields.get(name)
     value = settings[name] if name in settings or field is None else field.get_default(call_default_factory=True)
     if name.endswith("_url"):
@@ -278,9 +278,9 @@ def _in_force(name: str, settings: Mapping[str, Any]) -> object:
 
 
 def commit() -> str | None:
-    """The commit of the checkout, with a mark where files were changed; `None` outside one."""
+    """The commit of the checkout, with a mark if files were changed; `None` outside one."""
     if not (_ROOT / "backend").is_dir():
-        return None  # installed: a repository around it is somebody else's
+        return None  # installed: any enclosing repository is not ours
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")

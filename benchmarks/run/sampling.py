@@ -1,4 +1,4 @@
-"""Which questions of a file a run takes."""
+"""Which questions of a file a run uses."""
 
 import hashlib
 import re
@@ -12,10 +12,10 @@ _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
 def draw(questions: Sequence[Question], n: int, seed: int) -> tuple[Question, ...]:
-    """Draw n questions without replacement and give them in file order; all of them where n is larger.
+    """Draw n questions without replacement and return them in file order; all of them if n is larger.
 
-    The n lowest of SHA-256(seed, id) are taken: the draw depends on no library's random numbers nor on
-    the order of the file, and a smaller draw with the same seed lies within a larger one.
+    The n lowest of SHA-256(seed, id) are taken: the draw depends neither on a library's random numbers nor on
+    the order of the file, and a smaller draw with the same seed is contained in a larger one.
 
     Raises `InputError` for n below 1.
     """
@@ -28,7 +28,7 @@ def draw(questions: Sequence[Question], n: int, seed: int) -> tuple[Question, ..
 def by_position(questions: Sequence[Question], positions: str) -> tuple[Question, ...]:
     """Take the questions from A to B, both included, counted from 1, for `positions` = "A-B".
 
-    Raises `InputError` that says what is wrong with the range.
+    Raises `InputError` if the range is invalid.
     """
     match = _RANGE.fullmatch(positions.strip())
     if match is None:
@@ -53,7 +53,7 @@ def by_id(questions: Sequence[Question], ids: Sequence[str]) -> tuple[Question, 
 
 
 def shard_numbers(shard: str) -> tuple[int, int]:
-    """I and N of a shard "I/N"; raises `InputError` that says what is wrong with it."""
+    """I and N of a shard "I/N"; raises `InputError` if it is invalid."""
     match = _SHARD.fullmatch(shard.strip())
     if match is None:
         raise InputError(f"Write the shard as I/N, for instance 1/4, not {shard!r}.")
@@ -64,9 +64,9 @@ def shard_numbers(shard: str) -> tuple[int, int]:
 
 
 def sharded(questions: Sequence[Question], shard: str) -> tuple[Question, ...]:
-    """Every N-th question from the I-th on, so that shards are alike even if the file is sorted.
+    """Every N-th question, starting with the I-th, so that shards are similar even if the file is sorted.
 
-    Raises `InputError` if there is none.
+    Raises `InputError` if the shard is empty.
     """
     number, count = shard_numbers(shard)
     if not (found := tuple(questions[number - 1 :: count])):
@@ -75,7 +75,7 @@ def sharded(questions: Sequence[Question], shard: str) -> tuple[Question, ...]:
 
 
 def sample_digest(ids: Sequence[str]) -> str:
-    """SHA-256 over the ids of a sample, in any order."""
+    """SHA-256 over the ids of a sample, independent of their order."""
     return hashlib.sha256("\n".join(sorted(ids)).encode("utf-8", "surrogatepass")).hexdigest()
 
 

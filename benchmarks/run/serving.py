@@ -1,4 +1,4 @@
-"""Which endpoints serve a run: one model for every method unless asked otherwise, and what is on record of them."""
+"""Which endpoints serve a run (by default one model for every method), and what is recorded about them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from .config import RunConfig
 
 
 def one_model(settings: Settings) -> Settings:
-    """The settings of a new run: unless TIERS is set, the flash tier serves all stages, so that methods differ alone.
+    """The settings of a new run: unless TIERS is set, the flash tier serves all stages, so that only methods differ.
 
-    See docs/decisions/018. The embedded model is named, if one is used: `auto` may take another tomorrow.
+    See docs/decisions/018. If the embedded model is used, it is named: `auto` may select another one later.
     """
     tiers = settings if "tiers" in settings.model_fields_set else settings.model_copy(update={"tiers": "flash"})
     embedded = any(endpoint.is_embedded for endpoint in endpoints_in_use(tiers, get_args(Use)).values())
@@ -28,14 +28,14 @@ def one_model(settings: Settings) -> Settings:
 
 
 def as_served(settings: Settings, before: Mapping[str, Any]) -> Settings:
-    """The settings of a run that is taken up: TIERS and EMBEDDED_MODEL are of its beginning, unless set."""
+    """The settings of a resumed run: TIERS and EMBEDDED_MODEL are those of its start, unless set."""
     tiers = {} if "tiers" in settings.model_fields_set else {"tiers": before.get("tiers", "by_stage")}
     embedded = {"embedded_model": embedded_model_of(before)} if settings.embedded_model == AUTO else {}
     return settings.model_copy(update=tiers | embedded)
 
 
 def embedded_model_of(settings: Mapping[str, Any]) -> str:
-    """The embedded model of a run's settings: those that name none are older than the choice, or have no use for it."""
+    """The embedded model in a run's settings: settings without one predate the choice, or do not use it."""
     name = str(settings.get("embedded_model", AUTO))
     return PACKAGED if name == AUTO else name
 
@@ -46,7 +46,7 @@ def uses(config: RunConfig) -> tuple[Use, ...]:
 
 
 def endpoints(config: RunConfig) -> dict[str, Endpoint]:
-    """The endpoint of every role of a run; what a row has to itself is listed under its name as well."""
+    """The endpoint of every role of a run; a row's own endpoints are also listed under its name."""
     shared = endpoints_in_use(config.settings, uses(config))
     found = dict(shared)
     for arm in config.arms if not config.recorded_arms else ():
@@ -57,7 +57,7 @@ def endpoints(config: RunConfig) -> dict[str, Endpoint]:
 
 
 async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
-    """For `config.json`: the name, provider and model behind each role, and the identity that the server tells.
+    """For `config.json`: the name, provider and model behind each role, and the identity that the server reports.
 
     Raises `SettingsError` if a key or a model file is missing.
     """
@@ -83,12 +83,12 @@ async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """Connections to nothing, under the identities of a record: a replay makes no call."""
+    """Connections without a server, under the identities of a record: a replay makes no call."""
 
     run: Mapping[str, Any]
 
     async def to(self, endpoint: Endpoint) -> Connection:
-        """A stand-in that serves nothing; a record of earlier versions has one identity for all."""
+        """A stub that serves nothing; records of earlier versions have one identity for all roles."""
         known = {(one["connection"], one["model"]): one["identity"] for one in self.run.get("endpoints", {}).values()}
         identity = known.get((endpoint.connection, endpoint.model), self.run["endpoint"])
         return await OneTransport(transport=NoModel(endpoint=identity)).to(endpoint)

@@ -1,4 +1,4 @@
-"""What a run comes to in its folder: summary, predictions, tables and report."""
+"""The output files of a run: summary, predictions, tables and report."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ def write_results(
     n: int,
     pooled: int,
 ) -> dict[str, Any]:
-    """Write what there is of `n` questions, drawn from `pooled`; returns the summary."""
+    """Write the results so far of `n` questions, drawn from `pooled`; returns the summary."""
     names = [arm.name for arm in config.arms]
     summary = summarise(
         rows,
@@ -56,7 +56,7 @@ def recorded_table(config: RunConfig, conduct: Conduct) -> dict[str, Any]:
 
 
 def _analyses(conduct: Conduct) -> tuple[str, ...]:
-    """Those that a record names, so that its summary has the same figures; all where a summary is made for keeps."""
+    """The analyses that a record names, so that its summary has the same figures; otherwise all."""
     player = conduct.player
     if player is None or conduct.recorder is not None or "analyses" not in player.run:
         return tuple(analysis.name for analysis in discover_analyses())
@@ -64,7 +64,7 @@ def _analyses(conduct: Conduct) -> tuple[str, ...]:
 
 
 def _quadrants(config: RunConfig, conduct: Conduct) -> Mapping[str, tuple[bool, bool] | None]:
-    """Of the deficits of all rows."""
+    """The quadrants of the deficits of all rows."""
     if conduct.player is not None and not conduct.strict:
         return conduct.player.quadrants
     folders = dict.fromkeys(arm_settings(arm, config.settings).deficits_dir for arm in config.arms)
@@ -72,6 +72,6 @@ def _quadrants(config: RunConfig, conduct: Conduct) -> Mapping[str, tuple[bool, 
 
 
 def _file_name(name: str, number: int) -> str:
-    """A row's name for a file; where it cannot be one, with the row's number, so that no two are the same."""
+    """A row's name as a file name; if it is not valid as one, with the row's number, so that names stay unique."""
     plain = "".join(char if char.isalnum() or char in "-_.=+#" else "_" for char in name)[:100]
     return plain if plain == name else f"{plain}-{number + 1}"

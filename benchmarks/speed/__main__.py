@@ -1,4 +1,4 @@
-"""Finds the measurements, one file each, and hands over."""
+"""Discover the measurements, one file each, and run the chosen one."""
 
 import importlib
 import pkgutil

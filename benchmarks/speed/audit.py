@@ -1,4 +1,4 @@
-"""Whether every response has its one audit row, while the service is killed and its database stopped under load."""
+"""Does every response have exactly one audit row while the service is killed and its database stopped under load?"""
 
 import asyncio
 import random
@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 def audit(
     kills: Annotated[int, typer.Option(help="Kills of the service, on SQLite and on PostgreSQL.")] = 20,
     stops: Annotated[int, typer.Option(help="Immediate stops of PostgreSQL.")] = 3,
-    answers: Annotated[int, typer.Option(help="Responses between two of these.")] = 40,
+    answers: Annotated[int, typer.Option(help="Responses between two such events.")] = 40,
     json_: Json = False,
 ) -> None:
     """Compare audit rows with responses through kills of the service and immediate stops of PostgreSQL."""

@@ -73,7 +73,7 @@ def badfiles(
 
 
 def expected(folder: Path) -> dict[str, str]:
-    """What a folder's manifest says of each of its files."""
+    """What a folder's manifest says about each of its files."""
     with (folder / MANIFEST).open(encoding="utf-8", newline="") as stream:
         return {row["file"]: row["expected"] for row in csv.DictReader(stream)}
 

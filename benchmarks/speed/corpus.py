@@ -1,4 +1,4 @@
-"""How memory, and the time for indexing and for a query, grow with a corpus."""
+"""How memory, indexing time and query time grow with a corpus."""
 
 import asyncio
 import random
@@ -45,7 +45,7 @@ def corpus(
     folder: Annotated[Path | None, typer.Option(help="Where to build the corpus; default: a temporary folder.")] = None,
     json_: Json = False,
 ) -> None:
-    """One embedded corpus that grows with made passages; vectors are hashed words, to leave the model's time out."""
+    """A growing embedded corpus of generated passages; vectors are hashed words, to exclude the encoder's time."""
     rows: list[dict[str, Any]] = []
 
     async def measure(place: Path) -> None:
@@ -67,7 +67,7 @@ def corpus(
 
 
 async def _grown(folder: Path, sizes: Sequence[int]) -> AsyncIterator[dict[str, Any]]:
-    """At each size: the time a passage took since the last one, and what a reader then finds."""
+    """At each size: the time per passage since the previous size, and a reader's figures."""
     settings = Settings.load([f"MARAG_DATA_DIR={folder}"])
     encoder = AsyncEncoder(HashEncoder(_DIMENSION))
     made, before = _documents(), 0
@@ -96,7 +96,7 @@ def _bytes_in(folder: Path) -> int:
 
 
 def _memory() -> dict[str, float]:
-    """Megabytes that the process holds: its own, and with pages of mapped files, which the system can take back."""
+    """Megabytes that the process holds: its own, and including pages of mapped files, which the system can reclaim."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     found = {
         line.partition(":")[0]: 1024 * int(line.split()[1]) / 1e6 for line in lines if line.startswith(("Rss", "VmRSS"))
@@ -105,9 +105,9 @@ def _memory() -> dict[str, float]:
 
 
 async def _asked(settings: Settings, encoder: AsyncEncoder, count: int) -> dict[str, float]:
-    """Seconds until a reader is open, milliseconds of a query, and the reader's memory.
+    """Seconds to open a reader, milliseconds per query, and the reader's memory.
 
-    A query is words of a text that was made like those of the passages.
+    A query consists of words from a text generated like the passages.
     """
     chance = random.Random(count)
     times = []
@@ -121,7 +121,7 @@ async def _asked(settings: Settings, encoder: AsyncEncoder, count: int) -> dict[
             await retriever.retrieve([query], k=_TOP_K)
             times.append(1000 * (time.perf_counter() - began))
         memory = await asyncio.to_thread(_memory)
-    times.pop(0)  # the first one opens what is opened once
+    times.pop(0)  # the first query does one-time initialisation
     return {
         "opening_s": opening,
         "query_p50_ms": statistics.median(times),
@@ -131,7 +131,7 @@ async def _asked(settings: Settings, encoder: AsyncEncoder, count: int) -> dict[
 
 
 def _documents() -> Iterator[tuple[DocumentRecord, list[Passage]]]:
-    """Documents without end, made one at a time."""
+    """An endless stream of generated documents."""
     chance = random.Random(1)
     number = 0
     while True:
@@ -149,7 +149,7 @@ def _documents() -> Iterator[tuple[DocumentRecord, list[Passage]]]:
 
 
 def _text(chance: random.Random) -> str:
-    """Sentences of words that are as unlike in frequency as those of a language (Zipf)."""
+    """Sentences of words whose frequencies follow Zipf's law, as in natural language."""
     words = chance.choices(_vocabulary(), cum_weights=_weights(), k=_LENGTH)
     parts = (words[start : start + _SENTENCE] for start in range(0, _LENGTH, _SENTENCE))
     return " ".join(f"{' '.join(part).capitalize()}." for part in parts)
@@ -157,7 +157,7 @@ def _text(chance: random.Random) -> str:
 
 @cache
 def _vocabulary() -> list[str]:
-    """Words of syllables: with numbers or one letter in them they would not look like those of a text."""
+    """Words made of syllables: numbers or single letters would not look like the words of a text."""
     chance = random.Random(1)
     syllables = [first + second for first in "bdfgklmnprstv" for second in "aeiou"]
     return ["".join(chance.choices(syllables, k=chance.randint(1, 4))) for _ in range(_WORDS)]

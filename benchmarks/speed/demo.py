@@ -1,4 +1,4 @@
-"""Measures how soon the demo's page is usable, and how soon a stage appears after the model's reply."""
+"""Measure how soon the demo's page is usable, and how soon a stage appears after the model's reply."""
 
 import statistics
 import tempfile
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PATIENCE = 60_000
 _MODEL_SECONDS = 1.0
 _CARDS = {"write": "Cognition: First draft", "evaluate": "Evaluating", "rewrite": "Cognition: Draft after repair 1"}
-"""The stage whose reply brings a card, and how the card's label begins."""
+"""The stage whose reply makes a card appear, and how the card's label begins."""
 _LOOK = """() => {
   window.seen = {};
   const look = () => {
@@ -92,7 +92,7 @@ def _watched(page: "Page", model: "_Timed") -> list[float]:
 
 @dataclass
 class _Timed(ScriptedModel):
-    """`replied` is when each stage was first answered, in milliseconds since 1970, as a page counts."""
+    """`replied` is when each stage was first answered, in milliseconds since 1970, as in JavaScript."""
 
     replied: dict[str, float] = field(default_factory=dict)
 

@@ -1,7 +1,7 @@
 """Encoding on torch (sentence-transformers) and on onnxruntime, side by side.
 
-Each runtime lives in its own process, as it does in use, so that memory and start are its own;
-one request is in the air at a time, to one and then to the other.
+Each runtime has its own process, as in normal use, so that memory and start-up are measured separately;
+only one request is in flight at a time, alternating between the two.
 """
 
 import gzip
@@ -66,11 +66,11 @@ def encoding(
     say(f"onnx / torch: time of a question {result['query_ratio']:.2f}")
     say(f"onnx / torch: speed of passages {result['passages_ratio']:.2f}")
     say(f"largest cosine distance {result['largest_distance']:.1e}")
-    say("(medians; the package takes onnx for both unless ENCODER_RUNTIME=torch)")
+    say("(medians; the package uses onnx for both unless ENCODER_RUNTIME=torch)")
 
 
 def _texts(corpus_dir: Path | None, n: int) -> list[str]:
-    """The first `n` passages as they are indexed; the sample's are taken again where it has fewer."""
+    """The first `n` passages in their indexed form; the sample's passages are repeated if it has fewer."""
     if corpus_dir is None:
         sample = [passage.searchable() for passage in sample_passages()]
         return [sample[number % len(sample)] for number in range(n)]
@@ -97,7 +97,7 @@ class _Side:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise InputError("The encoder's process has ended; its output above says why.")
+            raise InputError("The encoder's process has ended; see its output above for the reason.")
         return {**json.loads(line), "since_start": time.perf_counter() - self.started}
 
 
@@ -142,7 +142,7 @@ def _measure(texts: list[str], encoder: str, data_dir: Path, queries: int, start
 
 
 def _in_turns(sides: dict[str, _Side], kind: str, requests: Sequence[Sequence[str]]) -> dict[str, list[dict[str, Any]]]:
-    """Every request to both sides, who goes first in turns."""
+    """Send every request to both sides, alternating which goes first."""
     answers: dict[str, list[dict[str, Any]]] = {runtime: [] for runtime in sides}
     for number, texts in enumerate(requests):
         for runtime in RUNTIMES if number % 2 else RUNTIMES[::-1]:
@@ -167,7 +167,7 @@ def _figures(
 
 
 def _pairwise(torch: list[dict[str, Any]], onnx: list[dict[str, Any]]) -> float:
-    """Median over chunks of onnx's speed by torch's: neighbours in time share the machine's load."""
+    """Median over chunks of onnx's speed relative to torch's: neighbouring chunks share the machine's load."""
     return float(statistics.median(one["seconds"] / other["seconds"] for one, other in zip(torch, onnx, strict=True)))
 
 

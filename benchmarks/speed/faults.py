@@ -1,4 +1,4 @@
-"""What a fifth of failing calls does to a run: its answers, and how many more calls it takes."""
+"""How a run copes with a fifth of its calls failing: its answers, and the number of extra calls."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ def faults(
 
 
 async def measured(*, n: int, share: float, seed: int, concurrency: int, seconds: float) -> dict[str, Any]:
-    """Both runs, in figures."""
+    """The figures of both runs."""
     undisturbed = Misbehaving(inner=_answering, share=0.0)
     disturbed = Misbehaving(inner=_answering, share=share, seed=seed)
     plain = await _answers(undisturbed, n, concurrency, seconds)
@@ -63,7 +63,7 @@ async def measured(*, n: int, share: float, seed: int, concurrency: int, seconds
 
 
 def _answering(body: dict[str, Any]) -> ServerReply:
-    """Two routes that agree, and for every third question routes of which no two do, so that the loop goes round."""
+    """Two routes that agree, and for every third question routes that all disagree, so that the loop repairs."""
     text = " ".join(message["content"] for message in body["messages"])
     number = int(_NUMBER.findall(text)[-1])
     said = f"answer {number}" if number % 3 else f"answer {request_hash(body)}"

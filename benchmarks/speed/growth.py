@@ -1,4 +1,4 @@
-"""Whether a question costs the same memory and time, however many a run has."""
+"""Are memory and time per question independent of the number of questions in a run?"""
 
 import asyncio
 import json
@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 @reporting
 def growth(
     size: Annotated[list[int] | None, typer.Option(min=1, help="Questions per run; repeatable.")] = None,
-    address: Annotated[str, typer.Option(hidden=True, help="Of the model; what a child is told.")] = "",
+    address: Annotated[
+        str, typer.Option(hidden=True, help="Response time of the model; passed to child processes.")
+    ] = "",
     json_: Json = False,
 ) -> None:
     """Peak memory and time per question of runs of several sizes, each in its own process."""

@@ -1,4 +1,4 @@
-"""What kills leave of an ingestion: whether both indexes and the catalogue hold the same passages, each once."""
+"""Do both indexes and the catalogue hold the same passages, each once, after an ingestion was killed repeatedly?"""
 
 import asyncio
 import json
@@ -75,7 +75,7 @@ def _measured(folder: Path, kills: int, documents: int, seed: int) -> dict[str, 
 
 
 def _write(docs: Path, documents: int, *, version: int) -> None:
-    """Documents of a few passages each; a seventh of them differ from version to version, and some go."""
+    """Documents of a few passages each; a seventh of them change from version to version, and some are removed."""
     docs.mkdir(exist_ok=True)
     rows = json.loads(shipped("questions.json").read_text("utf-8"))
     for number in range(documents):

@@ -1,4 +1,4 @@
-"""What kills cost a run: calls made twice, scores that differ, and money beyond its limit."""
+"""What kills cost a run: repeated calls, changed scores, and money beyond its limit."""
 
 import json
 import random
@@ -61,15 +61,15 @@ def kills(
     if json_:
         print_json({"kills": through, "limits": limits})
         return
-    say(f"{n} questions, {through['kills']} kills at work: {through['calls']} calls, {through['repeated']} made again,")
-    say(f"  {through['repeated_received']} of them though their reply had come; scores the same: {through['same']}")
+    say(f"{n} questions, {through['kills']} kills at work: {through['calls']} calls, {through['repeated']} repeated,")
+    say(f"  {through['repeated_received']} of them after their reply had arrived; same scores: {through['same']}")
     for row in limits:
         what = f"{row['kills']} kills, {row['missing']:.0%} of usages missing, {row['calls']} calls"
         say(f"limit {limit} USD, 64 at once, {what}: billed {row['billed_usd']:.6f} ({row['share']:.1%})")
 
 
 def _questions(folder: Path, n: int) -> Path:
-    """A file in HotpotQA's form, with n questions of which no two are alike."""
+    """A file in HotpotQA's format with n distinct questions."""
     known = json.loads(shipped("questions.json").read_text("utf-8"))
     rows = [
         known[number % len(known)]
@@ -83,7 +83,7 @@ def _questions(folder: Path, n: int) -> Path:
 
 @dataclass(kw_only=True)
 class _Run:
-    """A run of the benchmark in its own process, which may be killed and taken up again."""
+    """A run of the benchmark in its own process, which can be killed and resumed."""
 
     folder: Path
     server: LoopbackServer
@@ -115,7 +115,7 @@ class _Run:
             )
 
     def kill_after(self, calls: int, seconds: float) -> bool:
-        """Kill it N calls and seconds later; was it still at work?"""
+        """Kill it N calls and seconds later; was it still running?"""
         assert self.process is not None
         until = len(self.server.bodies) + calls
         while self.process.poll() is None and len(self.server.bodies) < until:
@@ -127,7 +127,7 @@ class _Run:
         return at_work
 
     def finish(self) -> None:
-        """Let it come to its end."""
+        """Let it finish."""
         assert self.process is not None
         self.process.wait()
 
@@ -155,7 +155,7 @@ def _count(questions: Path) -> int:
 
 
 def _through(folder: Path, questions: Path, kills: int, concurrency: int, seed: int) -> dict[str, Any]:
-    """A run that is killed, beside one that is not and has its replies from the same cache."""
+    """A run that is killed, beside an undisturbed one with replies from the same cache."""
     chance = random.Random(seed)
     apart = _count(questions) * _CALLS_A_QUESTION // kills
     struck = 0
@@ -197,7 +197,7 @@ def _scores(folder: RunFolder) -> Mapping[str, Any]:
 
 
 def _limited(folder: Path, questions: Path, limit: float, seed: int, *, missing: float, kills: int) -> dict[str, Any]:
-    """A run under a cost limit, in one process or killed and gone on in others, and what the server bills."""
+    """A run under a cost limit, in one process or killed and resumed in others, and what the server bills."""
     chance = random.Random(seed)
     bills: list[Decimal] = []
     struck = 0
@@ -220,7 +220,7 @@ def _limited(folder: Path, questions: Path, limit: float, seed: int, *, missing:
 
 
 def _billing(behaviour: Behaviour, bills: list[Decimal], missing: float, seed: int) -> Behaviour:
-    """Bills every call that arrives by its size, and leaves some usages out of the replies."""
+    """Bills every incoming call by its size, and omits usage figures from some replies."""
     chance = random.Random(seed)
 
     def billed(body: dict[str, Any]) -> ServerReply:
@@ -242,6 +242,6 @@ def _billing(behaviour: Behaviour, bills: list[Decimal], missing: float, seed: i
 
 
 def _at_length(reply: str) -> str:
-    """A reply as long as models make them, so that a run costs as much as a limit is for."""
+    """A reply of realistic length, so that a run's cost is in the range of its limit."""
     fields = json.loads(reply)
     return json.dumps({**fields, "rationale": "so it is " * 120, "answer": f"{fields['answer']} " + "that is " * 60})

@@ -1,8 +1,8 @@
-"""What the loop, ledger and journals cost beside the model calls that they make.
+"""The overhead of loop, ledger and journals over the model calls that they make.
 
-A loopback server in its own process answers each call after a fixed time. The benchmark's own
-machinery runs against it, and a bare LangGraph graph that makes the same calls with ChatOpenAI, in
-turns, in one process.
+A loopback server in its own process answers each call after a fixed time. The benchmark runs
+against it, alternating with a bare LangGraph graph that makes the same calls with ChatOpenAI, in
+one process.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ def orchestration(
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What both sides run: `n` questions, `concurrency` at once, against a server that takes `seconds`."""
+    """The workload of both sides: `n` questions, `concurrency` at once, against a server that takes `seconds`."""
 
     address: str
     n: int
@@ -65,7 +65,7 @@ class Workload:
 
 
 async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]:
-    """Both sides in turns, in medians over the repeats; seconds and milliseconds as the names say."""
+    """Both sides, alternating, as medians over the repeats; units as in the names."""
     ours: list[tuple[float, float]] = []
     bare: list[tuple[float, float]] = []
     questions = fresh_questions(load.n)
@@ -99,14 +99,14 @@ async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]
 
 
 async def _most_at_once(load: Workload) -> int:
-    """The most calls that the server had in progress since it was last asked."""
+    """The maximum number of calls in progress at the server since it was last queried."""
     async with httpx.AsyncClient(trust_env=False) as client:
         seen = await client.get(load.address.removesuffix("/v1") + "/seen")
     return int(seen.json()["most_at_once"])
 
 
 async def _ours(load: Workload, questions: Sequence[Question], folder: Path, times: list[tuple[float, float]]) -> int:
-    """One run through the benchmark's own machinery; returns the calls that it made."""
+    """One run of the benchmark; returns the number of calls that it made."""
     with _timed(times):
         outcome = await answered(
             load.address,

@@ -1,8 +1,8 @@
 """How long `marag audit prune` and `archive` make a running service wait, and whether they lose anything.
 
-Records of two and a half years, under a clock that is moved on by a month at a time, while another connection writes
-new ones as a service does. At the end every record is looked for: young ones whole in the database, older ones in it
-without prompts, the oldest in files.
+Records of two and a half years, under a clock that advances by a month at a time, while another connection writes
+new records as a service does. At the end every record is searched for: recent ones complete in the database, older ones
+there without prompts, the oldest in files.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 _DAYS = 900
 _MONTHS = 3
 _NEW = 10_000_000
-"""Numbers from here on are of records that come while the others are being moved."""
+"""Numbers from here on are records written while the others are being moved."""
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +61,7 @@ def retention(
         return
     say(f"{result['records']} records on {result['database']}: {result['archived']} into {result['files']} files")
     say(f"longest lock {result['longest_lock_ms']:.0f} ms in {result['seconds']:.0f} s of work")
-    say(f"a writer beside it: {result['written']} records, longest wait {result['longest_wait_ms']:.0f} ms")
+    say(f"a concurrent writer: {result['written']} records, longest wait {result['longest_wait_ms']:.0f} ms")
     say(f"lost {result['lost']}, doubled {result['doubled']}, in the wrong place {result['misplaced']}")
 
 
@@ -71,9 +71,9 @@ async def _measured(settings: Settings, n: int) -> dict[str, Any]:
 
 
 async def measure(engine: AsyncEngine, settings: Settings, n: int, *, days: int = _DAYS) -> dict[str, Any]:
-    """Fill a database with `n` records of N days, move the clock on, and look for every one of them."""
+    """Fill a database with `n` records of N days, advance the clock, and search for each of them."""
     moments = {number: _BEGIN + timedelta(days=days) * (number / n) for number in range(n)}
-    for month in range(0, days, 30):  # as a service that ran all the time made them
+    for month in range(0, days, 30):  # as created by a service that ran all the time
         await make_months(engine, _BEGIN + timedelta(days=month))
     await fill(engine, list(moments.items()))
     writer, folder = (
@@ -120,14 +120,14 @@ class _Writer:
                 at = self.begin + timedelta(seconds=len(self.moments))
                 began = time.monotonic()
                 await fill(engine, [(number, at)])
-                if self.moments:  # the first one connects
+                if self.moments:  # the first write connects
                     self.longest = max(self.longest, time.monotonic() - began)
                 self.moments[number] = at
                 await asyncio.sleep(0.01)
 
 
 async def _found(engine: AsyncEngine, folder: Path, moments: dict[int, datetime], ages: Ages) -> dict[str, int]:
-    """How many records are nowhere, in two places, or where they should not be."""
+    """The number of records that are lost, duplicated or misplaced."""
     kept = [int(row["query_id"], 16) for path in archives(folder) for row in read_archive(path)]
     async with engine.connect() as connection:
         rows = (await connection.execute(select(AUDIT.c.query_id, AUDIT.c.at, AUDIT.c.whole))).all()

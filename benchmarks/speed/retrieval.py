@@ -1,7 +1,7 @@
-"""How well and how fast retrieval works, over a corpus with queries and judgements beside it.
+"""Quality and speed of retrieval on a corpus with queries and relevance judgements.
 
-The folder holds `corpus.jsonl` (or `.jsonl.gz`), `queries.jsonl` and `qrels.tsv`, as BEIR lays them out.
-The corpus is built once a data folder and content, and taken as it is afterwards.
+The folder contains `corpus.jsonl` (or `.jsonl.gz`), `queries.jsonl` and `qrels.tsv`, in BEIR layout.
+The corpus is built once per data folder and content, and then reused.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from .rigs.ranking import ranking_scores
 
 _DEEPEST = 20
 _INDEXED = 1024
-"""Passages of one measurement of indexing speed."""
+"""Number of passages for one measurement of indexing speed."""
 
 _Search: TypeAlias = Callable[[str, FloatVector], Awaitable[list[Found]]]
 
@@ -82,14 +82,12 @@ def read_judged(folder: Path) -> Judged:
     corpus = next((file for file in (folder / "corpus.jsonl", folder / "corpus.jsonl.gz") if file.is_file()), None)
     missing = [name for name in ("queries.jsonl", "qrels.tsv") if not (folder / name).is_file()]
     if corpus is None or missing:
-        raise InputError(
-            f"{str(folder)!r} lacks {', '.join(missing) or 'corpus.jsonl'}; give a folder laid out as BEIR does."
-        )
+        raise InputError(f"{str(folder)!r} lacks {', '.join(missing) or 'corpus.jsonl'}; give a folder in BEIR layout.")
     try:
         judged = _judged(folder, corpus)
     except (KeyError, TypeError, ValueError, OSError, EOFError) as error:
         raise InputError(
-            f"{str(folder)!r} is not laid out as BEIR does ({type(error).__name__}: {error}); see docs/retrieval.md."
+            f"{str(folder)!r} is not in BEIR layout ({type(error).__name__}: {error}); see docs/retrieval.md."
         ) from error
     if not judged.queries:
         raise InputError(f"{str(folder)!r} has no query with a judgement; correct queries.jsonl or qrels.tsv.")
@@ -149,7 +147,7 @@ async def _measure(settings: Settings, judged: Judged, repeats: int) -> dict[str
 
 
 def _switches(whole: HybridRetriever) -> dict[str, _Search]:
-    """Each side alone, and each stage on top of the one before."""
+    """Each side alone, and each stage on top of the previous one."""
     corpus, plain = whole.corpus, replace(whole, links=False, reranker=None, blend_floor=0.0)
 
     async def dense(query: str, vector: FloatVector) -> list[Found]:
@@ -173,7 +171,7 @@ def _label(settings: Settings) -> str:
 
 
 async def _ablated(judged: Judged, vectors: FloatMatrix, search: _Search) -> dict[str, float]:
-    """Quality of a switch, and milliseconds a query, one query at a time, encoding excluded."""
+    """Quality of a switch, and milliseconds per query, one query at a time, encoding excluded."""
     rankings: list[list[str]] = []
     milliseconds: list[float] = []
     for query, vector in zip(judged.queries, vectors, strict=True):
@@ -195,7 +193,7 @@ async def _encoding(judged: Judged, encoder: AsyncEncoder) -> dict[str, float]:
 
 
 async def _indexing(settings: Settings, judged: Judged, encoder: AsyncEncoder, repeats: int) -> dict[str, float]:
-    """Passages/s of building a corpus and of the encoder alone, in turns, on the same passages: medians."""
+    """Passages per second when building a corpus and with the encoder alone, alternating, same passages; medians."""
     step = max(1, len(judged.passages) // _INDEXED)
     some = judged.passages[::step][:_INDEXED]
     texts = [passage.searchable() for passage in some]
@@ -220,12 +218,12 @@ async def _indexing(settings: Settings, judged: Judged, encoder: AsyncEncoder, r
 
 
 def _lacking(judged: Judged) -> frozenset[str]:
-    """Ids that are judged relevant and that the corpus does not have."""
+    """Ids that are judged relevant but missing from the corpus."""
     return frozenset[str]().union(*judged.relevant) - {passage.id for passage in judged.passages}
 
 
 def _allocated(file: Path) -> int:
-    """Bytes that a file takes; the dense index keeps large files that are mostly holes."""
+    """Bytes that a file occupies; the dense index keeps large sparse files."""
     status = file.stat()
     return getattr(status, "st_blocks", 0) * 512 or status.st_size
 

@@ -1,8 +1,8 @@
-"""What the service costs beside the model calls that it makes, and whether it keeps its promises under load.
+"""The overhead of the service over its model calls, and whether it keeps its promises under load.
 
-A loopback model server and `marag serve` (sample corpus, an audit row for every response) run in processes of
-their own. The bare graph is LangGraph with ChatOpenAI in this process, and makes the same number of calls; both
-sides are asked in turns, in blocks, so that whatever else the machine does slows both.
+A loopback model server and `marag serve` (sample corpus, an audit row for every response) run in separate
+processes. The bare graph is LangGraph with ChatOpenAI in this process, and makes the same number of calls; both
+sides are measured in alternating blocks, so that other load on the machine slows both.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def measure(
     """Overhead over the bare graph; the deadline while model calls hang; rejections at four times the capacity."""
     wanted = tuple(part or PARTS)
     if unknown := [name for name in wanted if name not in PARTS]:
-        raise InputError(f"There is no part {unknown[0]!r}; choose from: {', '.join(PARTS)}.")
+        raise InputError(f"The part {unknown[0]!r} is unknown; choose from: {', '.join(PARTS)}.")
     said = (f"ENCODER={encoder}", f"MONITOR_ENCODER={encoder}")
     result: dict[str, Any] = {"clients": clients, "model_s": seconds, "encoder": encoder}
     if "overhead" in wanted:
@@ -71,7 +71,7 @@ def measure(
 
 
 async def _overhead(requests: int, clients: int, seconds: float, said: Sequence[str]) -> dict[str, Any]:
-    said = (*said, "SERVICE_DEADLINE_SECONDS=60")  # what is slow is to be seen, not to be cut off
+    said = (*said, "SERVICE_DEADLINE_SECONDS=60")  # slow requests should be measured, not cut off
     with tempfile.TemporaryDirectory() as folder, model_server(seconds, kind="quoting") as address:
         async with service(Path(folder), address, *said) as running, running.client(clients) as client:
             questions = fresh_questions(_WARM_UP + requests)
@@ -169,7 +169,7 @@ async def _overload(requests: int, clients: int, seconds: float, said: Sequence[
 async def _crowded(
     client: httpx.AsyncClient, crowd: int, questions: Sequence[Question]
 ) -> tuple[list[Response], list[Response]]:
-    """What became of the questions, and the refusals on the way; who is refused tries again, as it is told to."""
+    """The outcomes of the questions, and the refusals before them; refused clients retry as instructed."""
     refused: list[Response] = []
     load = Load(clients=crowd)
 
@@ -195,7 +195,7 @@ async def _seen(address: str) -> dict[str, Any]:
 
 
 def _question_id(prompt: str) -> str | None:
-    """The question of a prompt, by the number that `fresh_questions` gave it."""
+    """The question of a prompt, identified by its number from `fresh_questions`."""
     found = re.search(r"^Question: .*\((\d+)\)$", prompt, re.MULTILINE)
     return None if found is None else f"speed-{found[1]}"
 

@@ -1,4 +1,4 @@
-"""How long commands take to start: `marag --help`, and `marag ask` where every reply is in the cache."""
+"""How long commands take to start: `marag --help`, and `marag ask` with every reply in the cache."""
 
 import resource
 import statistics
@@ -59,7 +59,7 @@ def start(
 
 
 def _environment(folder: Path, address: str) -> dict[str, str]:
-    """Nothing of the caller's settings; bytecode is kept, as it is on a machine in use."""
+    """An environment without the caller's settings; bytecode is kept, as in normal use."""
     return {
         "HOME": str(folder),
         "PYTHONPATH": ":".join(sys.path),
@@ -73,7 +73,7 @@ def _environment(folder: Path, address: str) -> dict[str, str]:
 
 
 def _started(words: Sequence[str], environment: dict[str, str]) -> tuple[float, float]:
-    """Seconds on the clock and of CPU that one start took. Raises `InputError` if it failed."""
+    """Wall and CPU seconds of one start. Raises `InputError` if it failed."""
     before, began = _children_cpu(), time.perf_counter()
     done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - began

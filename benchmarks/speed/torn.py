@@ -1,4 +1,4 @@
-"""Files of an embedded corpus that are cut, overwritten or gone: what a question finds then, and what is said."""
+"""Damage to the files of an embedded corpus (truncated, overwritten, deleted): what a search finds and reports."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ from meta_agent_rag.settings import Settings
 _CORPUS, _DIMENSION = "torn", 64
 _HANG_SECONDS = 60.0
 _FLIPS = 4
-_CONTEXT = multiprocessing.get_context("fork")  # a start of its own would take seconds, a thousand times
+_CONTEXT = multiprocessing.get_context("fork")  # a separate start would take seconds, a thousand times
 
 
 def register(app: typer.Typer) -> None:
@@ -88,7 +88,7 @@ def _measured(home: Path, count: int, every: int, choice: random.Random) -> dict
 def _damages(file: Path, choice: random.Random) -> Iterator[tuple[str, bytes | None]]:
     content = file.read_bytes()
     size = len(content)
-    used = len(content.rstrip(b"\0")) or size  # engines reserve more than they use
+    used = len(content.rstrip(b"\0")) or size  # engines reserve more space than they use
     yield "gone", None
     for cut in sorted({0, 1, used // 4, used // 2, 3 * used // 4, used - 1} - {-1, size}):
         yield f"cut at byte {cut}", content[:cut]
@@ -99,7 +99,7 @@ def _damages(file: Path, choice: random.Random) -> Iterator[tuple[str, bytes | N
 
 
 def _kept(whole: Path) -> dict[Path, tuple[bytes, int]]:
-    """Each file's bytes without the zeros at its end, and its size: the dense index reserves 100 MB and more."""
+    """Each file's bytes without trailing zeros, and its size: the dense index reserves 100 MB or more."""
     contents = ((path, path.read_bytes()) for path in sorted(whole.rglob("*")) if path.is_file())
     return {path.relative_to(whole): (content.rstrip(b"\0"), len(content)) for path, content in contents}
 
@@ -123,7 +123,7 @@ def _found(home: Path, count: int) -> list[Any]:
 
 
 async def _searched(home: Path, asked: Sequence[Passage]) -> list[Any]:
-    """What both indexes return for a few titles, and all that they hold."""
+    """What both indexes return for a few titles, and everything that they contain."""
     encoder = AsyncEncoder(HashEncoder(_DIMENSION))
     settings = Settings.load(marag_data_dir=home)
     async with open_corpus(settings, _CORPUS, encoder.name, _DIMENSION) as corpus:
@@ -138,7 +138,7 @@ async def _searched(home: Path, asked: Sequence[Passage]) -> list[Any]:
 
 
 def _in_a_process(work: Any, home: Path, count: int) -> tuple[str, Any]:
-    """What it returns (`found`), or that it was refused in words (`said`), raised, died or hung."""
+    """The outcome: results (`found`), a refusal with a message (`said`), or an exception, a crash or a hang."""
     receiver, sender = _CONTEXT.Pipe(duplex=False)
     process = _CONTEXT.Process(target=_told, args=(work, home, count, sender))
     process.start()
@@ -159,5 +159,5 @@ def _told(work: Any, home: Path, count: int, sender: Connection) -> None:
         sender.send(("found", work(home, count)))
     except MetaRagError as error:
         sender.send(("said", str(error)))
-    except BaseException as error:  # noqa: BLE001  # a panic of an engine is one
+    except BaseException as error:  # noqa: BLE001  # an engine's panic is one too
         sender.send((f"raised {type(error).__name__}", str(error)[:200]))

@@ -1,4 +1,4 @@
-"""Shards as tasks of a Ray cluster: on whatever node is free, and anew on another where a node is lost."""
+"""Shards as tasks of a Ray cluster: each runs on any free node, and restarts on another if its node is lost."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,15 +9,15 @@ from .shard_task import ShardOutcome, ShardTask, work
 
 
 def cluster_size() -> int:
-    """Join the cluster, or start one here; returns how many processors it has."""
+    """Join the cluster, or start one here; returns its number of processors."""
     return join("--engine ray")
 
 
 def carried_out(tasks: Sequence[ShardTask]) -> list[ShardOutcome]:
-    """Carry out all tasks, one a processor at a time; call `cluster_size` first.
+    """Run all tasks, one per processor at a time; call `cluster_size` first.
 
-    A task whose node or process is lost begins again elsewhere, as often as that happens. One that ends with an error
-    of its own does not, and leaves the others at work.
+    A task whose node or process is lost restarts elsewhere, as often as that happens. A task that fails with its own
+    error does not restart, and does not affect the others.
     """
     import ray
 
@@ -31,6 +31,6 @@ def _outcome(task: ShardTask, waiting: Any) -> ShardOutcome:
 
     try:
         found: ShardOutcome = ray.get(waiting)
-    except ray.exceptions.RayTaskError as error:  # its text is a traceback of another machine
+    except ray.exceptions.RayTaskError as error:  # its text is a traceback from another machine
         return ShardOutcome(shard=task.shard, code=1, said=str(error.cause).splitlines()[0], folder=None)
     return found

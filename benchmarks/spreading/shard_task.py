@@ -1,4 +1,4 @@
-"""One shard of a spread run, in the process that calls this: begun, or taken up where an earlier try left it."""
+"""One shard of a distributed run, in the calling process: started, or resumed where an earlier attempt stopped."""
 
 import os
 import time
@@ -19,9 +19,9 @@ _PAUSE_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class ShardTask:
-    """What a node must know: the runner's `words`, the shard, and where its run folder goes.
+    """What a node needs: the runner's `words` (its arguments), the shard, and the place of its run folder.
 
-    `home` is the folder that the words' relative paths, and `.env`, are in; `place` holds this shard's run folder.
+    `home` is the folder for relative paths and `.env`; `place` contains this shard's run folder.
     """
 
     words: tuple[str, ...]
@@ -32,7 +32,7 @@ class ShardTask:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardOutcome:
-    """How a shard ended: the runner's exit code, what it said last on stderr, and its run folder, if it has one."""
+    """How a shard ended: the runner's exit code, its last output on stderr, and its run folder, if any."""
 
     shard: str
     code: int
@@ -43,11 +43,11 @@ class ShardOutcome:
 def work(task: ShardTask) -> ShardOutcome:
     """Run or continue the shard to its end.
 
-    Raises `InputError` where the node does not share the folder. A process that was cut off from its cluster may still
-    be at work on the same shard: it is waited for.
+    Raises `InputError` if the node does not share the folder. A process that was cut off from its cluster may still
+    be working on the same shard; this call waits for it.
     """
     if not Path(task.home).is_dir():
-        raise InputError(f"A node has no folder {task.home!r}; start the run from storage that all nodes share.")
+        raise InputError(f"A node lacks the folder {task.home!r}; start the run from storage that all nodes share.")
     os.chdir(task.home)
     begun, words = _begun(task.place), list(task.words)
     if begun is not None:
@@ -69,13 +69,13 @@ def work(task: ShardTask) -> ShardOutcome:
 
 
 def _begun(place: str) -> RunFolder | None:
-    """The run folder of an earlier try; one without a configuration was never begun."""
+    """The run folder of an earlier attempt; one without a configuration was never started."""
     found = sorted(file.parent for file in Path(place).glob(f"*/{CONFIG}"))
     return RunFolder(found[0]) if found else None
 
 
 def without(words: Sequence[str], flag: str) -> list[str]:
-    """The words without an option and its value: a resumed run has its own."""
+    """The arguments without an option and its value: a resumed run has its own."""
     return [word for place, word in enumerate(words) if flag not in (word, words[place - 1] if place else "")]
 
 
@@ -92,7 +92,7 @@ def _wait_for(folder: RunFolder) -> None:
 
 
 def places(folder: Path, home: Path, words: Sequence[str], shards: int) -> list[ShardTask]:
-    """The tasks of all shards, each with a place of its own below `folder`."""
+    """The tasks of all shards, each with its own place in `folder`."""
     return [
         ShardTask(
             words=tuple(words), shard=f"{number}/{shards}", home=str(home), place=str(folder / f"{number}-of-{shards}")

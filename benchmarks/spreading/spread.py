@@ -1,4 +1,4 @@
-"""Spreads a run: cuts it into shards, has an engine carry them out, and merges them into one run folder."""
+"""Distribute a run: divide it into shards, let an engine run them, and merge them into one run folder."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ _LIMIT = "COST_LIMIT_USD="
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """What carries out tasks: how many at once, and the carrying out."""
+    """An engine that runs tasks: how many at once, and how."""
 
     size: Callable[[], int]
     carry_out: CarryOut
@@ -57,10 +57,10 @@ def spread(
     output_dir: Path,
     plots: bool,
 ) -> tuple[RunFolder, dict[str, Any]]:
-    """Carry out the command of `context` as shards, and merge them; returns the one run's folder and summary.
+    """Run the command of `context` as shards, and merge them; returns the merged run's folder and summary.
 
-    Each shard may cost its part of `cost_limit`, so that all together stay below it. The same command again takes up
-    what an earlier one left, in as many shards. Raises `InputError` where that had another number of shards, and
+    Each shard may spend its part of `cost_limit`, so that all together stay below it. Repeating the command continues
+    an interrupted one with the same number of shards. Raises `InputError` if that number differs, and
     `ShardFailedError`.
     """
     words = command_line(context, without=_OWN)
@@ -69,7 +69,7 @@ def spread(
     if begun is not None and shards not in (None, begun):
         raise InputError(
             f"An interrupted run of this command has {begun} shards; give --shards {begun} to continue it, or delete "
-            f"{str(folder)!r} to start anew."
+            f"{str(folder)!r} to start over."
         )
     count = begun or min(questions, shards or size)
     if cost_limit is not None:
@@ -83,7 +83,7 @@ def spread(
 def _merged(
     outcomes: Sequence[ShardOutcome], folder: Path, output_dir: Path, *, plots: bool
 ) -> tuple[RunFolder, dict[str, Any]]:
-    """The merged run. A shard may have ended with an error and yet be whole: every question of it failed."""
+    """The merged run. A shard that ended with an error may still be complete: all its questions failed."""
     failed = [outcome for outcome in outcomes if outcome.code]
     folders = [outcome.folder for outcome in outcomes if outcome.folder is not None]
     try:
@@ -95,25 +95,25 @@ def _merged(
     for outcome in failed:
         complain(f"Shard {outcome.shard}: {outcome.said or f'ended with exit code {outcome.code}'}")
     raise ShardFailedError(
-        f"{len(failed)} of {len(outcomes)} shards did not finish. The same command continues them; to start anew, "
+        f"{len(failed)} of {len(outcomes)} shards did not finish. The same command continues them; to start over, "
         f"delete {str(folder)!r} first."
     )
 
 
 def _digest(words: Sequence[str]) -> str:
-    """Of what is asked for, whatever it may cost."""
+    """A digest of the command, independent of its cost limit."""
     wanted = [word for word in words if not word.upper().startswith(_LIMIT)]
     return hashlib.sha256(json.dumps(wanted).encode()).hexdigest()[:12]
 
 
 def _shards_in(folder: Path) -> int | None:
-    """How many shards an interrupted run had; `None` where there is none."""
+    """The number of shards of an interrupted run; `None` if there is none."""
     counts = {int(place.name.partition("-of-")[2]) for place in folder.glob("*-of-*")}
     return max(counts, default=None)
 
 
 def command_line(context: typer.Context, *, without: Sequence[str]) -> list[str]:
-    """The options that a command was given, as words."""
+    """The options given to a command, as arguments."""
     words: list[str] = []
     for parameter in context.command.params:
         name = parameter.name or ""

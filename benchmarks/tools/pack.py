@@ -1,8 +1,8 @@
-"""Packs a run folder into one small file, as the demo opens it: rows, summary, tables and plots, without the calls.
+"""Pack a run folder into one small file for the demo: rows, summary, tables and plots, without the calls.
 
     python -m benchmarks.tools.pack RESULTS/RUN run.zip --record run.jsonl.gz
 
-The zips in `benchmarks/recorded`, which the demo opens, are the replays of the records beside them, packed so.
+The zips in `benchmarks/recorded`, which the demo opens, are packed replays of the records beside them.
 """
 
 import io
@@ -47,9 +47,9 @@ def main(
 
 
 def packed(run: Path, record: Path | None = None) -> Iterator[tuple[str, bytes]]:
-    """The files of a packed run, each with its content; the configuration without what is of this machine.
+    """The files of a packed run with their contents; the configuration without details of this machine.
 
-    Raises `DataFileError` where the record is none.
+    Raises `DataFileError` if the file is not a record.
     """
     config = json.loads((run / CONFIG).read_bytes())
     settings = {name: value for name, value in config["settings"].items() if not name.endswith(_OF_A_MACHINE)}
@@ -70,7 +70,7 @@ def packed(run: Path, record: Path | None = None) -> Iterator[tuple[str, bytes]]
 
 
 def _passages(run: Path, record: Path) -> bytes:
-    """The passages that the answers were given, a line each, from the questions of the record."""
+    """The passages that the answers were based on, one per line, from the questions of the record."""
     rows = [json.loads(line) for line in (run / SAMPLES).read_bytes().splitlines()]
     used = {id_ for row in rows for round_ in row["rounds"] for id_ in round_["evidence_ids"]}
     paragraphs = (paragraph for question in Player.read(record).questions for paragraph in question.paragraphs)
@@ -80,7 +80,7 @@ def _passages(run: Path, record: Path) -> bytes:
 
 
 def _nowhere(path: str | None) -> str | None:
-    """The name of a file, without the folder that it lay in."""
+    """The name of a file, without its folder."""
     return None if path is None else Path(path).name
 
 

@@ -1,8 +1,8 @@
-"""Takes the pictures of the README: the demo's tabs in a browser, on a script, in both themes and at both widths.
+"""Take the screenshots of the README: the demo's tabs in a browser, scripted, in both themes and at both widths.
 
     python -m benchmarks.tools.screenshots            # writes docs/images/*.png
 
-It needs Chromium and playwright, of the development dependencies. No model is asked and nothing is fetched.
+Needs Chromium and playwright (a development dependency). No model is called and nothing is fetched.
 """
 
 import io
@@ -39,9 +39,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @dataclass(frozen=True, kw_only=True)
 class Shot:
-    """A picture: the tab's address, what is done there, and how it is looked at.
+    """A screenshot: the tab's address, the actions there, and the view.
 
-    `top` is what stands uppermost; with `only` the picture is of that element alone.
+    `top` is the element at the top; with `only` the screenshot contains just that element.
     """
 
     name: str
@@ -100,7 +100,7 @@ def _smaller(picture: bytes) -> bytes:
 
 
 def chromium() -> str:
-    """Where the browser is. Raises `InputError` if there is none."""
+    """The path of the browser. Raises `InputError` if there is none."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
         raise InputError("Chromium is not installed; install it with: apt-get install chromium.")
@@ -109,7 +109,7 @@ def chromium() -> str:
 
 @contextmanager
 def served(data: Path, model: ScriptedModel) -> Iterator[str]:
-    """The demo on a free port, answered by a model that plays a script."""
+    """The demo on a free port, with a scripted model."""
     import asyncio
 
     from uvicorn import Config, Server
@@ -147,7 +147,7 @@ def _born_is_known(request: "Request") -> bool:
 
 
 def _written(request: "Request") -> dict[str, Any]:
-    """A first draft that guesses, or, in the chat and once both passages are there, one that knows."""
+    """A first draft that guesses, or, in the chat and once both passages are present, one that knows."""
     if not _born_is_known(request) and "Stag Skerry" in request.messages[-1].content.rpartition("Question")[2]:
         quote = "The tower is 31 metres high"
         return _draft("31 metres", [quote], "Stag Skerry Light is 31 metres high [1].")
@@ -260,7 +260,7 @@ def _coach(page: "Page") -> None:
 
 
 _DERIVED = "?run=recorded%3A+2WikiMultiHopQA&question=09447a1008c911ebbd92ac1f6bf848b6&method=metarag"
-"""A question that a chain of four facts and an operator answer."""
+"""A question answered by a chain of four facts and an operator."""
 
 SHOTS = (
     Shot(name="derivation-light", query=_DERIVED, act=_derived, only="#runs-replay .m-monitoring"),
@@ -279,7 +279,7 @@ SHOTS = (
     Shot(name="coach-dark", query="?tab=coach", act=_coach, dark=True),
     Shot(name="coach-phone-dark", query="?tab=coach", act=_coach, size=_NARROW, dark=True, top="#marag-tabs"),
 )
-"""The pictures, in the order of the tabs."""
+"""The screenshots, in the order of the tabs."""
 
 if __name__ == "__main__":
     app()

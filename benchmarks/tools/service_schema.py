@@ -1,9 +1,9 @@
-"""Does the service keep to its own OpenAPI document? schemathesis makes requests from it, good and bad, and looks.
+"""Check with schemathesis that the service conforms to its OpenAPI document, with valid and invalid requests.
 
     python -m benchmarks.tools.service_schema --cases 2000
 
-serves a scripted model and a small corpus on loopback, has all of schemathesis's checks made of every response, and
-ends with code 1 where one fails. Uploads are really read and indexed meanwhile.
+serves a scripted model and a small corpus on loopback, applies all of schemathesis's checks to every response, and
+exits with code 1 if one fails. Uploads are actually read and indexed.
 """
 
 import asyncio
@@ -48,13 +48,13 @@ checks.positive_data_acceptance.expected-statuses = {[*_ACCEPTED, "400"]}
 include-name = "POST /v1/documents"
 checks.positive_data_acceptance.expected-statuses = {[*_ACCEPTED, "413", "415"]}
 """
-"""What a schema cannot say: that the last message is a question, and which names a file may have."""
+"""What a schema cannot express: that the last message is a question, and which names a file may have."""
 _ALONE = ("LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "RESPONSE_CACHE=false")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Examination:
-    """How many requests were made, how many of schemathesis's findings there are, and what it said."""
+    """The number of requests, the number of schemathesis's findings, and its output."""
 
     cases: int
     failures: int
@@ -90,7 +90,7 @@ async def _examined(folder: Path, cases: int, seed: int) -> Examination:
 
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[tuple[str, str]]:
-    """A service over one small corpus on a free port of loopback: its URL, and a key that may do everything."""
+    """A service over one small corpus on a free loopback port: its URL, and a key with all scopes."""
     from uvicorn import Server
 
     encoder = AsyncEncoder(HashEncoder())
@@ -119,7 +119,7 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[str, str]]:
         server.config.port = 0
         running = asyncio.create_task(server.serve())
         try:
-            while not server.started:  # noqa: ASYNC110  # it starts without telling
+            while not server.started:  # noqa: ASYNC110  # it does not report when it has started
                 await asyncio.sleep(0.02)
             port = server.servers[0].sockets[0].getsockname()[1]
             yield f"http://127.0.0.1:{port}", token
@@ -129,7 +129,7 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[str, str]]:
 
 
 async def examine(url: str, token: str, folder: Path, *, each: int, seed: int, phases: str = "") -> Examination:
-    """Run schemathesis in its own process, with at most `each` drawn requests an operation and phase."""
+    """Run schemathesis in its own process, with at most `each` generated requests per operation and phase."""
     report, config = folder / "report.json", folder / "schemathesis.toml"
     await asyncio.to_thread(config.write_text, _CONFIG, "utf-8")
     words = [

@@ -69,7 +69,7 @@ def test_it_is_refused_where_none_of_the_questions_is_answered(schema: Schema, t
 
 
 def test_what_fits_no_schema_is_told_which_there_are(tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match=r"has none of the known schemas .*flashrag \(FlashRAG: intermediate_data"):
+    with pytest.raises(DataFileError, match=r"fits none of the known schemas .*flashrag \(FlashRAG: intermediate_data"):
         imported(written(tmp_path, [{"id": "q1"}]), [QUESTION], name="theirs")
     with pytest.raises(UnknownNameError, match="'other'"):
         imported(written(tmp_path, []), [QUESTION], name="theirs", schema="other")

@@ -41,14 +41,14 @@ def test_two_runs_at_80_columns(tmp_path: Path) -> None:
     done = comparing("one", tmp_path / "two", "--out", tmp_path / "comparison.md")
     assert done.exit_code == 0, done.output
     first = done.stdout.splitlines()[0]
-    assert first.startswith("No difference can be told between A (run one) and B (run two)")
+    assert first.startswith("No significant difference between A (run one) and B (run two)")
     assert max(len(line) for line in done.stdout.splitlines() if "comparison.md" not in line) <= 80
     whole = " ".join(done.stdout.split())
     assert "only A 2, only B 4" in whole
     assert "- mode: A gold; B open_domain" in whole
     assert "Won by B, 5 of 5" in whole
     assert "gold 'Bern'; A failed (F1 0); B 'Bern' (F1 100)" in whole
-    assert (tmp_path / "comparison.md").read_text().startswith("**No difference")
+    assert (tmp_path / "comparison.md").read_text().startswith("**No significant difference")
 
 
 def test_the_differences_are_drawn(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_run_and_a_file(tmp_path: Path) -> None:
     done = comparing(run, tmp_path / "p.json", "--dataset", "sample", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["n"] == 3
-    assert "not told" in done.stdout
+    assert "not stated" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_run_and_a_file(tmp_path: Path) -> None:
         (["p.json", "one", "--method-a", "react", "--dataset", "sample"], "is a file of predictions"),
         (["p.json", "one", "--dataset", "sample"], "p.json answers none of the questions"),
         (["one", "two", "--dataset", "sample"], "--dataset 'sample' applies to files of predictions"),
-        (["one", "two", "--data-file", "q.json"], "'one' and 'two' are runs with questions of their own"),
+        (["one", "two", "--data-file", "q.json"], "'one' and 'two' are runs with their own questions"),
         (["one", "--aliases", "a.json"], "--aliases 'a.json' applies to files of predictions, but 'one' is a run"),
     ],
 )

@@ -114,11 +114,11 @@ def test_what_stops_the_loop_stops_those_that_wait_for_it(tmp_path: Path) -> Non
     [
         (["--method", "metarag", "--equal", "tokens"], "name both, as --method metarag,self_consistency"),
         (["--method", "self_consistency", "--equal", "tokens"], "name both, as --method metarag,self_consistency"),
-        (["--method", "metarag,self_consistency", "--equal", "euros"], "nothing called 'euros' to be equal in"),
+        (["--method", "metarag,self_consistency", "--equal", "euros"], "--equal 'euros' is unknown"),
         (["--method", "metarag,self_consistency", "--equal", "tokens,tokens"], "repeats a value"),
         (
             ["--method", "metarag,self_consistency", "--equal", "dollars", "--set", "FLASH_MODEL=unheard-of"],
-            "--equal dollars needs prices, and unheard-of has none that is known",
+            "--equal dollars needs prices, but the price of unheard-of is unknown",
         ),
     ],
 )

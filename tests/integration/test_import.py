@@ -124,7 +124,8 @@ def test_a_missing_answer_failed_and_other_questions_are_left_out(tmp_path: Path
     figures = json.loads((only_run(tmp_path) / "summary.json").read_text())["methods"]["theirs"]
     assert (figures["n"], figures["answered"], figures["errors"], figures["em"]) == (3, 1, 2, 33.33)
     assert all(
-        row["error"] is None or "holds no answer" in row["error"] for row in lines(only_run(tmp_path) / "samples.jsonl")
+        row["error"] is None or "contains no answer" in row["error"]
+        for row in lines(only_run(tmp_path) / "samples.jsonl")
     )
 
 
@@ -132,8 +133,8 @@ def test_a_missing_answer_failed_and_other_questions_are_left_out(tmp_path: Path
     ("words", "said_"),
     [
         (["plain", "--name", "a", "--name", "b"], "1 files have 2 names"),
-        (["plain", "official", "--name", "a", "--name", "a"], "would have one name"),
-        (["plain", "--schema=mothrag"], "plain.jsonl is no file of the schema 'mothrag'"),
+        (["plain", "official", "--name", "a", "--name", "a"], "would have the same name"),
+        (["plain", "--schema=mothrag"], "plain.jsonl does not fit the schema 'mothrag'"),
         (["plain", "--beside", "nothing"], "'nothing' is not a run folder"),
     ],
 )

@@ -172,7 +172,7 @@ def test_every_record_scores_the_same_after_prompts_deficits_and_prices_changed(
     assert all(" has other prompts than today's: " in line for line in last)
     strict = in_tree(tree, "-m", "benchmarks.runner", "--replay", str(RECORD), "--strict", "--display", "none")
     assert strict.returncode == 2
-    assert "holds no call of stage" in strict.stderr
+    assert "contains no call of stage" in strict.stderr
 
 
 def test_the_reference_has_its_table(replayed: Path) -> None:

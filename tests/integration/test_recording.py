@@ -208,14 +208,14 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
         assert done.exit_code == exit_code, done.output
         assert said in done.stderr
 
-    refused(whole[:-2], "no whole record")
-    refused(whole[1:], "no whole record")
+    refused(whole[:-2], "not a complete record")
+    refused(whole[1:], "not a complete record")
     refused([whole[0].replace(b'"format": 2', b'"format": 99'), *whole[1:]], "format 99")
     lost = [line for line in whole if not (line.startswith(b'{"call"') and b'"stage": "reference"' in line)]
-    refused(lost, "holds no call of stage 'reference'", "--strict")
+    refused(lost, "contains no call of stage 'reference'", "--strict")
     refused(lost, "calls of 'metarag' for")
-    refused([line for line in whole if not line.startswith(b'{"vectors"')], "holds no vector", "--strict")
-    refused([line for line in whole if not line.startswith(b'{"row"')], "holds no answer of 'metarag' to")
+    refused([line for line in whole if not line.startswith(b'{"vectors"')], "contains no vector", "--strict")
+    refused([line for line in whole if not line.startswith(b'{"row"')], "contains no answer of 'metarag' to")
     refused([line.replace(b'"fired": true', b'"fired": 7') for line in whole], "has a damaged row, of 'metarag' for")
     refused(
         [line.replace(b'"prediction": ', b'"predicted": ') for line in whole], "has a damaged row, of 'metarag' for"
@@ -224,8 +224,8 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
     refused([whole[0].replace(b'"quotes"', b'"cites"'), *whole[1:]], "has a damaged line")
     for words in ((), ("--strict",)):
         changed = [*whole[:-2], b'{"summary": {"sha256": "0"}}']
-        refused(changed, "not the one that was recorded", *words, exit_code=1)
-    refused([b"{"], "no whole record")
+        refused(changed, "differs from the recorded one", *words, exit_code=1)
+    refused([b"{"], "not a complete record")
     # the same calls, kept with the summary of today
     signed = tmp_path / "signed.jsonl.gz"
     assert replay(tmp_path / "other.jsonl", tmp_path, "--record", str(signed)).exit_code == 2
@@ -237,7 +237,7 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
     assert gzip.decompress(signed.read_bytes()) == gzip.decompress(kept.read_bytes())
     missing = replay(tmp_path / "nowhere.jsonl", tmp_path)
     assert missing.exit_code == 2
-    assert "There is no record" in missing.stderr
+    assert "does not exist; check the path" in missing.stderr
 
 
 def content(path: Path) -> list[Any]:

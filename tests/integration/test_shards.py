@@ -175,7 +175,7 @@ def altered(shard: Path, folder: Path, **parts: Any) -> Path:
         ({"settings": {"rrf_k": 9}}, "they differ in RRF_K"),
         ({"sample": {"questions": 15}}, "they differ in questions"),
         ({"experiment": {"shard": None}}, "was run without --shard"),
-        ({"experiment": {"shard": "2/5"}}, "were cut into 4 and 5 shards"),
+        ({"experiment": {"shard": "2/5"}}, "were divided into 4 and 5 shards"),
         ({"experiment": {"shard": "1/4"}}, "Two of the runs are shard 1/4"),
     ],
 )

@@ -53,10 +53,10 @@ def test_one_object_with_every_figure(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "words"),
     [
-        ("queries.jsonl", '{"text": "no id"}', "laid out as BEIR does"),
-        ("queries.jsonl", "{broken", "laid out as BEIR does"),
-        ("corpus.jsonl.gz", "no gzip", "laid out as BEIR does"),
-        ("qrels.tsv", "heading\nq1\tmill\tmany\n", "laid out as BEIR does"),
+        ("queries.jsonl", '{"text": "no id"}', "in BEIR layout"),
+        ("queries.jsonl", "{broken", "in BEIR layout"),
+        ("corpus.jsonl.gz", "no gzip", "in BEIR layout"),
+        ("qrels.tsv", "heading\nq1\tmill\tmany\n", "in BEIR layout"),
         ("qrels.tsv", "heading\n", "no query with a judgement"),
     ],
 )

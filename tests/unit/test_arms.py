@@ -61,15 +61,15 @@ def test_repetitions_are_numbered_and_share_a_base() -> None:
     [
         ({"sweeps": ["SELECTION"]}, "has no values"),
         ({"sweeps": ["SELECTION="]}, "has no values"),
-        ({"sweeps": ["NO_SUCH=1"]}, "no setting 'NO_SUCH'"),
+        ({"sweeps": ["NO_SUCH=1"]}, "unknown setting 'NO_SUCH'"),
         ({"sweeps": ["DEEPSEEK_API_KEY=a,b"]}, "cannot be swept"),
         ({"sweeps": ["LLM_BASE_URL=a,b"]}, "cannot be swept"),
         ({"sweeps": ["ENCODER=a,b"]}, "cannot be swept"),
         ({"sweeps": ["SELECTION=best,best"]}, "repeats a value"),
         ({"sweeps": ["SELECTION=best", "SELECTION=last"]}, "names a setting twice"),
         ({"sweeps": ["RESPONSE_CACHE=true,false"]}, "cannot be swept"),
-        ({"oracles": [""]}, "no oracle ''"),
-        ({"oracles": ["luck"]}, "no oracle 'luck'"),
+        ({"oracles": [""]}, "The oracle '' is unknown"),
+        ({"oracles": ["luck"]}, "The oracle 'luck' is unknown"),
         ({"repeats": 0}, "at least 1, not 0"),
     ],
 )

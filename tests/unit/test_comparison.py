@@ -88,7 +88,7 @@ def test_the_order_of_rows_is_no_matter(found: Comparison, tmp_path: Path) -> No
 
 def test_a_dozen_questions_tell_nothing(found: Comparison) -> None:
     assert verdict(found.figures) == "unknown"
-    assert sentence(found).startswith("No difference can be told between A (run one) and B (run two): B - A is +6.7 ")
+    assert sentence(found).startswith("No significant difference between A (run one) and B (run two): B - A is +6.7 ")
     assert sentence(found).endswith("over 12 questions.")
 
 
@@ -132,7 +132,7 @@ def test_protocols_that_differ_are_said_in_words(tmp_path: Path) -> None:
 
 def test_equal_protocols_are_silent(found: Comparison) -> None:
     assert found.differing == ()
-    assert "Measured otherwise" not in markdown(found)
+    assert "Measured differently" not in markdown(found)
 
 
 def test_other_gold_answers_are_counted(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_the_json_view_holds_every_figure(found: Comparison) -> None:
 
 def test_the_document_lists_every_question_won_and_lost(found: Comparison) -> None:
     text = markdown(found)
-    assert text.startswith("**No difference can be told")
+    assert text.startswith("**No significant difference")
     assert "## Won by B (5)" in text
     assert "- q11: What is q11? gold 'Bern'; A failed (F1 0); B 'Bern' (F1 100)" in text
     assert "| em | " not in text

@@ -91,5 +91,5 @@ def test_an_error_of_the_run_is_not_told_as_another_process(tmp_path: Path) -> N
     with folder.locked(), pytest.raises(InputError, match="running in another"), RunFolder(folder.path).locked():
         raise AssertionError
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="needs a folder of its own"), RunFolder(tmp_path / "file").locked():
+    with pytest.raises(InputError, match="needs its own folder"), RunFolder(tmp_path / "file").locked():
         raise AssertionError

@@ -95,14 +95,14 @@ def test_an_open_domain_row_is_told_apart() -> None:
         "sample: 500 questions, not listed, ours 500 drawn, seed 42",
         "model: gpt-35-turbo-16k, ours deepseek-v4-flash",
         "rounds: 2, ours 5",
-        "not told: scorer",
+        "not stated: scorer",
     ]
 
 
 def test_what_a_source_does_not_tell_is_a_difference() -> None:
     assert differences(row("KAG").protocol, OURS) == [
         "model: DeepSeek-V2, ours deepseek-v4-flash",
-        "not told: split, evidence, questions, sample, scorer, rounds",
+        "not stated: split, evidence, questions, sample, scorer, rounds",
     ]
 
 
@@ -129,8 +129,8 @@ def test_another_data_set_and_an_evidence_of_ones_own_are_named() -> None:
     ("changed", "said"),
     [
         ({"split": "test"}, "split: test, ours validation"),
-        ({"evidence": None}, "not told: evidence"),
-        ({"sample": None}, "not told: sample"),
+        ({"evidence": None}, "not stated: evidence"),
+        ({"sample": None}, "not stated: sample"),
         ({"seed": 7}, "sample: 500 drawn, seed 7, ours 500 drawn, seed 42"),
         ({"n": 1000}, "questions: 1,000, ours 500"),
         ({"scorer": "another"}, f"scorer: another, ours {SCORER}"),
@@ -144,5 +144,5 @@ def test_every_field_counts(changed: dict[str, object], said: str) -> None:
 def test_aliases_count_where_the_data_set_has_them() -> None:
     with_aliases = replace(OURS, aliases=True)
     assert differences(with_aliases, replace(OURS, aliases=False)) == ["aliases: with, ours without"]
-    assert differences(OURS, with_aliases) == ["not told: aliases"]
+    assert differences(OURS, with_aliases) == ["not stated: aliases"]
     assert differences(with_aliases, OURS) == []

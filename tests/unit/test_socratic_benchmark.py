@@ -30,7 +30,7 @@ def test_the_benchmark_prints_one_object() -> None:
 def test_the_benchmark_speaks_to_people_and_names_a_missing_course(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["--no-encoder", "--turns", "6"])
     assert done.exit_code == 0, done.output
-    assert "0.0% of what is shown" in done.stdout
+    assert "0.0% of replies shown" in done.stdout
     missing = CliRunner().invoke(app, ["--course", str(tmp_path)])
     assert missing.exit_code == 2
     assert "No course" in missing.output

@@ -1,4 +1,4 @@
-"""Schemas of files of predictions; a file of this folder that exports `SCHEMA` is one."""
+"""Schemas of prediction files; each file of this folder that exports `SCHEMA` is one."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,6 @@
 """FlashRAG's `intermediate_data.json`: its data set as a list, each item's `output` with `pred`.
 
-Its ids are those of its own copies of the data sets ("test_0"), so questions are known by their text. Source: `save`
+Its ids are those of its own copies of the data sets ("test_0"), so questions are matched by text. Source: `save`
 and `to_dict` in `flashrag/dataset/dataset.py` of RUC-NLPIR/FlashRAG; `pred` is what its metrics score.
 """
 
@@ -21,7 +21,7 @@ class _Row(PredictionRow):
     output: _Output
 
     def prediction(self) -> Prediction:
-        """An item without `pred` failed."""
+        """An item without `pred` counts as failed."""
         return Prediction(id=self.id, question=self.question, text=self.output.pred)
 
 

@@ -1,6 +1,6 @@
 """HippoRAG's answers: a list of `QuerySolution.to_dict()`, with question, answer, gold answers and passages.
 
-Its own `main.py` writes no file: dump what `rag_qa` returns first. A question is known by its text. Source:
+Its own `main.py` writes no file, so dump the result of `rag_qa`. Questions are matched by text. Source:
 `QuerySolution` of OSU-NLP-Group/HippoRAG, `src/hipporag/utils/misc_utils.py`.
 """
 
@@ -12,7 +12,7 @@ class _Row(PredictionRow):
     answer: str | None
 
     def prediction(self) -> Prediction:
-        """By text alone."""
+        """Matched by text alone."""
         return Prediction(id=None, question=self.question, text=self.answer)
 
 

@@ -1,6 +1,6 @@
-"""MOTHRAG's released results: `{"summary": ..., "per_question": [...]}`, each question with `pred` and what it took.
+"""MOTHRAG's released results: `{"summary": ..., "per_question": [...]}`, each question with `pred` and its cost.
 
-Its `qid` is the place in its own file, so questions are known by their text. Source: `paper/results/*.json` of
+Its `qid` is the position in its own file, so questions are matched by text. Source: `paper/results/*.json` of
 juliangeymonat-jpg/mothrag.
 """
 

@@ -10,7 +10,7 @@ class _Row(PredictionRow):
     text: str | None
 
     def prediction(self) -> Prediction:
-        """By id alone."""
+        """Matched by id alone."""
         return Prediction(id=self.id, question=None, text=self.text)
 
 

@@ -1,4 +1,4 @@
-"""What a schema of predictions is: which part of a file holds its rows, and what one row says."""
+"""What a schema of predictions is: which part of a file contains its rows, and what one row means."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """An answer to a question, which is known by its id, its text, or both; `text` is `None` where it failed.
+    """An answer to a question, which is identified by id, text, or both; `text` is `None` if it failed.
 
-    `calls`, `prompt_tokens`, `completion_tokens` and `seconds` are what it took, where the file tells.
+    `calls`, `prompt_tokens`, `completion_tokens` and `seconds` are its cost, if the file states it.
     """
 
     id: str | None
@@ -24,21 +24,21 @@ class Prediction:
 
 
 class PredictionRow(BaseModel):
-    """A row of a file; fields that no score needs are passed over."""
+    """A row of a file; fields that no score needs are ignored."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
     @abstractmethod
     def prediction(self) -> Prediction:
-        """What it says."""
+        """The row as a prediction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """A schema by name, with the system that writes it and the file that it goes by.
+    """A schema by name, with the system and the file that it describes.
 
-    `rows` finds the rows in what was read (an object, or a list of rows), and gives `None` for another schema's file.
-    `example` is a smallest valid file, on which the contract tests work.
+    `rows` finds the rows in the parsed file (an object, or a list of rows), and returns `None` for a file of another
+    schema. `example` is a minimal valid file for the contract tests.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Schema:
 
 
 def list_with(*fields: str, without: str = "") -> Callable[[object], Sequence[object] | None]:
-    """Finds the rows of a list whose first row has these fields, and not one of another schema."""
+    """Finds the rows of a list whose first row has these fields, and none of another schema's."""
 
     def rows(value: object) -> Sequence[object] | None:
         first = value[0] if isinstance(value, list) and value else None

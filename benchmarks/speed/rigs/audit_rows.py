@@ -1,4 +1,4 @@
-"""Audit records as the service writes them, made up and in any number, for measurements of what is done with them."""
+"""Generated audit records in the service's format, in any number, for measurements."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -42,7 +42,7 @@ _CALLS = [
 
 
 def record(number: int, at: datetime, client_id: str = "speed") -> dict[str, Any]:
-    """The record of one answer, of about 4 KB, as the table takes it."""
+    """The record of one answer, about 4 KB, as a row of the table."""
     own = {"query_id": f"{number:032x}", "answer_id": f"{number:032x}", "at": at, "client_id": client_id}
     return {**_EMPTY, **own, "model_calls": _CALLS, "answer": "Edda Voss designed it [1]."}
 

@@ -1,4 +1,4 @@
-"""A LangGraph graph with ChatOpenAI and nothing else: what the package's own machinery is measured beside."""
+"""A LangGraph graph with ChatOpenAI and nothing else: the baseline for the package's overhead."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ class _State(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class BareGraph:
-    """One node a call, in a row."""
+    """One node per call, in sequence."""
 
     compiled: "CompiledStateGraph[_State]"
     calls: int
@@ -60,7 +60,7 @@ async def bare_graph(address: str, calls: int) -> AsyncIterator[BareGraph]:
 
 
 def fresh_questions(n: int) -> list[Question]:
-    """Sample questions with their contexts, no two alike, so that no cache answers any of them."""
+    """Distinct sample questions with their contexts, so that no cache answers any of them."""
     known = load_questions("sample").questions
     drawn = [known[number % len(known)] for number in range(n)]
     return [

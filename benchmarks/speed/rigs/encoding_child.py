@@ -1,7 +1,7 @@
-"""A process that encodes with one runtime what it is told to on stdin, a JSON line each; see `benchmarks.speed`.
+"""A process that encodes requests from stdin (JSON lines) with one runtime; see `benchmarks.speed`.
 
-Its arguments are the runtime, the encoder's name and the data folder. It imports what an encoder
-needs and nothing else, so that its start and its memory are the encoder's.
+Its arguments are the runtime, the encoder's name and the data folder. It imports only what an encoder
+needs, so that its start-up and memory are those of the encoder.
 """
 
 import json
@@ -16,7 +16,7 @@ _TORCH = {"torch", "transformers", "sentence_transformers"}
 
 
 def main() -> None:
-    """Answer each request `{"kind", "texts"}` with the seconds that it took and what the process has come to."""
+    """Answer each request `{"kind", "texts"}` with its duration in seconds and the state of the process."""
     runtime, name, data_dir = sys.argv[1:]
     settings = Settings.load(encoder_runtime=runtime, marag_data_dir=Path(data_dir))
     encoder = load_encoder(settings, name).encoder
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _peak_mb() -> float | None:
-    """Most memory that was held at once; `None` where the system does not say it in Linux's way."""
+    """Peak memory; `None` if the system does not report it as Linux does."""
     try:
         status = Path("/proc/self/status").read_text(encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""A service in its own process, and clients that ask it: what `benchmarks.speed service` is made of."""
+"""A service in its own process, and its clients: the parts of `benchmarks.speed service`."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ _START_SECONDS = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
-    """One response: its status (0: none came), when it came (`time.monotonic`) and how long it took, in seconds."""
+    """One response: its status (0: none), its time (`time.monotonic`) and its duration in seconds."""
 
     question: str
     status: int
@@ -30,7 +30,7 @@ class Response:
 
 @dataclass(frozen=True, kw_only=True)
 class RunningService:
-    """A service under way: its address, a key, its process."""
+    """A running service: its address, a key, its process."""
 
     url: str
     token: str
@@ -45,13 +45,13 @@ class RunningService:
             yield client
 
     def memory_mb(self) -> float | None:
-        """Resident memory, where the system tells it."""
+        """Resident memory, if the system reports it."""
         path = Path(f"/proc/{self.pid}/status")
         found = re.search(r"VmRSS:\s+(\d+) kB", path.read_text()) if path.is_file() else None
         return None if found is None else int(found[1]) / 1024
 
     def cpu_seconds(self) -> float | None:
-        """Processor time so far, where the system tells it."""
+        """CPU time so far, if the system reports it."""
         path = Path(f"/proc/{self.pid}/schedstat")
         return int(path.read_text().split()[0]) / 1e9 if path.is_file() else None
 
@@ -83,7 +83,7 @@ async def service(folder: Path, model_url: str, *assignments: str) -> AsyncItera
         "SERVICE_RATE_PER_MINUTE=1000000",
         *assignments,
     ]
-    exported = Settings.load().marag_data_dir / "encoders"  # once, for minutes
+    exported = Settings.load().marag_data_dir / "encoders"  # once, for several minutes
     exported.mkdir(parents=True, exist_ok=True)
     (folder / "encoders").symlink_to(exported)
     settings = Settings.load(said)
@@ -104,13 +104,13 @@ def _address(child: "subprocess.Popen[bytes]", log: Path) -> str:
 
 @dataclass(kw_only=True)
 class Load:
-    """Clients that each ask the next question as soon as the last is answered."""
+    """Clients that each ask the next question as soon as the previous one is answered."""
 
     clients: int
     outcomes: list[Response] = field(default_factory=list)
 
     async def run(self, questions: Sequence[Question], ask: Callable[[Question], Awaitable[int]]) -> list[Response]:
-        """Ask them all; `ask` gives a status."""
+        """Ask all questions; `ask` returns a status."""
         waiting = iter(questions)
         done: list[Response] = []
 

@@ -1,4 +1,4 @@
-"""A run of the benchmark's own machinery against a loopback server: what measurements of the package watch."""
+"""A benchmark run against a loopback server, for measurements of the package."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,9 +16,9 @@ from ...run.folder import RunFolder
 async def answered(
     address: str, questions: Sequence[Question], folder: Path, *, concurrency: int, **settings: Any
 ) -> RunOutcome:
-    """Answer the questions by `metarag`, below a folder, with settings beside those that a loopback needs.
+    """Answer the questions with `metarag`, in a folder, with settings in addition to those that a loopback needs.
 
-    Raises what stopped the run; answers that failed stay in.
+    Raises what stopped the run; failed answers are included.
     """
     chosen = Settings.load(
         (),

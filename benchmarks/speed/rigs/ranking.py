@@ -1,4 +1,4 @@
-"""How good a ranking is: recall, all-found, nDCG and reciprocal rank, in percent."""
+"""Ranking quality: recall, all-found, nDCG and reciprocal rank, in percent."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -13,9 +13,9 @@ NDCG_AT = 10
 def ranking_scores(rankings: Sequence[Sequence[str]], relevant: Sequence[Collection[str]]) -> dict[str, float]:
     """Means over queries of each measure, in percent, by name.
 
-    `recall@k` is the share of a query's relevant passages among its first k, `all@k` whether all of them
+    `recall@k` is the share of a query's relevant passages in the top k, `all@k` whether all of them
     are there, `ndcg@10` has binary gains and the discount log2(rank + 1) (Jarvelin and Kekalainen 2002),
-    `mrr` is the reciprocal rank of the first relevant passage. A query without any is a `ValueError`.
+    `mrr` is the reciprocal rank of the first relevant passage. A query without relevant passages is a `ValueError`.
     """
     if len(rankings) != len(relevant) or not all(relevant):
         raise ValueError("every query needs a ranking and at least one relevant passage")

@@ -1,4 +1,4 @@
-"""A service in its own process, on a model that plays a script: what measurements start, kill and start again."""
+"""A service in its own process, with a scripted model, that measurements start, kill and restart."""
 
 import os
 import signal
@@ -27,13 +27,13 @@ _PRELOADED = ["__main__", __name__, "meta_agent_rag.service.server.running", "op
 
 
 def free_port() -> int:
-    """A loopback port on which nothing listens."""
+    """A free loopback port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 
 
 def within(settings: Mapping[str, str], module: str, *words: str) -> list[str]:
-    """The command `python -m MODULE WORDS` with settings for it alone, from any folder."""
+    """The command `python -m MODULE WORDS` with its own settings, from any folder."""
     root = Path(__file__).parents[__name__.count(".")]
     given = [f"{name}={value}" for name, value in {"PYTHONPATH": str(root), **settings}.items()]
     return ["env", *given, sys.executable, "-m", module, *words]
@@ -41,7 +41,7 @@ def within(settings: Mapping[str, str], module: str, *words: str) -> list[str]:
 
 @dataclass(kw_only=True)
 class Serving:
-    """A service, as settings given as `NAME=VALUE` have it; `process` is the latest one."""
+    """A service with settings given as `NAME=VALUE`; `process` is the latest process."""
 
     words: tuple[str, ...]
     port: int = field(default_factory=free_port)
@@ -49,11 +49,11 @@ class Serving:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Its address."""
         return f"http://127.0.0.1:{self.port}"
 
     async def key(self) -> str:
-        """A key that may ask it."""
+        """A key for requests to it."""
         settings = Settings.load(self.words)
         async with open_database(settings) as database:
             return (await open_keys(database, settings).create("measurement"))[0]
@@ -80,7 +80,7 @@ class Serving:
             self.process = None
 
     def killed(self) -> None:
-        """Kill it and start another one."""
+        """Kill it and start a new one."""
         self.stop(signal.SIGKILL)
         self.start()
 
@@ -94,7 +94,7 @@ def _serve(words: tuple[str, ...], port: int) -> None:
 
     draft = {"steps": ["She did."], "quotes": [QUOTE], "answer": "Edda Voss did [1].", "short_answer": "Edda Voss"}
     script = {"write": draft, "reference": {"steps": ["She did."], "short_answer": "Edda Voss"}}
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # open as long as the process is; it would hold a line a request
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # open as long as the process; it would hold one line per request
     settings = Settings.load(words)
     serve_opened(
         lambda: open_service(

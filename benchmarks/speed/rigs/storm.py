@@ -1,4 +1,4 @@
-"""Asks a service without pause while it, or its database, is ended the hard way; then compares answers with records."""
+"""Query a service continuously while it, or its database, is killed; then compare answers with records."""
 
 import asyncio
 import random
@@ -21,9 +21,9 @@ _PATIENCE_SECONDS = 120.0
 
 @dataclass(kw_only=True)
 class Storm:
-    """Who asks what of whom; `received` are the query ids of responses that are recorded, `statuses` all codes.
+    """The load: clients, questions and service; `received` are query ids of recorded responses, `statuses` codes.
 
-    Recorded is what is answered to a known key: where keys cannot be read in time, nobody knows whose request it was.
+    Only responses to a known key are recorded: if keys cannot be read in time, the client is unknown.
     """
 
     url: str
@@ -35,7 +35,7 @@ class Storm:
     _over: bool = False
 
     async def through(self, events: Sequence[Callable[[], object]], *, answers: int, chance: random.Random) -> None:
-        """Let each event happen a random moment after N more responses; it ends with answers after the last."""
+        """Trigger each event at a random moment after N more responses; end with answers after the last event."""
         asking = [asyncio.create_task(self._keep_asking()) for _ in range(self.clients)]
         try:
             for event in events:
@@ -50,7 +50,7 @@ class Storm:
     async def _more(self, answers: int) -> None:
         wanted = len(self.received) + answers
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            while len(self.received) < wanted:  # noqa: ASYNC110  # six clients, and no event for each number
+            while len(self.received) < wanted:  # noqa: ASYNC110  # six clients, without an event for each number
                 await asyncio.sleep(_BETWEEN_TRIES)
 
     async def _keep_asking(self) -> None:
@@ -78,7 +78,7 @@ class Verdict:
 
 
 async def verdict(engine: AsyncEngine, received: Sequence[str]) -> Verdict:
-    """Compare what was answered with what the database has."""
+    """Compare the responses with the rows in the database."""
     async with engine.connect() as connection:
         query = select(AUDIT.c.query_id, func.count()).group_by(AUDIT.c.query_id)
         rows = {str(id_): int(count) for id_, count in await connection.execute(query)}
