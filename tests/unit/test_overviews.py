@@ -208,11 +208,11 @@ async def test_the_chat_summarises_remembers_and_keeps_the_coach_silent(
         assert "they differ" in shown
         assert [one.question for one in study.history.exchanges] == ["Summarise Tides", "Compare Tides and Winds"]
         assert "Summarise Tides" in [one.question for one in await study.said()]
-        for wrong, said in (("/compare tides", "two documents"), ('/summarise "tides', "not closed")):
+        for wrong, said in (("/compare tides", "two documents"), ('/summarise "tides', "Unclosed quotation mark")):
             with pytest.raises(InputError, match=said):
                 await run_command(shell, wrong)
         await study.hold(mode="coach")
-        with pytest.raises(InputError, match="The coach gives nothing away"):
+        with pytest.raises(InputError, match="The coach does not summarise or compare"):
             await run_command(shell, "/summarise all")
 
 
