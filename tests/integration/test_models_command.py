@@ -197,7 +197,7 @@ def test_a_file_that_the_hub_states_otherwise_is_not_downloaded(hub: Hub, stated
 def test_a_full_disk_is_told_before_the_download(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS) - 1))
     result = marag("models", "get", "tiny")
-    refused(result, "has 0.1 GB free, but 'tiny' needs another 0.1 GB; free some space", code=1)
+    refused(result, "has 0.1 GB free, but 'tiny' needs another 0.1 GB; free disk space", code=1)
     assert hub.downloads == 0
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS)))
     assert marag("models", "get", "tiny").exit_code == 0
