@@ -60,7 +60,7 @@ async def write_archive(folder: Path, month: str, state: str, pages: AsyncIterat
             os.fsync(raw.fileno())
         return _renamed(part, final.with_name(final.name + state)) if count else None
     except OSError as error:
-        raise StorageError(f"{str(final)!r} cannot be written ({error}); free some space, then run it again.") from None
+        raise StorageError(f"{str(final)!r} cannot be written ({error}); free disk space, then run it again.") from None
     finally:
         part.unlink(missing_ok=True)
 

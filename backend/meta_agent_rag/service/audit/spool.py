@@ -78,7 +78,7 @@ def open_spool(folder: Path) -> Spool:
                 lock.release()
     except OSError as error:
         raise StorageError(
-            f"{str(folder)!r} cannot be written ({error}); free some space, or set MARAG_DATA_DIR."
+            f"{str(folder)!r} cannot be written ({error}); free disk space, or set MARAG_DATA_DIR."
         ) from None
     raise StorageError(f"All {_MOST_SLOTS} slots of {str(folder)!r} are in use; stop some of the processes.")
 
