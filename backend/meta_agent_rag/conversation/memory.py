@@ -70,6 +70,7 @@ async def summarize(model: ModelSession, summary: str, exchanges: Sequence[Excha
     """The summary extended by the exchanges; empty if the model returned no text.
 
     The prompt shows the exchanges in about MEMORY_TOKENS, however many there are.
+    Raises a `ModelError` or a `BudgetError`.
     """
     settings = model.owner.settings
     task = prompt("summarizer", settings.prompts_dir).text(

@@ -107,7 +107,7 @@ def _check_list(where: str, own: list[object], *, may_be_empty: bool) -> None:
     for item in own:
         texts = item if isinstance(item, list) else [item]
         if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-            raise PromptError(f"{where} has the item {item!r}, which is no text; put yes, no, on and off in quotes.")
+            raise PromptError(f"{where} has the item {item!r}, which is not text; put yes, no, on and off in quotes.")
 
 
 def _placeholders(text: object) -> list[str]:
