@@ -53,7 +53,7 @@ def test_documents_are_named_by_title_or_file(name: str, place: int) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("winds", r"Several documents are named 'winds': north winds.v2.pdf, winds_old.txt; write more"),
+        ("winds", r"Several documents are named 'winds': north winds.v2.pdf, winds_old.txt; give more"),
         ("waves", r"No document is named 'waves'; choose from: tides.md, north winds.v2.pdf, winds_old.txt\."),
         ("_", "No document is named '_'"),
     ],

@@ -12,7 +12,7 @@ def _encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("expected valid Unicode text, but found a lone surrogate") from None
+        raise ValueError("expected valid Unicode text, without lone surrogates") from None
     return text
 
 
