@@ -9,7 +9,7 @@ from ..text.words import stop_words
 from .state import VERDICTS, Round
 
 _RESTATED = 0.7
-"""Jaccard similarity of query and question above which a search would find the same passages again."""
+"""Jaccard similarity of query and question from which a search would find the same passages again."""
 
 
 def follow_up_queries(question: str, last: Round, asked: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from .serving.connections import Connection
 
 _LOG = logging.getLogger(__name__)
 CUT = "length"
-"""The finish reasons of a reply that reached its token limit."""
+"""The finish reason of a reply that reached its token limit."""
 
 
 @dataclass(frozen=True, kw_only=True)

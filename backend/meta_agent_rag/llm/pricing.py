@@ -22,7 +22,7 @@ from .serving.stages import endpoints_in_use
 ANY_PROVIDER = "*"  # instead of a provider's name in genai-prices: the maker of the model
 _MILLION = Decimal(1_000_000)
 _MINUTES = range(-10, 71, 10)
-"""The period after sending in which a call may be billed: clocks differ, and it may be queued."""
+"""The period around sending in which a call may be billed: clocks differ, and it may be queued."""
 
 
 class Peak(BaseModel):

@@ -14,7 +14,7 @@ from .wording import direction, mended, other_choice, strays
 
 _COMPARISONS = ("earliest", "latest", "most", "least")
 _RESTATED = 0.8
-"""Jaccard similarity of the words of fact and question above which a fact counts as the question itself."""
+"""Jaccard similarity of the words of fact and question from which a fact counts as the question itself."""
 
 
 def directed(plan: Plan, question: str) -> Plan:

@@ -19,7 +19,7 @@ _MAKERS = (
 )
 _WORKS = r"film|movie|song|single|album|book|novel|play|poem|opera|painting|series|show|game|company|band|magazine"
 _RUN_ON = re.compile(r"(?:\s[a-z]+){3}")
-"""Words that belong to no name; after them, the end of a name is uncertain."""
+"""A run of lower-case words, which belong to no name and leave its end uncertain."""
 _NESTED = re.compile(r",|\b(?:whose|that|who|which|where|when)\b", re.IGNORECASE)
 _NAMED = re.compile(r"(?:who|what)\s+(?:is|was)\s+(?:the\s+name\s+of\s+)?#\s*\??", re.IGNORECASE)
 _POSSESSIVE = re.compile(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from .statement import Item, Statement
 
 NEARLY = 0.65
-"""Share of a claim's items above which it is nearly a copy."""
+"""Share of a claim's items from which it is nearly a copy."""
 
 
 @dataclass(frozen=True, kw_only=True)

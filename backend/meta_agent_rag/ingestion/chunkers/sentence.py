@@ -23,7 +23,7 @@ from .layout import Layout, runs
 _OVERLAP = 0.2
 _SHORTEST = 0.5
 _CHARACTERS_PER_TOKEN = 8
-"""The longest word in any script; a tokenizer counts an endless "word" as one meaningless token."""
+"""The most characters per token in any script; a tokenizer counts an endless "word" as one meaningless token."""
 _PARAGRAPH_AT_ONCE = 5_000
 """The most characters passed to pysbd, whose time grows faster than linearly; longer than any passage."""
 _DIVISION = re.compile("[.!?\u2026\u3002\uff01\uff1f\n]")

@@ -16,7 +16,7 @@ _MOST_PACKED = 100
 """The highest compression ratio of a part over 1 MB; a handbook of 872 pages reaches 18."""
 _MEGABYTE = 1024 * 1024
 _MOST_KIND = 200
-"""The length of the entry `mimetype` in bytes."""
+"""The most bytes that are read of the entry `mimetype`."""
 
 
 def holds(file: File, part: str) -> bool:

@@ -17,7 +17,7 @@ _SUFFIXES = (".md", ".markdown", ".mdown", ".mkd")
 _MOST_NESTED = 100
 
 _MOST_ALIASES = 50
-"""The most names beside the title; a longer list is ignored."""
+"""The most names beside the title; further ones are dropped."""
 
 
 def _recognises(file: File) -> bool:

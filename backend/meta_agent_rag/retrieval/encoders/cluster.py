@@ -77,7 +77,7 @@ def join(wanted: str) -> int:
     Raises `MissingExtraError`, naming the feature `wanted`, without the extra `ray`.
     """
     require("ray", wanted)
-    # otherwise, Ray would copy the working folder to every node, and start `uv run` there if this process was
+    # otherwise, Ray would copy the working folder to every node, and start `uv run` there if it started this process
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     import ray
 

@@ -41,7 +41,7 @@ _MOST_WORDS = 512
 """The most distinct words of a query that are searched: both fields together stay within 1,024 clauses."""
 _RETRIES = 2
 _WORD = re.compile(r"[a-z0-9_]+|\w")
-"""A word for the length of a query; in other scripts, every character."""
+"""A word, for counting the length of a query; in other scripts, every character."""
 
 
 class ElasticsearchStore:
