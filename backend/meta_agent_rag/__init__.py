@@ -69,7 +69,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is asked for, so that `import meta_agent_rag` is instant."""
+    """Import a public name on first use, so that `import meta_agent_rag` is fast."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""`answer`, `grounded_answer`, `summarise` and `compare`: one call from a notebook, all opened and closed around it."""
+"""`answer`, `grounded_answer`, `summarise` and `compare`: single calls that open and close everything they need."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,10 +33,10 @@ async def answer(
 ) -> Answer:
     """Answer a question, with the whole history of rounds.
 
-    The evidence is what you supply, else what retrieval finds in `corpus`, or there in `documents` alone, named by
-    title or file. `grounded` answers from the
-    evidence alone and says NOT FOUND where it is silent; otherwise the best guess is given. For many
-    questions keep an engine open (`open_engine`), so that model and encoder load once.
+    The evidence is what you supply, or else what retrieval finds in `corpus`, limited to `documents` if given by
+    title or file. With `grounded`, the answer comes from the evidence alone, or is NOT FOUND if the evidence does not
+    contain it; otherwise it is the best guess. For many questions, keep an engine open (`open_engine`), so that
+    model and encoder load once.
 
     Raises a `MetaRagError` whose message says what to do.
     """
@@ -57,9 +57,9 @@ async def grounded_answer(
     settings: Settings | None = None,
     transport: Transport | None = None,
 ) -> GroundedAnswer:
-    """Answer a question from documents alone, checked: cited, or refused with a text that says what to try.
+    """Answer a question from documents alone, checked: cited, or refused with a text that suggests what to try.
 
-    As `answer` otherwise; `GroundedAnswer.answer` has the history of rounds.
+    Otherwise like `answer`; `GroundedAnswer.answer` has the history of rounds.
     """
     settings = settings or Settings.load()
     checks = Checks.of(settings, corpus)
@@ -80,10 +80,10 @@ async def summarise(
     on_section: OnSection | None = None,
     transport: Transport | None = None,
 ) -> Summary:
-    """Summarise whole documents, named by title or file, or `all`: one call a section, every point cited.
+    """Summarise whole documents, given by title or file, or `all`: one call per section, every point cited.
 
-    `on_estimate` hears what it will take before the first call, and may raise to stop it. Raises a `MetaRagError` whose
-    message says what to do.
+    `on_estimate` receives the estimated effort before the first call, and may raise to stop it. Raises a `MetaRagError`
+    whose message says what to do.
     """
     chosen = settings or Settings.load()
     with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
@@ -104,7 +104,7 @@ async def compare(
     on_section: OnSection | None = None,
     transport: Transport | None = None,
 ) -> Comparison:
-    """Compare two documents by the points of their summaries, with one call more; as `summarise` otherwise."""
+    """Compare two documents by the points of their summaries, with one additional call; otherwise like `summarise`."""
     chosen = settings or Settings.load()
     with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
         async with open_language_model(chosen, transport=transport) as model:
@@ -124,7 +124,7 @@ async def _opened(
     documents: Sequence[str],
     transport: Transport | None,
 ) -> AsyncIterator[tuple[Engine, Retriever | None]]:
-    """Engine and retriever; what is wrong with question or corpus is said before they are loaded."""
+    """Engine and retriever; errors in question or corpus are raised before these are loaded."""
     require_question(question)
     if evidence is None:
         require_corpus(settings.marag_data_dir, corpus)

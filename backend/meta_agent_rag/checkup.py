@@ -1,4 +1,4 @@
-"""Looks at everything that a run needs, without spending anything."""
+"""Checks everything that a run needs, without spending anything."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ from .wording import counted
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One line of the check-up; `remedy` says what to do about a note or a failure."""
+    """One line of the check-up; `remedy` says how to resolve a note or a failure."""
 
     subject: str
     status: Literal["ok", "note", "fail"]
@@ -25,7 +25,7 @@ class Finding:
 
 
 async def check_up(settings: Settings) -> list[Finding]:
-    """All findings, in the order in which a run needs the things."""
+    """All findings, in the order in which a run needs the components."""
     checks: dict[str, Callable[[Settings], Awaitable[Finding]]] = {
         "data folder": _data_folder,
         "provider": _provider,
@@ -53,11 +53,11 @@ async def _data_folder(settings: Settings) -> Finding:
     folder = settings.marag_data_dir
     existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     try:
-        with TemporaryFile(dir=existing) as probe:  # writing tells what permissions alone do not: a full or locked disk
+        with TemporaryFile(dir=existing) as probe:  # writing also detects a full or locked disk
             probe.write(b"0")
             probe.flush()
     except OSError:
-        remedy = "Set MARAG_DATA_DIR to a folder that you may write to."
+        remedy = "Set MARAG_DATA_DIR to a writable folder."
         return Finding(subject="data folder", status="fail", words=f"{folder} cannot be written", remedy=remedy)
     return Finding(subject="data folder", status="ok", words=f"{folder} (Python {sys.version.split()[0]})")
 
@@ -113,13 +113,13 @@ async def _model(settings: Settings) -> Finding:
     model = listed_model(settings)
     if model is not None and not fits(model, settings):
         words = f"{words}: needs {model.memory(settings) / 1e9:.1f} GB of memory, more than this machine has"
-        remedy = "Set EMBEDDED_MODEL=auto or a smaller model of `marag models`, or lower EMBEDDED_CONTEXT_TOKENS."
+        remedy = "Set EMBEDDED_MODEL=auto or a smaller model from `marag models`, or lower EMBEDDED_CONTEXT_TOKENS."
         return Finding(subject="model", status="note", words=words, remedy=remedy)
     return Finding(subject="model", status="ok", words=words)
 
 
 async def _list_models(endpoint: Endpoint) -> None:
-    """Ask the endpoint for its models, which costs nothing; raises a `ModelError`."""
+    """List the endpoint's models, which costs nothing; raises a `ModelError`."""
     import openai
 
     from .llm.chat import translated
@@ -136,7 +136,7 @@ async def _list_models(endpoint: Endpoint) -> None:
         async with client:
             await client.get("/models", cast_to=object)
     except openai.NotFoundError:
-        return  # an endpoint without a list of models is still one that answers
+        return  # an endpoint that cannot list models can still answer
     except openai.APIError as error:
         raise translated(error, where=where, model=endpoint.model) from None
 
@@ -174,7 +174,7 @@ async def _encoder_called(settings: Settings, subject: str, name: str) -> Findin
     choice = await asyncio.to_thread(load_encoder, settings, name)
     if choice.note:
         remedy = (
-            "Nothing to do if this is intended; otherwise connect to the hub once, or set ENCODER to a local folder."
+            "No action needed if this is intended; otherwise connect to the hub once, or set ENCODER to a local folder."
         )
         return Finding(subject=subject, status="note", words=choice.note, remedy=remedy)
     return Finding(subject=subject, status="ok", words=f"encoder {choice.encoder.name}")
@@ -203,7 +203,7 @@ async def _deficits(settings: Settings) -> Finding:
 
 
 async def _documents(settings: Settings) -> Finding:
-    """What reads, cuts, cites and remembers: names that each use looks up for itself."""
+    """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
     from .conversation.memories import memory_named
     from .conversation.own_files import check_files
     from .grounding.styles import chosen

@@ -1,4 +1,4 @@
-"""Finds what other files contribute: one exported constant a file, built-in or a stranger's alike."""
+"""Finds extensions: one exported constant per file, built-in or third-party."""
 
 import importlib
 import importlib.util
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Named(Protocol):
-    """What a registry holds."""
+    """An entry of a registry."""
 
     @property
     def name(self) -> str: ...
@@ -26,7 +26,7 @@ N = TypeVar("N", bound=Named)
 
 
 def by_name(found: Iterable[N], plural: str) -> Mapping[str, N]:
-    """An immutable registry in the order of `found`; a name that comes twice raises `DuplicateNameError`."""
+    """An immutable registry in the order of `found`; a duplicate name raises `DuplicateNameError`."""
     registry: dict[str, N] = {}
     for one in found:
         if one.name in registry:
@@ -36,9 +36,9 @@ def by_name(found: Iterable[N], plural: str) -> Mapping[str, N]:
 
 
 def contributed(package: str, constant: str, kind: type[N], *, group: str, folder: Path | None) -> tuple[N, ...]:
-    """What a package's own files, an entry point group and a folder (if given) contribute, in the order of names.
+    """The contributions of a package's own files, an entry point group and a folder (if given), sorted by name.
 
-    Raises `InputError` for a file that fails. Equal names are left to the registry, which refuses them.
+    Raises `InputError` for a file that fails. Duplicate names are left to the registry, which rejects them.
     """
     found = [*exported(package, constant, kind), *exported_from_entry_points(group, kind)]
     if folder is not None:
@@ -56,17 +56,17 @@ def exported(package: str, constant: str, kind: type[T]) -> Iterator[T]:
 def exported_from_folder(folder: Path, constant: str, kind: type[T]) -> Iterator[T]:
     """The `constant` of every `*.py` file of a folder outside any package.
 
-    Raises `InputError` if the folder or a file cannot be read, or exports another kind of thing.
+    Raises `InputError` if the folder or a file cannot be read, or a file exports something of another type.
     """
     if not folder.is_dir():
-        raise InputError(f"{str(folder)!r} is not a folder; name one with *.py files.")
+        raise InputError(f"{str(folder)!r} is not a folder; give a folder with *.py files.")
     for file in sorted(folder.glob("*.py")):
         if not file.name.startswith("_"):
             yield from _constant(_load(file), constant, kind)
 
 
 def exported_from_entry_points(group: str, kind: type[T]) -> Iterator[T]:
-    """What installed packages contribute to an entry point group, in the order of names."""
+    """The contributions of installed packages to an entry point group, sorted by name."""
     for entry in sorted(entry_points(group=group), key=lambda found: found.name):
         value = entry.load()
         if not isinstance(value, kind):

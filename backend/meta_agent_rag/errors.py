@@ -8,22 +8,22 @@ MetaRagError
 |   |-- DuplicateNameError   two entries of one registry share a name
 |   `-- PromptError          a prompt file or a value that it needs
 |-- ModelError             a model did not serve a call
-|   |-- AuthenticationError  401: the key is wrong                  (stops a run)
-|   |-- BalanceError         402: the account is empty              (stops a run)
-|   |-- UnreachableError     no answer from the server at all       (stops a run)
+|   |-- AuthenticationError  401, 403: the key was rejected         (stops a run)
+|   |-- BalanceError         402: the account has no balance        (stops a run)
+|   |-- UnreachableError     the server does not respond            (stops a run)
 |   |   `-- LostConnectionError  the connection broke: the call may have been billed
-|   |-- RefusedError         the server refused the request, or gave up retrying
-|   |   `-- TransientError     it was late, or sent what cannot be read: worth another try
-|   |-- ContextWindowError   the prompt is longer than the model reads
-|   `-- StructuredOutputError  prose, or the wrong shape, where JSON was asked
-|-- BudgetError            a call was not made, so as to keep a promise
+|   |-- RefusedError         the server rejected the request, or retries ran out
+|   |   `-- TransientError     a late or unreadable reply: worth another attempt
+|   |-- ContextWindowError   the prompt exceeds the model's context window
+|   `-- StructuredOutputError  prose, or the wrong shape, instead of the requested JSON
+|-- BudgetError            a call was not made, to keep within a limit
 |   |-- CostLimitError       it could cost more than is left
-|   |-- UnpricedModelError   a cost limit is set and the model has no known price (stops a run)
+|   |-- UnpricedModelError   a cost limit is set but the model has no known price (stops a run)
 |   `-- DeadlineError        there is no time left for it
-|-- MissingExtraError      a library is missing that an extra of the package brings
+|-- MissingExtraError      a library from an extra of the package is missing
 |-- StorageError           a file cannot be written: disk full, no permission (stops a run)
-|-- CorpusError            a corpus is missing, busy, foreign, or built otherwise
-|   `-- SearchDownError      neither index of a corpus answers
+|-- CorpusError            a corpus is missing, in use, foreign, or built with other settings
+|   `-- SearchDownError      neither index of a corpus responds
 `-- RequestError           the service refuses a request, with a status and a code
 """
 
@@ -31,10 +31,10 @@ from typing import Literal
 
 
 class MetaRagError(Exception):
-    """Base of everything that this package raises on purpose.
+    """Base of all errors that this package raises deliberately.
 
-    `exit_code` is what a command returns for it: 2 where the remedy lies with what the caller
-    gave (input, key, balance, server, model), 1 otherwise. `stops_run` is true where every
+    `exit_code` is a command's exit code for it: 2 if the caller can fix it
+    (input, key, balance, server, model), 1 otherwise. `stops_run` is true if every
     further question would fail in the same way.
     """
 
@@ -55,7 +55,7 @@ class DataFileError(InputError):
 
 
 class UnknownNameError(InputError):
-    """A name that no entry of a registry has."""
+    """No entry of a registry has this name."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
         choice = f"choose from: {', '.join(sorted(known))}" if known else "none exist yet"
@@ -71,23 +71,23 @@ class PromptError(InputError):
 
 
 class ModelError(MetaRagError):
-    """A model did not serve a call."""
+    """A model could not serve a call."""
 
 
 class AuthenticationError(ModelError):
-    """The provider refused the key (401, 403)."""
+    """The provider rejected the key (401, 403)."""
 
     stops_run = True
 
 
 class BalanceError(ModelError):
-    """The provider's account is exhausted (402)."""
+    """The provider's account has no balance left (402)."""
 
     stops_run = True
 
 
 class UnreachableError(ModelError):
-    """The server did not answer at all."""
+    """The server did not respond."""
 
     stops_run = True
 
@@ -97,11 +97,11 @@ class LostConnectionError(UnreachableError):
 
 
 class RefusedError(ModelError):
-    """The server refused the request, or kept failing until retries ran out."""
+    """The server rejected the request, or kept failing until retries ran out."""
 
 
 class TransientError(RefusedError):
-    """The server was late, or sent what cannot be read; the call was tried again before this was raised."""
+    """The server's reply was late or unreadable, even when the call was repeated."""
 
 
 class ContextWindowError(ModelError):
@@ -109,25 +109,25 @@ class ContextWindowError(ModelError):
 
 
 class StructuredOutputError(ModelError):
-    """The reply is not the JSON that was asked for, the re-asked one neither."""
+    """Neither the reply nor the retry was the requested JSON."""
 
 
 class BudgetError(MetaRagError):
-    """A call was not made, so as to keep a promise. `stop_reason` is what a trace shows."""
+    """A call was not made, to keep within a limit. `stop_reason` is shown in a trace."""
 
     exit_code = 1
     stop_reason: Literal["budget", "cost_limit", "deadline"] = "budget"
 
 
 class CostLimitError(BudgetError):
-    """The call could cost more than is left of the cost limit."""
+    """The call could cost more than is left under the cost limit."""
 
     stop_reason = "cost_limit"
     stops_run = True
 
 
 class UnpricedModelError(BudgetError):
-    """A cost limit is set, and the model has no known price."""
+    """A cost limit is set, but the model has no known price."""
 
     exit_code = 2
     stop_reason = "cost_limit"
@@ -141,13 +141,13 @@ class DeadlineError(BudgetError):
 
 
 class MissingExtraError(MetaRagError):
-    """A library is missing that an extra of the package brings; the message says how to install it."""
+    """A library from an extra of the package is missing; the message says how to install it."""
 
     stops_run = True
 
 
 class StorageError(MetaRagError):
-    """A file cannot be written; what was written before is kept."""
+    """A file cannot be written; earlier contents are kept."""
 
     exit_code = 1
     stops_run = True
@@ -158,15 +158,15 @@ class CorpusError(MetaRagError):
 
 
 class DamagedIndexError(CorpusError):
-    """The files of an embedded index are not what its engine wrote; what the catalogue holds makes it again."""
+    """The files of an embedded index are damaged; it can be rebuilt from the catalogue."""
 
 
 class SearchDownError(CorpusError):
-    """Neither index of a corpus answers a search."""
+    """Neither index of a corpus responds to a search."""
 
 
 class RequestError(MetaRagError):
-    """The service refuses a request; the message is shown to the client as it is. `param` names a field at fault."""
+    """The service refuses a request; the message is shown to the client verbatim. `param` names the field at fault."""
 
     def __init__(
         self, status: int, code: str, message: str, *, retry_after: int | None = None, param: str | None = None

@@ -1,4 +1,4 @@
-"""Sends the spans of a command or a service to a collector; see `telemetry` for what they say."""
+"""Sends the spans of a command or a service to a collector; see `telemetry` for their contents."""
 
 import logging
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _FLUSH_SECONDS = 2.0
 
 @contextmanager
 def exporting(settings: Settings) -> Iterator[None]:
-    """Send spans to OTEL_EXPORTER_OTLP_ENDPOINT, where it is set; what is left at the end is sent within 2 s."""
+    """Send spans to OTEL_EXPORTER_OTLP_ENDPOINT, if set; the remaining ones are sent within 2 s at the end."""
     provider = tracer_provider(settings)
     if provider is None:
         yield
@@ -28,13 +28,13 @@ def exporting(settings: Settings) -> Iterator[None]:
     try:
         yield
     finally:
-        last = Thread(target=provider.shutdown, daemon=True)  # a collector that is down must not delay the end
+        last = Thread(target=provider.shutdown, daemon=True)  # an unavailable collector must not delay the end
         last.start()
         last.join(_FLUSH_SECONDS)
 
 
 def tracer_provider(settings: Settings) -> "TracerProvider | None":
-    """What takes spans and sends them in batches; `None` where none is wanted, or (which is said) none can be had."""
+    """Collects spans and sends them in batches; `None` if not wanted, or (with a warning) not possible."""
     if settings.otel_exporter_otlp_endpoint is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""Which extra of the package brings which library, and the sentence that names a missing one.
+"""The libraries of each extra of the package, and the message for a missing one.
 
-`tests/house/test_extras.py` holds the table to pyproject.toml and to the imports of the code.
+`tests/house/test_extras.py` compares the table with pyproject.toml and the imports in the code.
 """
 
 import sys
@@ -56,13 +56,13 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-"""The modules that each extra brings and the code imports, by the extra's name."""
+"""The modules that each extra provides and the code imports, by the extra's name."""
 
 
 def require(extra: str, wanted: str) -> None:
-    """Raise `MissingExtraError` unless the modules of an extra can be found; `wanted` is what needs them.
+    """Raise `MissingExtraError` unless the modules of an extra are installed; `wanted` is the feature that needs them.
 
-    Imports nothing, so that a command can ask before it does any work.
+    Imports nothing, so that a command can check before it does any work.
     """
     if not installed(extra):
         raise missing(extra, wanted)
@@ -74,7 +74,7 @@ def installed(extra: str) -> bool:
 
 
 def missing(extra: str, wanted: str) -> MissingExtraError:
-    """The error that says how to install an extra.
+    """The error with the installation command of an extra.
 
     >>> str(missing("demo", "`marag demo`"))
     '`marag demo` needs the extra "demo"; install it: pip install "meta-agent-rag[demo]".'
@@ -83,7 +83,7 @@ def missing(extra: str, wanted: str) -> MissingExtraError:
 
 
 def missing_module(error: ModuleNotFoundError) -> MissingExtraError | None:
-    """What an import failed for, where some extra brings that module; `None` for any other module."""
+    """The error for a failed import of a module that an extra provides; `None` for any other module."""
     name = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in EXTRAS.items() if name in modules), None)
     return None if extra is None else missing(extra, "This command")

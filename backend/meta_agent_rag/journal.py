@@ -1,4 +1,4 @@
-"""Append-only JSONL files that outlive a kill: one record a line, flushed; a torn tail is set aside."""
+"""Append-only JSONL files that survive a kill: one record per line, flushed; a torn tail is set aside."""
 
 import json
 import os
@@ -13,17 +13,17 @@ from .errors import StorageError
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
-    """What a journal holds: its whole records, and how many damaged lines were passed over."""
+    """The contents of a journal: its complete records, and the number of damaged lines skipped."""
 
     rows: tuple[dict[str, Any], ...]
     damaged: int
 
 
 class Journal:
-    """Appends records to a file; safe to open on a file whose last line was torn by a kill.
+    """Appends records to a file; it is safe to open a file whose last line was torn by a kill.
 
-    `durable` syncs each record to the disk itself (about a millisecond), so that it survives a
-    power cut too; without it a record survives the end of the process.
+    `durable` syncs each record to the disk (about a millisecond), so that it also survives a
+    power cut; without it, a record survives the end of the process.
     """
 
     def __init__(self, path: Path, *, durable: bool = False) -> None:
@@ -48,7 +48,7 @@ class Journal:
             raise self._unwritable(error) from None
 
     def close(self) -> None:
-        """Close the file; a closed journal takes no more records."""
+        """Close the file; a closed journal accepts no more records."""
         try:
             self._file.close()
         except OSError as error:
@@ -56,21 +56,21 @@ class Journal:
 
     def _unwritable(self, error: OSError) -> StorageError:
         return StorageError(
-            f"{str(self.path)!r} cannot be written ({error}); free some space, or choose another folder."
+            f"{str(self.path)!r} cannot be written ({error}); free disk space, or choose another folder."
         )
 
 
 def read_journal(path: Path) -> Records:
-    """All whole records of a journal, in order; a missing file has none."""
+    """All complete records of a journal, in order; empty for a missing file."""
     found = [row for _, row in records(path)]
     rows = tuple(row for row in found if row is not None)
     return Records(rows=rows, damaged=len(found) - len(rows))
 
 
 def records(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """The records of a journal one by one, each with its place in bytes; a damaged line is `None`.
+    """The records of a journal one by one, each with its byte offset; a damaged line is `None`.
 
-    Lines are split at the newline byte alone: `str.splitlines` also splits inside records.
+    Lines are split only at the newline byte: `str.splitlines` also splits inside records.
     """
     if not path.exists():
         return
@@ -83,7 +83,7 @@ def records(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def record_at(path: Path, at: int) -> dict[str, Any]:
-    """The record at a place that `records` told; raises `StorageError` where it is there no longer."""
+    """The record at an offset given by `records`; raises `StorageError` if it is no longer there."""
     try:
         with path.open("rb") as file:
             file.seek(at)
@@ -104,12 +104,12 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _record(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    # names are the same in every record: kept once, not as often as there are records
+    # names repeat in every record, so they are interned
     return {sys.intern(name): value for name, value in fields}
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
-    # half a surrogate pair, which a reply cut short can hold, has no UTF-8: it is kept as its JSON escape
+    # a lone surrogate, possible in a truncated reply, has no UTF-8 encoding: it is stored as its JSON escape
     return json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"
 
 

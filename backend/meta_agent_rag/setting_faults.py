@@ -1,4 +1,4 @@
-"""What is said of a setting that cannot be: a value that is refused, a name that is misspelt, or a former one."""
+"""Messages about faulty settings: a rejected value, a misspelt name, or a former name."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -19,11 +19,11 @@ FORMER = {
 }
 """Former names of settings, and what they are called now."""
 _CLOSE = 0.85
-"""Likeness (difflib's ratio) from which a name counts as misspelt: DEEPSEEK_KEY does, OPENAI_API_BASE does not."""
+"""Similarity (difflib's ratio) from which a name counts as misspelt: DEEPSEEK_KEY does, OPENAI_API_BASE does not."""
 
 
 def fault(error: ValidationError, fields: Mapping[str, FieldInfo]) -> str:
-    """One sentence for the first setting that was refused: its name, its value (secrets hidden), what to do."""
+    """One sentence for the first rejected setting: its name, its value (secrets hidden), what to do."""
     first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else "?"
     secret = name.endswith("_url") or (name in fields and "SecretStr" in str(fields[name].annotation))
@@ -32,40 +32,40 @@ def fault(error: ValidationError, fields: Mapping[str, FieldInfo]) -> str:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """The known name that this one may be a slip of; `None` for a name of its own, or one with a word more."""
+    """The known name that this one may be a misspelling of; `None` if unlike any, or if it has an additional word."""
     found = get_close_matches(name, known, n=1, cutoff=_CLOSE)
-    if not found or set(found[0].split("_")) < set(name.split("_")):  # as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+    if not found or set(found[0].split("_")) < set(name.split("_")):  # e.g. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
         return None
     return found[0]
 
 
 def known_as(name: str) -> AliasChoices:
-    """The names under which a setting is read, today's first."""
+    """The names under which a setting is read, the current one first."""
     return AliasChoices(name, *(former for former, now in FORMER.items() if now == name))
 
 
-@cache  # settings are read more than once in a process
+@cache  # warns once, although settings are read several times in a process
 def todays_name(name: str) -> str:
-    """What a setting is called now; a former name is said to be one, once in a process."""
+    """The current name of a setting; a former name is reported once per process."""
     if name in FORMER:
-        _LOG.warning("The setting %s is called %s here, and is read as that.", name.upper(), FORMER[name].upper())
+        _LOG.warning("The setting %s is now called %s; its value is used.", name.upper(), FORMER[name].upper())
     return FORMER.get(name, name)
 
 
 def say_former(written: Collection[str]) -> None:
-    """Log each former name among those that are written, once in a process."""
+    """Log each former name among the given ones, once per process."""
     for name in written:
         todays_name(name)
 
 
 def warn_of_slips(written: Collection[str], known: Collection[str]) -> None:
-    """Log each name in `.env` that is no setting and close to one that is not written there, once in a process."""
+    """Log each name in `.env` that is unknown but similar to a setting that is not set there, once per process."""
     for name in written:
         meant = None if name in known else nearest(name, known)
         if meant is not None and meant not in written:
             _warn(name.upper(), meant.upper())
 
 
-@cache  # settings are read more than once in a process
+@cache  # warns once, although settings are read several times in a process
 def _warn(name: str, meant: str) -> None:
     _LOG.warning("Unknown setting %s in .env is ignored; did you mean %s?", name, meant)

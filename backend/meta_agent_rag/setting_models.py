@@ -1,4 +1,4 @@
-"""The settings for models: which serves what, and how it is asked."""
+"""The settings for models: which one serves each stage, and with which parameters."""
 
 from pathlib import Path
 from typing import Annotated, Literal

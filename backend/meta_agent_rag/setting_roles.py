@@ -1,6 +1,6 @@
-"""Which endpoint serves which role: the value of MODEL_ROLES, from pairs or from a YAML file.
+"""The assignment of endpoints to roles: the value of MODEL_ROLES, from pairs or from a YAML file.
 
-A role is one of `llm/stages.yaml`, a single stage, or a tier. What it maps to is an endpoint of the file, a tier, or
+A role is one in `llm/stages.yaml`, a single stage, or a tier. It is assigned an endpoint in the file, a tier, or
 PROVIDER:MODEL.
 """
 
@@ -16,14 +16,14 @@ from .wording import fault_words
 
 JsonMode = Literal["json_object", "json_schema"]
 ReplyLimit = Literal["max_tokens", "max_completion_tokens"]
-_FORM = "ROLE=ENDPOINT,ROLE=ENDPOINT, for instance judge=openai:gpt-4.1, or name a .yaml file"
+_FORM = "ROLE=ENDPOINT,ROLE=ENDPOINT, for instance judge=openai:gpt-4.1, or give a .yaml file"
 
 
 class EndpointRow(BaseModel):
-    """One endpoint of the file: a provider of `providers.yaml`, and what is different here.
+    """One endpoint in the file: a provider in `providers.yaml`, with the differences.
 
-    `key` names the variable that holds the key, by default the provider's. `body` joins every request, `headers` too;
-    their values are never shown. All other fields are those of `providers.yaml`, for this endpoint alone.
+    `key` names the variable that holds the key, by default the provider's. `body` and `headers` are added to every
+    request; their values are never shown. All other fields are those of `providers.yaml`, for this endpoint alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -48,7 +48,7 @@ class EndpointRow(BaseModel):
 
 
 class ModelRoles(BaseModel):
-    """Endpoints by name, and the names that serve roles."""
+    """Endpoints by name, and the names that are assigned to roles."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,7 +57,7 @@ class ModelRoles(BaseModel):
 
 
 def _model_roles(value: object) -> object:
-    """Read `ROLE=ENDPOINT,...`, or the file of that path; what is no text is taken as it is."""
+    """Parse `ROLE=ENDPOINT,...`, or the file at that path; a value that is not text is used as it is."""
     if not isinstance(value, str):
         return value
     if not value.endswith((".yaml", ".yml")):

@@ -1,4 +1,4 @@
-"""The kinds of values that settings take; and a setting for the key of each provider in `providers.yaml`."""
+"""The types of setting values, and a setting for the key of each provider in `providers.yaml`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,17 +14,17 @@ _PROVIDERS = Path(__file__).parent / "llm" / "providers.yaml"
 
 
 def _stage_tiers(value: object) -> object:
-    """Read `stage=tier,stage=tier`; a mapping is taken as it is."""
+    """Parse `stage=tier,stage=tier`; a mapping is used as it is."""
     return pairs(value, form="STAGE=TIER,STAGE=TIER, for instance evaluate=flash") if isinstance(value, str) else value
 
 
 def _stage_tokens(value: object) -> object:
-    """Read `stage=tokens,stage=tokens`; a mapping is taken as it is."""
+    """Parse `stage=tokens,stage=tokens`; a mapping is used as it is."""
     return pairs(value, form="STAGE=TOKENS,STAGE=TOKENS, for instance write=900") if isinstance(value, str) else value
 
 
 def pairs(text: str, *, form: str) -> dict[str, str]:
-    """`NAME=VALUE,NAME=VALUE` as a mapping; raises `ValueError` with the right `form`."""
+    """`NAME=VALUE,NAME=VALUE` as a mapping; raises `ValueError` with the expected `form`."""
     items = [item.partition("=") for item in text.split(",") if item.strip()]
     if any(not equals for _, equals, _ in items):
         raise ValueError(f"write it as {form}")
@@ -32,7 +32,7 @@ def pairs(text: str, *, form: str) -> dict[str, str]:
 
 
 def _key(secret: SecretStr) -> SecretStr:
-    """Keys travel in an HTTP header: no blanks around them, and nothing that a header cannot hold."""
+    """A key without surrounding blanks; rejects characters that an HTTP header cannot contain."""
     text = secret.get_secret_value().strip()
     if not (text.isascii() and text.isprintable()):
         raise ValueError("it contains characters that keys never have; copy it again")
@@ -40,9 +40,9 @@ def _key(secret: SecretStr) -> SecretStr:
 
 
 def _address(url: str) -> str:
-    """Without a password, as addresses are shown and recorded, and with a host and a port that can be."""
+    """A URL with a valid host and port and without credentials, since addresses are shown and recorded."""
     if "@" in url.partition("://")[2].partition("/")[0]:
-        raise ValueError("it contains a user name or password, which would be shown; set the key by its own setting")
+        raise ValueError("it contains a user name or password, which would be shown; use the key's setting instead")
     if "?" in url or "#" in url:
         raise ValueError(
             "it contains a query string, which would be shown but never sent; write it as http://HOST:PORT/PATH"
@@ -50,8 +50,8 @@ def _address(url: str) -> str:
     try:
         parts = urlsplit(url)
         (parts.hostname or "").encode("idna")
-        _ = parts.port  # read, as that is when it is checked
-    except ValueError:  # of which an encoding's error is one
+        _ = parts.port  # reading it triggers the check
+    except ValueError:  # includes encoding errors
         raise ValueError("its host or port is invalid; write it as http://HOST:PORT/PATH") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("it is not a URL; write it as http://HOST:PORT/PATH")
@@ -59,7 +59,7 @@ def _address(url: str) -> str:
 
 
 def _names(value: object) -> object:
-    """A list of names as the environment writes it, separated by commas."""
+    """A list of names in environment syntax, separated by commas."""
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
@@ -67,7 +67,7 @@ LoopPart = Literal["derivation", "grammar", "plan_checks", "operators", "vote", 
 
 
 def _loop_parts(value: object) -> object:
-    """Parts joined by `+` or commas, so that a sweep can name several at once; `none` is every part in place."""
+    """Parts joined by `+` or commas, so that a sweep can name several at once; `none` leaves out nothing."""
     names = _names(value.replace("+", ",")) if isinstance(value, str) else value
     return () if names == ("none",) else names
 
@@ -81,7 +81,7 @@ LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_part
 
 
 def _provider_keys() -> dict[str, Any]:
-    """A field for the key of every provider that has an address of its own."""
+    """A field for the key of every provider with an address of its own."""
     rows = yaml.safe_load(_PROVIDERS.read_text(encoding="utf-8")).values()
     labels = {row["key"]: row["label"] for row in rows if "key" in row and "base_url" in row}
     return {key: (Key | None, Field(None, description=f"API key for {label}.")) for key, label in labels.items()}

@@ -30,7 +30,7 @@ _WORKING_FOLDER_ENV = Path(".env")
 
 
 class Settings(ModelSettings):
-    """All settings, those for models first; frozen, so that a run cannot change under its own feet."""
+    """All settings, those for models first; frozen, so that they cannot change during a run."""
 
     model_config = SettingsConfigDict(
         frozen=True, env_file=_WORKING_FOLDER_ENV, env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore"
@@ -305,7 +305,7 @@ class Settings(ModelSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Keep to the documented precedence, no secrets folder; say which names are former ones, or look misspelt."""
+        """Apply the documented precedence; report former and misspelt names."""
         for source in (env_settings, dotenv_settings):
             if isinstance(source, EnvSettingsSource):
                 say_former(source.env_vars)
@@ -314,7 +314,7 @@ class Settings(ModelSettings):
         return init_settings, env_settings, dotenv_settings
 
     def secret(self, variable: str) -> SecretStr | None:
-        """A key by the name of its variable: a setting's, or any other of the environment and `.env`."""
+        """A key by the name of its variable: that of a setting, or any other in the environment and `.env`."""
         if variable.lower() in type(self).model_fields:
             key: SecretStr | None = getattr(self, variable.lower())
             return key
@@ -323,9 +323,9 @@ class Settings(ModelSettings):
 
     @classmethod
     def load(cls, assignments: Sequence[str] = (), **overrides: object) -> "Settings":
-        """Read all sources; `assignments` are `NAME=VALUE` as `--set` gives them.
+        """Read all sources; `assignments` are `NAME=VALUE` as for `--set`.
 
-        Raises `SettingsError` that names the setting, its value (secrets hidden) and the remedy.
+        Raises `SettingsError`, which names the setting, its value (secrets hidden) and the remedy.
         """
         values = {**_assigned(assignments), **overrides}
         try:
@@ -352,7 +352,7 @@ def _assigned(assignments: Sequence[str]) -> dict[str, object]:
 
 
 def child_environment(**defaults: str) -> dict[str, str]:
-    """The environment for a child process: this one's, and `defaults` for what it does not set."""
+    """The environment for a child process: that of this process, with `defaults` for unset variables."""
     return {**defaults, **os.environ}
 
 

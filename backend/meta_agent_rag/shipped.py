@@ -17,16 +17,16 @@ _PLACES = {
 
 
 def extensions() -> tuple[Path, ...]:
-    """Folders of the benchmark that bring prompts, phrases and stages of their own beside the code that uses them."""
+    """Folders of the benchmark with prompts, phrases and stages for the code beside them."""
     bases = (_PACKAGE, _CHECKOUT)
     found = (next((path for base in bases if (path := base / name).is_dir()), None) for name in _EXTENSIONS)
     return tuple(path for path in found if path is not None)
 
 
 def shipped(name: str) -> Path:
-    """A file or folder that comes with the package: within it in a wheel, at the same place of the tree in a clone.
+    """A file or folder that ships with the package: inside it in a wheel, at the same path in a clone.
 
-    Raises `CorpusError` where it was not installed.
+    Raises `CorpusError` if it was not installed.
     """
     found = next((path for base in (_PACKAGE, _CHECKOUT) if (path := base / _PLACES[name]).exists()), None)
     if found is None:
@@ -35,6 +35,6 @@ def shipped(name: str) -> Path:
 
 
 def clone() -> Path | None:
-    """The root of the clone that this package runs from, if the working folder lies in it."""
+    """The root of the clone that this package runs from, if the working folder is inside it."""
     in_a_clone = _CHECKOUT / "backend" / _PACKAGE.name == _PACKAGE
     return _CHECKOUT if in_a_clone and Path.cwd().is_relative_to(_CHECKOUT.resolve()) else None

@@ -1,8 +1,8 @@
-"""Spans: every name that the package gives to OpenTelemetry, and the few ways to open a span.
+"""Spans: every name that the package uses with OpenTelemetry, and functions to open spans.
 
-Names that begin with `gen_ai.` are those of the semantic conventions for generative AI (in development, so kept
-in this one place); what these do not know begins with `marag.`. Without OpenTelemetry's SDK nothing is recorded, and
-its API is imported with the first span. No span holds a question, a prompt, a reply or an error's words unless
+Names that begin with `gen_ai.` follow the semantic conventions for generative AI (in development, so kept
+in this one place); other names begin with `marag.`. Without OpenTelemetry's SDK nothing is recorded; its
+API is imported with the first span. No span contains a question, a prompt, a reply or an error's text unless
 TELEMETRY_CONTENT is set.
 """
 
@@ -48,14 +48,14 @@ FOUND = "marag.passages.found"
 COST = "marag.cost_usd"
 
 _PROVIDERS = {"gemini": "gcp.gemini"}
-"""Where the conventions know a provider by another name than we do."""
+"""Names of providers that differ in the conventions."""
 
 Kind: TypeAlias = Literal["internal", "client", "server"]
 Value: TypeAlias = str | int | float | bool | Sequence[str]
 
 
 class NoSpan:
-    """A span where OpenTelemetry is not installed: it records nothing."""
+    """The span used if OpenTelemetry is not installed: it records nothing."""
 
     def is_recording(self) -> bool:
         """Never."""
@@ -79,9 +79,9 @@ def _tracer() -> "Tracer | None":
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, Value], *, kind: Kind = "internal") -> Iterator["Span | NoSpan"]:
-    """A span around a piece of work, below the one that is open in this task; what is raised is recorded by its kind.
+    """A span around a piece of work, nested in the current task's open span; errors are recorded by type.
 
-    An error's words stay out: they may hold what somebody wrote. Without the extra `telemetry` nothing is recorded.
+    An error's text is omitted because it may contain user text. Without the extra `telemetry` nothing is recorded.
     """
     tracer = _tracer()
     if tracer is None:
@@ -102,7 +102,7 @@ def span(name: str, attributes: Mapping[str, Value], *, kind: Kind = "internal")
 
 @contextmanager
 def retrieval(source: str, *, k: int, queries: int, text: Sequence[str] = ()) -> Iterator["Span | NoSpan"]:
-    """A span around a search in a data source for `queries` questions together; `text` are their words, if told."""
+    """A span around a search in a data source for `queries` questions at once; `text` are the questions, if allowed."""
     about: dict[str, Value] = {OPERATION: "retrieval", DATA_SOURCE: source, TOP_K: k, QUERIES: queries}
     if text:
         about[QUERY] = "\n".join(text)
@@ -111,12 +111,12 @@ def retrieval(source: str, *, k: int, queries: int, text: Sequence[str] = ()) ->
 
 
 def messages(parts: Sequence[tuple[str, str]]) -> str:
-    """(role, text) in the form in which the conventions keep messages on a span."""
+    """(role, text) pairs in the conventions' format for messages on a span."""
     return json.dumps(
         [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in parts], ensure_ascii=False
     )
 
 
 def provider(name: str) -> str:
-    """A provider as the conventions call it."""
+    """The conventions' name of a provider."""
     return _PROVIDERS.get(name, name)

@@ -1,4 +1,4 @@
-"""Words that all faces share: a number with its noun, no price, and what is wrong with a value."""
+"""Wording shared by all interfaces: a number with its noun, a free call, and the fault of a value."""
 
 import re
 import reprlib
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 FREE = "free (runs on this machine)"
-"""What is shown instead of dollars where the embedded model answered."""
+"""Shown instead of dollars if the embedded model answered."""
 
 _ID_DIGEST = re.compile(r"-[0-9a-f]{12}$")
 _WANTED: Mapping[str, str] = {
@@ -27,7 +27,7 @@ _WANTED: Mapping[str, str] = {
     "string_unicode": "it must be text in valid Unicode",
     "json_invalid": "it is not JSON",
 }
-"""What is said of a fault of that type; in braces what pydantic tells with it."""
+"""The message for a fault of that type; braces are filled from pydantic's context."""
 _WITHOUT_VALUE = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
 _LENGTHS: Mapping[str, tuple[str, str, str, str]] = {
     "string_too_short": ("at least", "min_length", "character", ""),
@@ -35,7 +35,7 @@ _LENGTHS: Mapping[str, tuple[str, str, str, str]] = {
     "too_short": ("at least", "min_length", "entry", "entries"),
     "too_long": ("at most", "max_length", "entry", "entries"),
 }
-"""Faults of length: which bound it is, what pydantic calls it, and what is counted."""
+"""Faults of length: the bound, pydantic's name for it, and the counted unit."""
 _KINDS: Mapping[str, str] = {
     "int": "a whole number",
     "float": "a number",
@@ -57,7 +57,7 @@ _KINDS: Mapping[str, str] = {
     "datetime": "a date with its time",
     "timezone": "a date with its time and time zone",
 }
-"""What a value must be whose fault's type begins so, as in `int_parsing` and `int_type`."""
+"""The expected kind of value for a fault whose type has this prefix, as in `int_parsing` and `int_type`."""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -70,7 +70,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def fault_words(fault: Mapping[str, Any]) -> str:
-    """What is wrong with a value, in plain words; `fault` is one of a pydantic `ValidationError.errors()`.
+    """The fault of a value in plain words; `fault` is one of a pydantic `ValidationError.errors()`.
 
     >>> fault_words({"type": "int_parsing", "msg": "Input should be a valid integer, unable to parse ..."})
     'it must be a whole number'
@@ -82,7 +82,7 @@ def fault_words(fault: Mapping[str, Any]) -> str:
     if kind in _WANTED:
         try:
             return _WANTED[kind].format_map({name: _short(value) for name, value in context.items()})
-        except KeyError:  # a fault that tells less than others of its type
+        except KeyError:  # a fault with less context than others of its type
             return _plain(str(fault["msg"]))
     beginnings = [kind.rsplit("_", ends)[0] for ends in range(1, kind.count("_") + 1)]
     known = next((_KINDS[beginning] for beginning in beginnings if beginning in _KINDS), None)
@@ -90,7 +90,7 @@ def fault_words(fault: Mapping[str, Any]) -> str:
 
 
 def first_fault(error: "ValidationError") -> str:
-    """The first fault of a value as field, what is wrong, and what was found.
+    """The first fault of a value: the field, the fault, and the value found.
 
     >>> first_fault(fault_of({"rows": [{"f1": "high"}]}))  # doctest: +SKIP
     "field 'rows[0].f1': it must be a number, found 'high'"
@@ -103,7 +103,7 @@ def first_fault(error: "ValidationError") -> str:
 
 
 def _short(value: object) -> object:
-    """A bound as it is written by hand: 1, not 1.0."""
+    """A bound in its usual notation: 1, not 1.0."""
     return f"{value:g}" if isinstance(value, float) else value
 
 
@@ -113,7 +113,7 @@ def _plain(message: str) -> str:
 
 
 def passage_name(passage_id: str) -> str:
-    """A readable name from the id of a passage whose title nobody knows.
+    """A readable name from the id of a passage with an unknown title.
 
     >>> passage_name("laura-knight-0123456789ab")
     'laura knight'
@@ -122,5 +122,5 @@ def passage_name(passage_id: str) -> str:
 
 
 def printable(text: object) -> str:
-    """Text of unknown origin with its control characters written out, so that none reaches a terminal."""
+    """Text of unknown origin with its control characters escaped, so that none reaches a terminal."""
     return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in str(text))

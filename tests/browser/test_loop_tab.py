@@ -41,7 +41,7 @@ def test_a_question_is_answered_doubted_and_repaired(visit: OpenPage, model: Scr
     assert "The monitor accepts the draft" in said
     cards = stages(page).locator("section").evaluate_all("cards => cards.map(card => card.ariaLabel)")
     assert cards == [
-        "Retrieval: 1 passage to start from",
+        "Retrieval: 1 initial passage",
         "Cognition: First draft",
         "Monitoring: Not satisfied: the draft needs review",
         "Evaluating: Insufficient knowledge",

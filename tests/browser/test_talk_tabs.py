@@ -77,7 +77,7 @@ def test_documents_are_brought_along_and_answer_with_their_sources(
     talk = page.locator("#chat-talk")
     page.set_input_files("#chat-upload input[type=file]", [tmp_path / "holt.md", tmp_path / "empty.txt"])
     page.locator("#chat-files", has_text="holt.md: added").wait_for()
-    assert "empty.txt: not taken" in page.locator("#chat-files").inner_text()
+    assert "empty.txt: rejected" in page.locator("#chat-files").inner_text()
     assert str(tmp_path) not in page.locator("#chat-files").inner_text()
     assert page.locator("#chat-corpus input").input_value() == "Your documents"
     say(page, "chat", "Where was Mira Holt born?", "ask")
@@ -95,7 +95,7 @@ def test_documents_are_brought_along_and_answer_with_their_sources(
     say(page, "chat", "Who is Mira Holt, the director?", "ask")
     talk.get_by_text("Writing", exact=False).first.wait_for()
     page.click("#chat-stop")
-    talk.get_by_text("Stopped; nothing of this question is remembered.").wait_for()
+    talk.get_by_text("Stopped; this question is not remembered.").wait_for()
     assert other.locator("#chat-corpus input").input_value() == "sample documents"
     assert "Oslo" not in other.locator("#chat-talk").inner_text()
     page.click("#chat-reset")

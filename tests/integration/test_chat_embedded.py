@@ -67,7 +67,7 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         screen.press(b"How long is the Little Tolley?\r")  # 14: stopped in the middle
         screen.until("Writing", PATIENCE)
         screen.press(CTRL_C)
-        screen.until("Stopped; nothing of this question is remembered.", 20)
+        screen.until("Stopped; this question is not remembered.", 20)
         screen.until_prompt(20)
         screen.say("/history", "1. Who designed the Pennant Bridge?", "3. Who built Stag Skerry Light?")
         assert "Little Tolley?" not in screen.text

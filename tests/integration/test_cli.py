@@ -235,7 +235,7 @@ def test_the_ledger_is_reconciled_with_the_account(tmp_path: Path) -> None:
         env = deepseek(server.base_url)
         assert "run `marag prices reconcile --start` first" in marag("prices", "reconcile", **env).stderr
         server.account = account("7.50")
-        assert "7.50 USD, kept to compare with." in marag("prices", "reconcile", "--start", **env).stdout
+        assert "7.50 USD, stored for a later comparison." in marag("prices", "reconcile", "--start", **env).stdout
         asked = marag("ask", "Who designed the Pennant Bridge?", "--json", **env)
         assert asked.exit_code == 0, asked.output
         paid = sum(row.paid_usd or 0 for row in read_ledger(tmp_path / "data" / "ledger.jsonl"))
@@ -244,7 +244,7 @@ def test_the_ledger_is_reconciled_with_the_account(tmp_path: Path) -> None:
         found = json.loads(marag("prices", "reconcile", "--json", **env).stdout)
         assert (Decimal(found["ledger_usd"]), Decimal(found["difference_usd"])) == (paid, Decimal("0.01"))
         assert found["calls"] == len(server.bodies)
-        assert "+0.010000 USD beyond it" in marag("prices", "reconcile", **env).stdout
+        assert "a difference of +0.010000 USD" in marag("prices", "reconcile", **env).stdout
         refused = marag("prices", "reconcile", str(tmp_path), **env)
         assert (refused.exit_code, "is not a run folder" in refused.stderr) == (2, True)
         server.account = account("7.50", "CNY")

@@ -246,7 +246,7 @@ def test_weights_that_were_trained_further_have_another_name(tmp_path: Path) -> 
 
 
 async def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"EMBEDDED_MODEL_PATH '.*none\.gguf' is not a file; name a GGUF file"):
+    with pytest.raises(SettingsError, match=r"EMBEDDED_MODEL_PATH '.*none\.gguf' is not a file; give a GGUF file"):
         async with open_language_model(settings_for(embedded_model_path=tmp_path / "none.gguf")):
             pass
 

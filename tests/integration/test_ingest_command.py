@@ -114,7 +114,7 @@ def test_a_corpus_is_dropped_only_on_a_word(docs: Path) -> None:
     marag("ingest", str(docs), "--corpus", "notes")
     refused = marag("corpora", "drop", "notes")
     assert refused.exit_code == 2
-    assert "give --yes" in refused.stderr
+    assert "add --yes" in refused.stderr
     assert "notes" in marag("corpora", "list").stdout
     dropped = marag("corpora", "drop", "notes", "--yes")
     assert dropped.stdout == "Removed 'notes' with 3 passages.\n"
@@ -194,7 +194,7 @@ def test_a_document_is_listed_shown_removed_and_ingested_again(docs: Path) -> No
     assert f"{clouds['id']}  Clouds (1 passage, " in marag("documents", "list", "--corpus", "notes").stdout
     assert "title: Clouds" in marag("documents", "show", clouds["source"], "--corpus", "notes").stdout
     refused = marag("documents", "drop", clouds["id"], "--corpus", "notes")
-    assert (refused.exit_code, "give --yes" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "add --yes" in refused.stderr) == (2, True)
     for said in (f"Removed {clouds['source']!r} with 1 passage.", "nothing to remove"):
         dropped = marag("documents", "drop", clouds["id"], "--corpus", "notes", "--yes")
         assert (dropped.exit_code, said in dropped.stdout) == (0, True), dropped.output

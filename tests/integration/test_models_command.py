@@ -69,11 +69,11 @@ def test_the_list_names_size_licence_and_memory_and_what_auto_takes(monkeypatch:
     shown = marag("models").stdout
     lines = {line.split()[0]: line for line in shown.splitlines()}
     assert set(rows) < set(lines)
-    assert lines["qwen2.5-1.5b"].split("  ")[-1] == "downloaded, taken by auto"
+    assert lines["qwen2.5-1.5b"].split("  ")[-1] == "downloaded, chosen by auto"
     assert lines["qwen2.5-7b"].split("  ")[-1] == "downloaded, too large for this machine"
     assert lines["phi-4-mini"].endswith("MIT")
     assert "1.1 GB" in lines["qwen2.5-1.5b"]
-    assert shown.endswith("`auto` takes qwen2.5-1.5b.\n")
+    assert shown.endswith("`auto` chooses qwen2.5-1.5b.\n")
     told = {row["name"]: row for row in json.loads(marag("models", "--json").stdout)}
     assert [name for name, row in told.items() if row["downloaded"]] == ["qwen2.5-1.5b", "qwen2.5-7b"]
     assert [name for name, row in told.items() if row["auto"]] == ["qwen2.5-1.5b"]
@@ -81,7 +81,7 @@ def test_the_list_names_size_licence_and_memory_and_what_auto_takes(monkeypatch:
 
 
 def test_nothing_downloaded_leaves_auto_the_packaged_model() -> None:
-    assert marag("models").stdout.endswith("`auto` takes smollm2-135m (packaged).\n")
+    assert marag("models").stdout.endswith("`auto` chooses smollm2-135m (packaged).\n")
 
 
 def test_get_downloads_the_pinned_revision_and_checks_it(hub: Hub) -> None:
@@ -99,7 +99,7 @@ def test_get_downloads_the_pinned_revision_and_checks_it(hub: Hub) -> None:
     assert not parts()
     assert marag("models", "get", "tiny").exit_code == 0
     assert hub.downloads == 1
-    assert "downloaded, taken by auto" in marag("models").stdout
+    assert "downloaded, chosen by auto" in marag("models").stdout
 
 
 SCRIPT = """
@@ -197,7 +197,7 @@ def test_a_file_that_the_hub_states_otherwise_is_not_downloaded(hub: Hub, stated
 def test_a_full_disk_is_told_before_the_download(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS) - 1))
     result = marag("models", "get", "tiny")
-    refused(result, "has 0.1 GB free, but 'tiny' needs another 0.1 GB; free some space", code=1)
+    refused(result, "has 0.1 GB free, but 'tiny' needs another 0.1 GB; free disk space", code=1)
     assert hub.downloads == 0
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS)))
     assert marag("models", "get", "tiny").exit_code == 0
@@ -234,7 +234,7 @@ def test_a_model_too_large_for_this_machine_is_said_to_be(hub: Hub, monkeypatch:
     monkeypatch.setattr(choice, "machine_memory", lambda: 10**9)
     result = marag("models", "get", "tiny")
     assert result.exit_code == 0, result.output
-    assert "tiny needs 2.6 GB of memory, more than this machine has; `auto` will not take it." in result.stderr
+    assert "tiny needs 2.6 GB of memory, more than this machine has; `auto` will not choose it." in result.stderr
 
 
 def test_without_the_extra_it_is_named(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ class TestInAClone:
         before = file.read_bytes()
         refused = in_tree(tree, "-m", "meta_agent_rag.cli.main", "new", "deficit", "registry")
         assert (refused.returncode, file.read_bytes()) == (2, before)
-        assert refused.stderr == f"The file {str(file)!r} exists already; choose a different name.\n"
+        assert refused.stderr == f"The file {str(file)!r} already exists; choose a different name.\n"
 
 
 def assert_clean(folder: Path) -> None:
@@ -178,7 +178,7 @@ class TestOutsideAClone:
     [
         ("deficits", "mine", "There is no kind 'deficits'; choose from: dataset, deficit, method, operator."),
         *(
-            ("deficit", name, "is no Python identifier")
+            ("deficit", name, "is not a Python identifier")
             for name in ("", "two-words", "9lives", "a b", "../up", "line\n")
         ),
         *(("operator", name, f"'{name}' is a Python keyword") for name in ("class", "None", "async")),

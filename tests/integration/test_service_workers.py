@@ -37,7 +37,7 @@ async def asked(process: ServiceProcess, count: int) -> list[httpx.Response]:
 
 
 def started(process: ServiceProcess) -> list[int]:
-    return [int(number) for number in re.findall(r"Worker (\d+) is started", process.log.read_text())]
+    return [int(number) for number in re.findall(r"Worker (\d+) started", process.log.read_text())]
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ async def test_a_session_says_in_which_mode_it_goes_on(
     for mode, level in (("coach", 3), (None, None)):
         monkeypatch.setattr("sys.stdin", io.StringIO())
         await converse(load, corpus=None, session=None, mode=mode, level=level)
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("From here on")]
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("From now on")]
     assert ["iron mask" in line for line in told] == [True, True]
     with pytest.raises(InputError, match="no mode 'iron'; choose from: plain, teacher, coach"):
         await converse(load, corpus=None, session=None, mode="iron")

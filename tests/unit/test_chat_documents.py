@@ -53,7 +53,7 @@ def test_documents_are_named_by_title_or_file(name: str, place: int) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("winds", r"Several documents are named 'winds': north winds.v2.pdf, winds_old.txt; write more"),
+        ("winds", r"Several documents are named 'winds': north winds.v2.pdf, winds_old.txt; give more"),
         ("waves", r"No document is named 'waves'; choose from: tides.md, north winds.v2.pdf, winds_old.txt\."),
         ("_", "No document is named '_'"),
     ],
@@ -186,7 +186,7 @@ def test_sessions_are_listed_renamed_and_deleted(tmp_path: Path, folder: Path) -
         2,
         "There is no session 'monday'; `marag sessions list` lists them.\n",
     )
-    assert "There is a session 'quell' already" in sessions(folder, "rename", "quell", "quell")[1]
+    assert "A session 'quell' already exists" in sessions(folder, "rename", "quell", "quell")[1]
     assert "A session cannot be named 'a b'" in sessions(folder, "rename", "quell", "a b")[1]
 
     async def said(name: str) -> int:
@@ -194,7 +194,7 @@ def test_sessions_are_listed_renamed_and_deleted(tmp_path: Path, folder: Path) -
             return len(await opened.said(name))
 
     assert (asyncio.run(said("monday")), asyncio.run(said("quell"))) == (0, 1)
-    assert sessions(folder, "delete", "quell") == (2, "Cannot ask whether to delete 'quell'; give --yes.\n")
+    assert sessions(folder, "delete", "quell") == (2, "Deleting 'quell' needs confirmation; add --yes.\n")
     assert sessions(folder, "delete", "quell", "--yes") == (0, "Deleted 'quell'.\n")
     assert asyncio.run(said("quell")) == 0
     assert "There is no session 'quell'" in sessions(folder, "delete", "quell", "--yes")[1]

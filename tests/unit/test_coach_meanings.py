@@ -151,7 +151,7 @@ async def test_the_coach_uses_the_files_of_its_settings(tmp_path: Path) -> None:
     ("file", "text", "said"),
     [
         ("words.yaml", "affirmations: [yes, no]", "put yes, no, on and off in quotes"),
-        ("words.yaml", "safe: [1]", "which is no text"),
+        ("words.yaml", "safe: [1]", "which is not text"),
         ("levels.yaml", "1: {templates: {en: []}}", "empty list"),
         ("generic.yaml", "rivals: []", "empty list"),
         ("meanings.yaml", "right: []", "empty list"),

@@ -213,7 +213,7 @@ async def test_conversations_of_version_0_1_are_taken_over(tmp_path: Path, caplo
             assert await sessions.unused_since(datetime(2026, 10, 2, tzinfo=UTC)) == []
     assert Intruder.alive == before
     assert rows(tmp_path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("sessions",), ("transcripts",)]
-    said = "Left out 2 conversations of an earlier version, which could not be read."
+    said = "Skipped 2 conversations of an earlier version that could not be read."
     assert [record.getMessage() for record in caplog.records].count(said) == 1
 
 

@@ -42,11 +42,11 @@ def without(field: str) -> bytes:
 MALFORMED: dict[str, tuple[bytes, str]] = {
     "empty file": (b"", r"is empty; expected a JSON list or JSON Lines"),
     "blank file": (b"\xef\xbb\xbf \n\n", r"is empty"),
-    "empty list": (b"[]", r"holds no rows"),
+    "empty list": (b"[]", r"contains no rows"),
     "cut short": (b'[{"_id": "1", "quest', r"is not JSON .* check that it is complete"),
-    "prose": (b"not json at all", r"row 1: expected one JSON object a line"),
-    "second line torn": (f'{LINE}\n{{"_id": "2"'.encode(), r"row 2: expected one JSON object a line"),
-    "one object": (json.dumps({"data": [ROW]}, indent=2).encode(), r"holds one JSON object; expected a list of rows"),
+    "prose": (b"not json at all", r"row 1: expected one JSON object per line"),
+    "second line torn": (f'{LINE}\n{{"_id": "2"'.encode(), r"row 2: expected one JSON object per line"),
+    "one object": (json.dumps({"data": [ROW]}, indent=2).encode(), r"contains a single JSON object; expected a list"),
     "nested without end": (b"[" * 200_000, r"is not JSON"),
     "a list of lists": (b"[[1, 2]]", r"row 1, it must be an object, found \[1, 2\]"),
     "a list of numbers": (b"5", r"row 1, it must be an object, found 5"),
@@ -62,7 +62,7 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "answer null": (with_field(answer=None), r"field 'answer': it must be text, found None"),
     "empty answer": (with_field(answer=" "), r"field 'answer': expected some text"),
     "empty question": (with_field(question=""), r"field 'question': expected some text"),
-    "half a surrogate pair": (with_field(answer="\ud83d"), r"field 'answer': expected Unicode text"),
+    "half a surrogate pair": (with_field(answer="\ud83d"), r"field 'answer': expected valid Unicode text"),
     "empty context": (with_field(context=[]), r"field 'context': expected at least one paragraph"),
     "context without text": (with_field(context=[["A", [" "]]]), r"field 'context': expected at least one paragraph"),
     "context a text": (with_field(context="text"), r"field 'context': it must be a list"),
@@ -81,12 +81,12 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     ),
     "hub columns of unequal length": (
         with_field(context={"title": ["A", "B"], "sentences": [["a"]]}),
-        r"field 'context': expected as many entries in title as in sentences",
+        r"field 'context': expected equally many entries in title and sentences",
     ),
     "hub columns missing": (with_field(context={"title": ["A"]}), r"expected a list of pairs, or the lists title and"),
     "duplicate ids": (
         json.dumps([ROW, {**ROW, "_id": "b"}, ROW]).encode(),
-        r"row 3, field 'id': .* row 1 has 'hotpot-1' too",
+        r"row 3, field 'id': .* row 1 also has 'hotpot-1'",
     ),
 }
 
@@ -161,7 +161,7 @@ def test_musique_reads_hops_aliases_and_leaves_out_the_unanswerable(tmp_path: Pa
     ]
     assert questions[0].golds == ("the Tarn", "Tarn River")
     assert [paragraph.is_supporting for paragraph in questions[0].paragraphs] == [True, True, False]
-    with pytest.raises(DataFileError, match="no question of 'musique'"):
+    with pytest.raises(DataFileError, match="no answerable question of 'musique'"):
         load(tmp_path, {**row, "answerable": False}, name="musique")
 
 
@@ -213,7 +213,7 @@ def test_a_malformed_file_of_aliases(tmp_path: Path) -> None:
 
 
 def test_aliases_only_where_they_mean_something(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="takes no file of aliases"):
+    with pytest.raises(InputError, match="does not support a file of aliases"):
         load_questions("musique", aliases_file=write_aliases(tmp_path, {}))
 
 
@@ -314,8 +314,8 @@ def test_a_lost_hub_is_said_in_one_sentence_with_the_remedy(tmp_path: Path) -> N
     result = beside_a_lost_hub(HUB_CODE, tmp_path)
     assert time.monotonic() - started < 40
     assert result.returncode == 1
-    assert "does not answer and no cached copy can be read" in result.stderr
-    assert result.stderr.strip().endswith("download the official file and name it with --data-file.")
+    assert "does not respond and no cached copy can be read" in result.stderr
+    assert result.stderr.strip().endswith("download the official file and pass it with --data-file.")
     assert "Traceback" not in result.stderr
 
 

@@ -130,7 +130,7 @@ class TestWalk:
         walk = begin(engine)
         await walk.advance(ignore, steps=False)
         told = stages(walk.sight, engine.settings)
-        for words in ("1 passage to start from", "Second answer", "Follow-up searches", "1 new passage", "Satisfied"):
+        for words in ("1 initial passage", "Second answer", "Follow-up searches", "1 new passage", "Satisfied"):
             assert words in told
         assert "a step of the reasoning is missing" in told
         assert walk.sight.answer is not None

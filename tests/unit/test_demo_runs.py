@@ -181,7 +181,7 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
         open_zip(tmp_path / "text.zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("notes.txt", "nothing")
-    with pytest.raises(InputError, match=r"holds no samples\.jsonl"):
+    with pytest.raises(InputError, match=r"contains no samples\.jsonl"):
         open_zip(tmp_path / "other.zip")
     folder(tmp_path / "RESULTS" / "empty")
     with pytest.raises(InputError, match="no answer yet"):

@@ -187,7 +187,7 @@ async def test_the_coach_s_reply_is_measured_and_explained_on_demand(tmp_path: P
     turn = await coached(tmp_path, reply(EXPLAINED), reply("What <b>moves</b>?"), level=3)
     html = beside(turn, 3)
     assert "18 of 80 characters" in html
-    assert "the second one keeps them and was shown" in html
+    assert "the second one followed them and was shown" in html
     assert EXPLAINED[:40] in html
     assert "What &lt;b&gt;moves&lt;/b&gt;?" in html
     assert "<b>" not in html

@@ -51,7 +51,7 @@ class TestQuestions:
         assert hub.paragraphs[0].text == "A film. By Mira."
 
     @pytest.mark.parametrize(
-        ("text", "said"), [('[{"id": "x"}]', "row 1"), ("{]", "expected one JSON object"), ("[]", "holds no rows")]
+        ("text", "said"), [('[{"id": "x"}]', "row 1"), ("{]", "expected one JSON object"), ("[]", "contains no rows")]
     )
     def test_another_file_is_refused_with_what_is_wrong(self, tmp_path: Path, text: str, said: str) -> None:
         path = tmp_path / "other.json"

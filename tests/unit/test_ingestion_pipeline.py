@@ -157,7 +157,7 @@ async def test_broken_files_stop_nobody_and_lose_nothing(bench: Bench) -> None:
         "e.png": "skipped",
     }
     assert outcome(report, "a.pdf").refusal == "unreadable"
-    assert str(outcome(report, "a.pdf").reason).endswith("its earlier version stays")
+    assert str(outcome(report, "a.pdf").reason).endswith("its earlier version is kept")
     assert [outcome(report, name).broken for name in ("a.pdf", "c.pdf", "e.png")] == [True, True, False]
     assert await bench.search("lava")
     assert bench.documents() == {"a.pdf": 1, "b.txt": 1, "d.txt": 1}

@@ -10,8 +10,8 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.ingestion.sources import SourceFiles, file_hash, find_files, is_gone, source_name
 
 REASONS = {
-    "out.txt": "it is a link to a place outside the folder",
-    "outside": "it is a link to a place outside the folder",
+    "out.txt": "it is a link to a target outside the folder",
+    "outside": "it is a link to a target outside the folder",
     "nowhere.txt": "it is a broken link",
     "circle": "it is a link to a folder that is read anyway",
     "pipe": "it is not a regular file",

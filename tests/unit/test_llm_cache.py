@@ -200,7 +200,7 @@ def test_a_full_disk_stops_a_run_and_leaves_what_was_kept(path: Path, monkeypatc
     monkeypatch.setattr(sqlite3, "connect", small)
     cache = ResponseCache(path)
     cache.put("kept", REPLY, NOW)
-    with pytest.raises(StorageError, match=r"cannot be written .*full.*free some space"):
+    with pytest.raises(StorageError, match=r"cannot be written .*full.*free disk space"):
         cache.put("large", replace(REPLY, text="x" * 200_000), NOW)
     assert kept(cache, "kept") == REPLY
     cache.close()

@@ -95,8 +95,8 @@ async def test_every_point_stands_in_the_document_and_is_cited(folder: Path) -> 
     assert "1850" not in text
     assert "BANANA" not in text
     assert "[Tides]" in text
-    assert "1 point left out, whose quotes are not in the document" in text
-    assert "1 passage left out, which read like orders" in text
+    assert "1 point left out because their quotes are not in the document" in text
+    assert "1 passage left out because they read like orders" in text
     (request,) = model.requests
     assert "BANANA" not in request.messages[-1].content
     assert told[0].calls == 1 == len(summary.calls)
@@ -174,7 +174,7 @@ async def test_a_heading_is_no_point(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "settings", "said"),
     [
-        ((), (), "The corpus has 2 documents; name one of them, or 'all'"),
+        ((), (), "The corpus has 2 documents; choose one of them, or 'all'"),
         (("waves",), (), "No document is named 'waves'; choose from: tides.md, winds.md"),
         (("all",), ("OVERVIEW_CALLS=1",), "This needs 2 calls, more than OVERVIEW_CALLS 1 allows"),
     ],
@@ -208,11 +208,11 @@ async def test_the_chat_summarises_remembers_and_keeps_the_coach_silent(
         assert "they differ" in shown
         assert [one.question for one in study.history.exchanges] == ["Summarise Tides", "Compare Tides and Winds"]
         assert "Summarise Tides" in [one.question for one in await study.said()]
-        for wrong, said in (("/compare tides", "two documents"), ('/summarise "tides', "not closed")):
+        for wrong, said in (("/compare tides", "two documents"), ('/summarise "tides', "Unclosed quotation mark")):
             with pytest.raises(InputError, match=said):
                 await run_command(shell, wrong)
         await study.hold(mode="coach")
-        with pytest.raises(InputError, match="The coach gives nothing away"):
+        with pytest.raises(InputError, match="The coach does not summarise or compare"):
             await run_command(shell, "/summarise all")
 
 
@@ -235,7 +235,7 @@ def test_the_commands_print_the_cost_first(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("MARAG_DATA_DIR", str(folder))
     refused = CliRunner().invoke(app, ["summarise", "--corpus", "coast"])
     assert refused.exit_code == 2
-    assert "name one of them" in refused.output
+    assert "choose one of them" in refused.output
     missing = CliRunner().invoke(app, ["compare", "a", "b", "--corpus", "nowhere"])
     assert missing.exit_code == 2
     assert "'nowhere'" in missing.output

@@ -293,7 +293,9 @@ def test_a_store_is_chosen_by_name_and_the_other_is_of_its_kind(
 
 
 def test_stores_of_two_kinds_and_unknown_ones_are_refused() -> None:
-    with pytest.raises(SettingsError, match=r"DENSE_STORE is 'qdrant' and LEXICAL_STORE is 'tantivy'.* two of a kind"):
+    with pytest.raises(
+        SettingsError, match=r"DENSE_STORE is 'qdrant' and LEXICAL_STORE is 'tantivy'.* of the same kind"
+    ):
         chosen_stores(Settings.load(dense_store="qdrant", lexical_store="tantivy"))
     with pytest.raises(UnknownNameError, match=r"no dense store 'shelf'; choose from: .*qdrant-edge"):
         chosen_stores(Settings.load(dense_store="shelf"))

@@ -50,7 +50,7 @@ async def test_many_read_while_one_edits(tmp_path: Path, monkeypatch: pytest.Mon
         for reader in (corpus, other):
             assert len(await reader.lexical.search("fact", 9)) == 3, "a reader sees the corpus as it was"
             assert len([passage async for passage in reader.dense.scan()]) == 3
-            with pytest.raises(CorpusError, match="is for reading"):
+            with pytest.raises(CorpusError, match="is read-only"):
                 await reader.lexical.update([more])
         assert await first_title(tmp_path, "facts", "fact") == "New"
     assert visible(tmp_path) == ["facts"]

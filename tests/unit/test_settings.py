@@ -210,7 +210,7 @@ def test_a_former_name_is_read_and_said(
         settings = Settings.load([f"{name}=0.7"] if source == "--set" else [])
         assert settings.convergence_threshold == 0.7
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said == f"The setting {name} is called CONVERGENCE_THRESHOLD here, and is read as that."
+    assert said == f"The setting {name} is now called CONVERGENCE_THRESHOLD; its value is used."
     assert Settings.load(["CONVERGENCE_THRESHOLD=0.6"]).convergence_threshold == 0.6, "today's name comes first"
     with pytest.raises(SettingsError, match="The setting CONVERGENCE_THRESHOLD cannot be '7'"):
         Settings.load([f"{name}=7"])

@@ -65,9 +65,9 @@ def test_a_run_is_found_by_its_name_and_in_a_zip(run: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nowhere",), "'nowhere' is no run (No such file or directory); name a folder with samples.jsonl"),
+        (("nowhere",), "'nowhere' is not a run (No such file or directory); give a folder with samples.jsonl"),
         (("RUN", "zzz"), "The run has no question 'zzz'; `marag trace RUN` lists them."),
-        (("RUN", ""), "questions begin with ''; write more of the id."),
+        (("RUN", ""), "questions begin with ''; give more of the id."),
         (("RUN", "zzz", "--method", "magic"), "method of this run 'magic'"),
         ((__file__,), "cannot be opened"),
     ],

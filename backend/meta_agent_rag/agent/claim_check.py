@@ -1,4 +1,4 @@
-"""Asks the critic, in one call, for the claims that the rules leave open, and takes its word only for what holds."""
+"""Asks the critic, in one call, about claims that the rules leave open, and accepts only verdicts that it can check."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,14 +21,14 @@ from .prompting.packing import pack
 from .prompting.replies import ClaimsReply
 
 _CONTROL = 0
-"""The number of a claim that no passage supports: who says yes to it is not believed."""
+"""The number of a claim that no passage supports; a critic that accepts it is not believed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """The claims after the critic's verdict: their support, in their order, and whether they answer the question.
+    """The claims after the critic's verdict: their support, in order, and whether they answer the question.
 
-    `answers` is `None` where the critic was not asked, failed, or is not believed. `calls` is what it cost.
+    `answers` is `None` if the critic was not asked, failed, or is not believed. `calls` counts the model calls made.
     """
 
     support: tuple[Support, ...]
@@ -38,9 +38,9 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimCheck:
-    """The claims of one answer, with the passages of its prompt and the quotes of its writer, all of them verbatim.
+    """The claims of one answer, the passages of its prompt, and the verbatim quotes of its writer.
 
-    `deadline` is a `time.monotonic` moment.
+    `deadline` is a `time.monotonic` timestamp.
     """
 
     engine: Engine
@@ -52,10 +52,10 @@ class ClaimCheck:
     deadline: float | None = None
 
     async def judged(self, how: str) -> Judged:
-        """The support of the claims by `rules` alone, by the `critic`, or by `both`: the critic for what is open.
+        """The support of the claims by `rules`, by the `critic`, or by `both`: the critic judges what rules leave open.
 
-        The critic is also asked whether the answer is one to the question, where its words do not tell. Raises what
-        must stop the run.
+        The critic is also asked whether the answer addresses the question if its wording does not settle this. Raises
+        only errors that must stop the run.
         """
         stated = on_the_question(
             self.question,
@@ -95,11 +95,11 @@ class ClaimCheck:
     async def _asked(
         self, support: tuple[Support, ...], doubted: Sequence[int], listed: Sequence[int], *, every: bool
     ) -> Judged:
-        """The support once the critic has looked at the doubted claims.
+        """The support once the critic has examined the doubted claims.
 
-        A yes counts where its words stand in the passage and no veto fires. Where the call fails, is not done by the
-        deadline, or says yes to the control claim, the rules' verdict stands; so it does for a claim of which the
-        critic says nothing, unless it judges `every` claim.
+        A yes counts if the words quoted for it occur in the passage and no veto fires. If the call fails, misses the
+        deadline, or accepts the control claim, the rules' verdict is kept; the same applies to a claim that the critic
+        does not mention, unless it judges `every` claim.
         """
         model = self.engine.model.session(self.question_id, method="check_claims", deadline=self.deadline)
         packed = pack(self.passages, self.engine.model.evidence_tokens(), marked=True)

@@ -16,14 +16,13 @@ from .routes.ballot import Voter
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One question, what it is answered from, and how.
+    """One question, the sources for its answer, and how to answer it.
 
-    `evidence` is supplied by the caller; without it `retriever` finds it. An empty `evidence` means an answer
+    `evidence` is supplied by the caller; without it, `retriever` searches. An empty `evidence` means an answer
     from the model's memory. `grounded` answers from the evidence alone, or says NOT FOUND. `asked` holds the
-    user's own words where `question` was made from them, `conversation` what was said before where they refer to it,
-    and `manner` tells the writer how to write. `id` and
-    `method` name the question and its asker in the ledger; `deadline` is a `time.monotonic` moment. `oracles`
-    replace judgements by what a benchmark knows.
+    user's original words if `question` was rewritten from them, `conversation` the earlier turns that it refers to,
+    and `manner` tells the writer how to write. `id` and `method` identify the question and its caller in the ledger;
+    `deadline` is a `time.monotonic` timestamp. `oracles` replace judgements with a benchmark's own knowledge.
     """
 
     question: str
@@ -41,9 +40,9 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """Dependencies and policies of one question's run; a `Task` explains those that come from it.
+    """Dependencies and policies of one question's run; see `Task` for the fields that come from it.
 
-    Follow-up retrieval is possible only with a `retriever`. `grounded` switches answers from memory off and
+    Follow-up retrieval requires a `retriever`. `grounded` switches answers from memory off and
     lets the writer abstain (chat, service); a benchmark wants a best guess.
     """
 
@@ -64,5 +63,5 @@ class Context:
 
     @property
     def may_search(self) -> bool:
-        """Can a repair look for more evidence?"""
+        """Can a repair search for more evidence?"""
         return self.retriever is not None and "search" not in self.settings.loop_without

@@ -12,9 +12,9 @@ from .state import NO_DEFICIT, Diagnosis, Round, Signals
 
 
 async def evaluate(context: Context, question: str, judged: Round, packed: Packed) -> Diagnosis:
-    """Ask the critic; where its call fails, heuristic rules decide, and the diagnosis says so.
+    """Ask the critic; if its call fails, heuristic rules decide, and the diagnosis says so.
 
-    Raises only what must stop the run: a refused key, an empty account, a budget.
+    Raises only errors that must stop the run: a refused key, an empty account, a budget.
     """
     deficits, draft = context.deficits, judged.draft
     prompt = task(

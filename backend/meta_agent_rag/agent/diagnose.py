@@ -23,7 +23,7 @@ from .state import NO_DEFICIT, Round, SecondAnswer, State, StopReason, Update
 
 
 async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
-    """Judge the draft, record the round, and say why the loop stops if it does."""
+    """Judge the draft, record the round, and set the stop reason if the loop ends."""
     context = runtime.context
     if state.get("stop_reason"):
         return {}
@@ -45,7 +45,7 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
             round_, drawn = await examined(state, context, round_, _packed(state, context))
         else:
             round_ = await _monitored(state, context, round_)
-        runtime.stream_writer(round_)  # who watches sees the monitor's verdict before the critic's
+        runtime.stream_writer(round_)  # observers see the monitor's verdict before the critic's
         stop_reason = _stop_reason(state, context, round_)
         if stop_reason is None:
             round_ = await _diagnosed(state, context, round_)
@@ -70,14 +70,14 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
     signals = await measure(context, state["question"], round_.draft, second, packed)
     known = context.oracles.monitor
     judged = policy(context.settings)(signals, context.settings)
-    # over documents an answer that quotes none of them is not shown, however plausible
+    # in grounded runs, an answer that quotes none of the documents is not shown, however plausible
     unquoted = context.grounded and not signals.verbatim
     satisfied = (judged.satisfied and not unquoted) if known is None else known(round_.draft)
     return replace(round_, second_answer=second, signals=signals, satisfied=satisfied, p_correct=judged.p_correct)
 
 
 def _settled(state: State, context: Context) -> StopReason | None:
-    """Where memory is off and NOT FOUND is the answer: the reason, without asking a model."""
+    """The reason to stop if memory is off and NOT FOUND is the answer, found without asking a model."""
     plan = state.get("plan")
     if not context.grounded:
         return None
@@ -87,7 +87,7 @@ def _settled(state: State, context: Context) -> StopReason | None:
 
 
 def _packed(state: State, context: Context) -> Packed:
-    # all that was found, also where the draft was written from memory
+    # everything found, even if the draft was written from memory
     return pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
 
 
@@ -110,7 +110,7 @@ def _stop_reason(state: State, context: Context, round_: Round) -> StopReason | 
 
 
 def _has_more_to_try(state: State, context: Context, round_: Round) -> bool:
-    """Can an open fact be settled, or has the elected answer not been taken over yet, whatever the draft repeats?"""
+    """Can an open fact be settled, or an elected answer be taken over, even if the draft repeats itself?"""
     if findings_of(state, context, round_).unsettled is not None:
         return True
     if context.settings.diagnosis != "facts" or not any(one.repair == "conclude" for one in context.deficits):
@@ -135,7 +135,7 @@ def _stands_still(state: State, context: Context, round_: Round) -> StopReason |
 
 
 def _out_of_time(context: Context, index: int) -> StopReason | None:
-    """Would another round, as long as this one's calls took, pass the deadline?"""
+    """Would another round of the same duration pass the deadline?"""
     if context.deadline is None:
         return None
     seconds = sum(row.latency_s for row in context.model.rows if row.round == index and not row.cached)
@@ -143,21 +143,21 @@ def _out_of_time(context: Context, index: int) -> StopReason | None:
 
 
 def _upheld(round_: Round, before: Round) -> bool:
-    """Did a repair that saw two answers keep to the draft's, while the second answer did not change?
+    """Did a repair that saw two answers keep the draft's, while the second answer did not change?
 
-    Asked again it would see the same two: a weak model yields in the end, and no new fact has made it.
+    Another attempt would see the same two answers; a weak model eventually gives in without any new evidence.
     """
     one, other = round_.second_answer, before.second_answer
     if one is None or other is None or one.error is not None or other.error is not None:
         return False
     short = round_.draft.short_answer
     if round_.draft.abstained or same_answer(short, one.short_answer):
-        return False  # what is amiss is another thing than which of two answers: a quote may be missing
+        return False  # the fault is not which of the two answers is right: a quote may be missing
     return same_answer(short, before.draft.short_answer) and same_answer(one.short_answer, other.short_answer)
 
 
 def _pays(round_: Round, earlier: Sequence[Round]) -> bool:
-    """Is another repair worth its price? Yes while each one raised p_correct, if that is known."""
+    """Is another repair worth its cost? Yes while each repair raised p_correct, if known."""
     known = [one.p_correct for one in (*earlier, round_) if one.p_correct is not None]
     return len(known) < 2 or known[-1] > max(known[:-1])
 

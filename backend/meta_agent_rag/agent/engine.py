@@ -1,4 +1,4 @@
-"""Runs the graph over questions: the one way in for benchmark, commands, chat, service and demo."""
+"""Runs the graph over questions: the single entry point for benchmark, commands, chat, service and demo."""
 
 import asyncio
 import logging
@@ -45,9 +45,9 @@ _RUN = "invoke_workflow"
 class Answer:
     """An answer with everything that led to it.
 
-    `text` is the chosen draft's answer with citations `[n]`, where n counts the passages that its
-    round packed from 1; `short_answer` the bare fact; `chosen` the index of the round it comes from;
-    `calls` the ledger rows of this question; `notes` what a reader must know of how the answer was made.
+    `text` is the chosen draft's answer with citations `[n]`, where n is the 1-based position of the passage in its
+    round's prompt; `short_answer` is the bare fact; `chosen` the index of the round that it comes from;
+    `calls` the ledger rows of this question; `notes` tell the reader how the answer was made.
     """
 
     question: str
@@ -63,7 +63,7 @@ class Answer:
 
     @property
     def fired(self) -> bool:
-        """Did a remediation write happen?"""
+        """Was an answer rewritten after a diagnosis?"""
         return len(self.rounds) > 1
 
     @property
@@ -77,14 +77,14 @@ _NODE_WORDS = {"retrieve": "Retrieving", "write": "Writing", "diagnose": "Checki
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A node of the graph begins its work; `rounds` are those that are complete."""
+    """A node of the graph is about to run; `rounds` holds the completed rounds."""
 
     node: str
     rounds: tuple[Round, ...]
 
     @property
     def words(self) -> str:
-        """What the loop is about to do, in words."""
+        """A description of what the loop is about to do."""
         repair = f"Repairing {self.node.replace('_', ' ')}"
         around = f", round {len(self.rounds)}" if self.rounds else ""
         return f"{_NODE_WORDS.get(self.node, repair)}{around}"
@@ -95,7 +95,7 @@ OnStep: TypeAlias = Callable[[Step], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """A compiled graph with its model and encoder, for any number of questions at once."""
+    """A compiled graph with its model and encoder; answers any number of questions concurrently."""
 
     settings: Settings
     model: LanguageModel
@@ -114,20 +114,20 @@ class Engine:
         grounded: bool = False,
         on_step: OnStep | None = None,
     ) -> Answer:
-        """Answer a question over `evidence`, or over what `retriever` finds; as `run` for all else."""
+        """Answer a question over `evidence`, or over what `retriever` finds; see `run` for the rest."""
         task = Task(question=question, evidence=evidence, retriever=retriever, grounded=grounded)
         return await self.run(task, on_step=on_step)
 
     async def run(self, task: Task, *, on_step: OnStep | None = None) -> Answer:
-        """Answer one question; `on_step` is called with every node as it begins.
+        """Answer one question; `on_step` is called with every node before it runs.
 
-        Raises `InputError` for an empty question, and for one that has neither evidence nor a retriever;
-        a `ModelError` or `BudgetError` where not even a first draft could be written.
+        Raises `InputError` for an empty question or one with neither evidence nor a retriever,
+        and a `ModelError` or `BudgetError` if not even a first draft could be written.
         """
         if task.grounded:
             require("grounding", "An answer from documents alone")
         if task.grounded and task.evidence is not None:
-            await asyncio.to_thread(_without_orders, task.evidence)  # is remembered, and takes a while for long texts
+            await asyncio.to_thread(_without_orders, task.evidence)  # cached; slow for long texts
         state, context = self.begin(task)
         with telemetry.span(f"{_RUN} {task.method}", self._about(task)) as span:
             final = await self._run(state, context, on_step)
@@ -135,11 +135,11 @@ class Engine:
         return self.answered(final, context)
 
     def begin(self, task: Task) -> tuple[State, Context]:
-        """What the graph is started with, for whoever runs it node by node; raises `InputError` as `run` does.
+        """The initial state and context, for callers that run the graph node by node; raises `InputError` like `run`.
 
-        Of more evidence than RETRIEVAL_TOP_K the best passages are shown first, and the rest is searched
-        where something is missing, unless SUPPLIED_EVIDENCE is `whole`. In `grounded` runs what speaks to the
-        model is left out before anything is ranked.
+        If there is more evidence than RETRIEVAL_TOP_K, the best passages are shown first, and the rest is searched
+        when something is missing, unless SUPPLIED_EVIDENCE is `whole`. In `grounded` runs, passages that address the
+        model are removed before ranking.
         """
         require_question(task.question)
         question, evidence, retriever = task.question.strip(), task.evidence, task.retriever
@@ -187,18 +187,18 @@ class Engine:
                 final = part["data"]
             elif part["type"] == "tasks":
                 task: Any = part["data"]
-                if "input" in task:  # it begins; its end has a result instead
+                if "input" in task:  # a task that begins; one that ends has a result instead
                     on_step(Step(node=task["name"], rounds=task["input"].get("rounds", ())))
         return final
 
     def narrows(self, evidence: Sequence[Passage]) -> bool:
-        """Is this more than a first draft is to be shown, so that the rest is searched on demand?"""
+        """Is there more evidence than a first draft is shown, so that the rest is searched on demand?"""
         settings = self.settings
         return settings.supplied_evidence == "ranked" and len(evidence) > settings.retrieval_top_k
 
     def answered(self, final: State, context: Context) -> Answer:
-        """The answer that a finished state holds."""
-        # where the critic found that the evidence does not hold it, NOT FOUND is the answer, not a rejected draft
+        """The answer in a finished state."""
+        # if the critic found that the evidence lacks it, the answer is NOT FOUND, not a rejected draft
         how = "last" if final["stop_reason"] == "not_in_evidence" else self.settings.selection
         chosen = select(final["rounds"], how)
         return Answer(
@@ -215,7 +215,7 @@ class Engine:
 
 
 def require_question(question: str) -> None:
-    """Raise `InputError` for a question that nobody could answer: empty, or no text."""
+    """Raise `InputError` for a question that is empty or not valid text."""
     if not question.strip():
         raise InputError("The question is empty; write one.")
     if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
@@ -237,7 +237,7 @@ async def open_engine(
     ledger_path: Path | None = None,
     without_deficits: Sequence[str] = (),
 ) -> AsyncIterator[Engine]:
-    """An engine as settings describe it; what is passed in is used, and left open, instead."""
+    """An engine as the settings describe it; components passed in are used instead, and left open."""
     policy(settings)
     usual = Settings.model_fields["monitor_similarity_threshold"].default
     if settings.monitor_policy != "paper" and settings.monitor_similarity_threshold != usual:

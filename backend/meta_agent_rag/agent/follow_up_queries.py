@@ -1,4 +1,4 @@
-"""The queries of a follow-up search: what the diagnosis suggests, or the missing hop of the draft."""
+"""The queries of a follow-up search: the diagnosis' suggestions, or the missing hop of the draft."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from ..text.words import stop_words
 from .state import VERDICTS, Round
 
 _RESTATED = 0.7
-"""Jaccard similarity of query and question from which a search would only find again what the question found."""
+"""Jaccard similarity of query and question from which a search would find the same passages again."""
 
 
 def follow_up_queries(question: str, last: Round, asked: Sequence[str]) -> tuple[str, ...]:
-    """What a repair searches for: the diagnosis' queries that were not asked before and do not restate the question.
+    """The queries of a repair: those of the diagnosis that were not asked before and do not restate the question.
 
-    If none is left, the entities that the answers arrived at, each with what the question still leaves open.
+    If none is left, the entities that the answers arrived at, each with the still open part of the question.
     """
     suggested = last.diagnosis.suggested_queries if last.diagnosis is not None else ()
     new = unasked([query for query in suggested if not restates(query, question)], asked)
@@ -31,14 +31,14 @@ def _reached(last: Round) -> list[str]:
 
 
 def still_open(question: str, last: Round) -> str:
-    """The question's content words that the draft's quotes do not hold, in their order."""
+    """The question's content words that the draft's quotes do not contain, in order."""
     held = spaced(" ".join(last.draft.quotes))
     content = [word for word in dict.fromkeys(words(question)) if word not in stop_words()]
     return " ".join(word for word in content if f" {word} " not in held)
 
 
 def restates(query: str, question: str) -> bool:
-    """Has a query nearly the words of the question, so that it would find the same again?
+    """Does a query nearly repeat the question's words, so that it would find the same passages?
 
     >>> restates("Where was the director of Salt Road born?", "Where was the director of The Salt Road born?")
     True
@@ -50,7 +50,7 @@ def restates(query: str, question: str) -> bool:
 
 
 def unasked(queries: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
-    """Queries that were not asked before, each once; word order, case and punctuation aside."""
+    """Queries not asked before, without duplicates; word order, case and punctuation are ignored."""
     seen = {tokens(query) for query in asked}
     fresh: list[str] = []
     for query in queries:

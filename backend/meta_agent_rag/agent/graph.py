@@ -24,16 +24,16 @@ _STOP = "stop"
 
 
 class Node(Protocol):
-    """What runs as a node."""
+    """A function that runs as a node."""
 
     def __call__(self, state: State, runtime: Runtime[Context]) -> Awaitable[Update]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphInterface:
-    """How the graph is offered to a caller who cannot hand over a `Context`, a server for instance.
+    """The graph's interface for a caller that cannot pass a `Context`, such as a server.
 
-    `context_schema` and `input_schema` are what that caller may say; `wrap` gives a node its `Context` by it.
+    `context_schema` and `input_schema` define the caller's input; `wrap` gives a node the `Context` made from it.
     """
 
     context_schema: type[Any]
@@ -46,9 +46,9 @@ def build_graph(
 ) -> "CompiledStateGraph[State, Context]":
     """The compiled graph: `retrieve -> write -> diagnose -> [remediate -> write]* -> END`.
 
-    Every deficit is a node of its own name that runs `remediate`, so that a drawing and a trace show
-    which one was repaired; each runs within a span. Options (checkpointer, interrupts) go to LangGraph's `compile`.
-    Run it with a `Context`, or what `interface` asks for; `max_metacognitive_rounds` bounds the loop.
+    Every deficit is a node of its own that runs `remediate`, so that drawings and traces show
+    which one was repaired; each node runs within a span. Options (checkpointer, interrupts) go to its `compile`.
+    Run it with a `Context`, or the input that `interface` defines; `max_metacognitive_rounds` bounds the loop.
     """
     deficits = deficits or discover_deficits()
     interface = interface or GraphInterface(context_schema=Context, input_schema=State, wrap=lambda node: node)
@@ -68,7 +68,7 @@ def build_graph(
 
 
 def _within_span(name: str, node: Node) -> Node:
-    """The node, within a span that bears its name in the graph."""
+    """The node, wrapped in a span with the node's name."""
 
     async def spanned(state: State, runtime: Runtime[Context]) -> Update:
         about: dict[str, Value] = {telemetry.NODE: name, telemetry.ROUND: len(state.get("rounds", ()))}

@@ -1,6 +1,6 @@
-"""An answer from documents as it may be shown: checked against the passages that the writer saw, or refused.
+"""The displayable form of an answer from documents: checked against the passages that the writer saw, or refused.
 
-The rules are those of the package `grounding`; the critic is asked for what they leave open (`claim_check`).
+The rules are in the package `grounding`; the critic judges what they leave open (`claim_check`).
 """
 
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ from .state import Round
 
 @dataclass(frozen=True, kw_only=True)
 class GroundedAnswer:
-    """What may be shown of an answer, and what it rests on.
+    """The displayable part of an answer and its basis.
 
-    `text` has its citations written out in the style of CITATION_STYLE; where `refused` names a reason it is
-    a text that says what to try, and nothing is cited. `claims` come with their support; `removed` counts the
-    citations of passages that were not in the prompt; `leaks` are the phrases that stepped outside the
-    documents. `answer` has the whole history, and `calls` all that was spent.
+    `text` has its citations written out in the style of CITATION_STYLE; if `refused` gives a reason, it
+    suggests what to try, and nothing is cited. `claims` come with their support; `removed` counts the
+    citations of passages that were not in the prompt; `leaks` are the phrases that go beyond the
+    documents. `answer` has the whole history, and `calls` all model calls.
     """
 
     question: str
@@ -62,7 +62,7 @@ class GroundedAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Checks:
-    """How answers over one corpus are checked: what the settings name, read once."""
+    """How answers over one corpus are checked, read once from the settings."""
 
     settings: Settings
     style: Style
@@ -97,10 +97,10 @@ def _own_phrases(folder: Path | None, corpus: str) -> Path | None:
 async def checked(
     engine: Engine, answer: Answer, checks: Checks, *, question_id: str = "", deadline: float | None = None
 ) -> GroundedAnswer:
-    """The answer as it may be shown.
+    """The displayable answer.
 
-    Unless CLAIM_CHECK=rules a model is asked till the deadline (a `time.monotonic` moment); raises only what must
-    stop the run.
+    Unless CLAIM_CHECK=rules, a model is asked until the deadline (a `time.monotonic` timestamp). Raises only errors
+    that must stop the run.
     """
     round_ = answer.rounds[answer.chosen]
     passages = _packed(answer, round_)
@@ -149,7 +149,7 @@ async def checked(
 
 
 def _packed(answer: Answer, round_: Round) -> tuple[Found, ...]:
-    """The passages of the round's prompt in their order: number 1 comes first."""
+    """The passages of the round's prompt in order; the first has number 1."""
     by_id = {found.passage.id: found for found in answer.evidence}
     return tuple(by_id[identity] for identity in round_.packing.packed_ids)
 
@@ -171,7 +171,7 @@ def _fault(check: ClaimCheck, judged: Judged, answer: Answer, short: str, unsure
 
 
 def _generation(round_: Round) -> float | None:
-    """How likely the answer is right: as calibrated, else as its writer said."""
+    """The probability that the answer is right: as calibrated, else as stated by its writer."""
     return round_.draft.confidence if round_.p_correct is None else round_.p_correct
 
 

@@ -1,4 +1,4 @@
-"""Judgements that a benchmark replaces by what it knows, to measure what a stage's mistakes cost."""
+"""Judgements that a benchmark replaces with its own knowledge, to measure what a stage's mistakes cost."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from .state import Draft, Round
 
 @dataclass(frozen=True, kw_only=True)
 class Oracles:
-    """What replaces each stage; `None` leaves a stage as it is.
+    """The replacement for each stage; `None` leaves a stage unchanged.
 
-    `monitor` says whether a draft is right. `diagnosis` names a round's deficit; the critic is still asked, its advice
-    and queries are kept. `plan` is taken for the question's plan. `fact` gives the value of a fact from its question
-    and its entity, or `None` if it does not know it, so that it is looked up.
+    `monitor` says whether a draft is right. `diagnosis` names a round's deficit; the critic is still asked, and its
+    advice and queries are kept. `plan` replaces the question's plan. `fact` maps a fact's question and its entity
+    to the fact's value, or to `None` if unknown; the fact is then looked up.
     """
 
     monitor: Callable[[Draft], bool] | None = None

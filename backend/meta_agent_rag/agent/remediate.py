@@ -1,4 +1,4 @@
-"""Node `remediate` (planning): a deficit becomes a directive, an answer mode and, where needed, a search."""
+"""Node `remediate` (planning): turns a deficit into a directive, an answer mode and, if needed, a search."""
 
 import logging
 
@@ -14,9 +14,9 @@ _LOG = logging.getLogger(__name__)
 
 
 async def remediate(state: State, runtime: Runtime[Context]) -> Update:
-    """Plan the next write for the deficit that the last round was diagnosed with.
+    """Plan the next write for the deficit diagnosed in the last round.
 
-    Where its search fails, the loop stops with the drafts that it has.
+    If its search fails, the loop stops and keeps the drafts so far.
     """
     context = runtime.context
     last = state["rounds"][-1]

@@ -1,4 +1,4 @@
-"""Node `retrieve`: evidence for the question, found or as the caller supplies it."""
+"""Node `retrieve`: evidence for the question, searched for or supplied by the caller."""
 
 from collections.abc import Sequence
 
@@ -23,9 +23,9 @@ async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
 async def first_evidence(
     question: str, supplied: Sequence[Passage] | None, retriever: Retriever | None, *, k: int
 ) -> Retrieval:
-    """What the first draft is written from: `supplied` whole, else the k best that the retriever finds.
+    """The evidence of the first draft: all of `supplied`, else the k best passages that the retriever finds.
 
-    Supplied evidence is marked where it is suspect, and never dropped here: `Engine.begin` does that for grounded runs.
+    Suspect supplied evidence is marked but never dropped here; `Engine.begin` drops it for grounded runs.
     """
     if supplied is not None:
         given = [Found(passage=passage, score=0.0) for passage in supplied]

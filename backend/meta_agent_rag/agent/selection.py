@@ -1,4 +1,4 @@
-"""Which draft is returned: the best supported one of all rounds, never simply the last."""
+"""Chooses the draft to return: the best supported one of all rounds, not simply the last."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -9,7 +9,7 @@ from .state import NO_DEFICIT, Round
 
 
 def select(rounds: Sequence[Round], how: Literal["best", "last"]) -> Round:
-    """The chosen round; `last` reproduces the paper. Among equals the earlier one wins."""
+    """The chosen round; `last` reproduces the paper. The earlier of equals wins."""
     if how == "last":
         return rounds[-1]
     if (voted := _elected(rounds)) is not None:
@@ -18,7 +18,7 @@ def select(rounds: Sequence[Round], how: Literal["best", "last"]) -> Round:
 
 
 def _elected(rounds: Sequence[Round]) -> Round | None:
-    """The first round whose draft says what the latest vote elected; `None` where there was no vote, or none does."""
+    """The first round whose draft matches the latest vote's answer; `None` if there was no vote or no match."""
     vote = next((round_.vote for round_ in reversed(rounds) if round_.vote is not None), None)
     if vote is None:
         return None
@@ -27,10 +27,10 @@ def _elected(rounds: Sequence[Round]) -> Round | None:
 
 
 def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
-    """How well a draft is supported, as figures to be compared from left to right.
+    """The support of a draft, as figures compared from left to right.
 
     An answer before an abstention; one of the kind that the question asks for; one that monitor or critic
-    accepted; its p_correct, if the monitor is calibrated; how many drafts and second answers agree with it;
+    accepted; its p_correct, if the monitor is calibrated; the number of drafts and second answers that agree with it;
     the share of its quotes that are verbatim; its cosine.
     """
     signals = round_.signals
@@ -47,7 +47,7 @@ def support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
 
 
 def _routes(round_: Round, rounds: Sequence[Round]) -> int:
-    """How many drafts, and second answers over different evidence, gave this round's short answer."""
+    """The number of drafts, and second answers over different evidence, that gave this round's short answer."""
     second = (other.second_answer for other in rounds)
     answers = {one.packed_ids: one.short_answer for one in second if one}
     reached = [*(other.draft.short_answer for other in rounds), *answers.values()]

@@ -1,7 +1,7 @@
-"""The graph as LangGraph's own server and Studio load it: `langgraph.json` names `served_graph`.
+"""The graph for LangGraph's own server and Studio: `langgraph.json` names `served_graph`.
 
-A run there brings a question and a few plain values; what a `Context` needs besides is opened for the run with its
-first node, as the settings say, and closed with it. Reading the graph or its schemas opens nothing.
+A run there supplies a question and a few plain values; the rest of its `Context` is opened by the first node
+according to the settings, and closed with the run. Reading the graph or its schemas opens nothing.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from typing_extensions import TypedDict  # the schemas that Studio shows ask for this one
+from typing_extensions import TypedDict  # needed for the schemas that Studio shows
 
 from ..errors import InputError
 from ..retrieval.corpus.sample import SAMPLE
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What a run may say beside its question: the corpus to search, and whether it alone may be answered from."""
+    """A run's options: the corpus to search, and whether answers must come from it alone."""
 
     corpus: str = SAMPLE
     grounded: bool = True
 
 
 class QuestionInput(TypedDict):
-    """What a run brings."""
+    """A run's input."""
 
     question: str
 
 
 @asynccontextmanager
 async def served_graph(config: RunnableConfig) -> AsyncIterator["CompiledStateGraph[State, Context]"]:
-    """The graph for one run; `config` is the server's, and nothing of it is needed."""
+    """The graph for one run; `config` is passed by the server and not used."""
     settings = Settings.load()
     async with AsyncExitStack() as stack:
         run = _Run(settings=settings, deficits=discover_deficits(settings.deficits_dir), stack=stack)

@@ -1,4 +1,4 @@
-"""What the loop knows: immutable values, and the state that LangGraph carries between nodes."""
+"""The loop's data: immutable values, and the state that LangGraph carries between nodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field
-from typing_extensions import TypedDict  # pydantic reads no other one before Python 3.12
+from typing_extensions import TypedDict  # required by pydantic before Python 3.12
 
 from ..retrieval.passage import Found
 from ..retrieval.screening.guardrails import Dropped
@@ -44,15 +44,15 @@ StopReason = Literal[
     "nothing_new",
     "unreadable_step",
 ]
-"""Why no further round was begun."""
+"""Why no further round was started."""
 Repair = Literal["rewrite", "look_up", "reread", "conclude"]
 NO_DEFICIT = "none"
 VERDICTS = ("yes", "no")
-"""Short answers that no passage holds as such."""
+"""Short answers that do not occur in a passage as such."""
 
 
 def _read_as(*names: str) -> Any:
-    """The names of a field in stored rows: today's, then older ones."""
+    """The names of a field in stored rows: the current one, then older ones."""
     return Field(validation_alias=AliasChoices(*names))
 
 
@@ -60,9 +60,9 @@ def _read_as(*names: str) -> Any:
 class Draft:
     """A written answer. `answer` is a sentence or two with citations, `short_answer` the bare fact.
 
-    `confidence` (0..1) is what the writer said of itself; `logprob` the mean log-probability of the short
-    answer's tokens (<= 0). `None` where there is none. `route` is the one that gave the answer: a repair may take
-    over that of the derivation, or of another route that the vote elected.
+    `confidence` (0..1) is the writer's own estimate; `logprob` the mean log-probability of the short
+    answer's tokens (<= 0); `None` if missing. `route` is the one that gave the answer: a repair may use
+    the answer of the derivation, or of another elected route.
     """
 
     answer: str
@@ -76,9 +76,9 @@ class Draft:
 
 @dataclass(frozen=True, kw_only=True)
 class SecondAnswer:
-    """The monitor's own answer over the evidence `packed_ids`; `error` says why there is none.
+    """The monitor's own answer over the evidence `packed_ids`; if there is none, `error` says why.
 
-    `logprob` is the mean log-probability of its short answer's tokens, where the endpoint gave it.
+    `logprob` is the mean log-probability of its short answer's tokens, if the endpoint reported it.
     """
 
     short_answer: str
@@ -90,19 +90,19 @@ class SecondAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
-    """What the monitor measured on a draft.
+    """The monitor's measurements on a draft.
 
-    Of the short answers of draft and second answer, `similarity` is the cosine (-1..1), `agreement` whether they are
-    the same once normalised (one may hold the other), `overlap` the F1 of their words (0..1). `verbatim` is
+    For the short answers of draft and second answer, `similarity` is the cosine (-1..1), `agreement` whether they are
+    the same once normalised (one may contain the other), `overlap` the F1 of their words (0..1). `verbatim` is
     the share of quotes found in the evidence; `coverage` the share of the question's content words that the
-    verbatim quotes, with their passages' titles, hold; `quoted` whether the short answer stands in one of
-    them (a yes or no does not); `of_kind` whether it is of the kind that the question asks for, where its words
-    tell. `confidence` and `logprob` are the draft's, `reference_logprob` is the second answer's.
+    verbatim quotes and their passages' titles contain; `quoted` whether the short answer occurs in one of
+    them (a yes or no does not); `of_kind` whether it is of the kind that the question asks for, if its wording
+    says so. `confidence` and `logprob` are the draft's, `reference_logprob` is the second answer's.
 
-    Where MONITOR_POLICY is `vote`: `share` (0..1) is how much of the vote supports the draft, `voters` how many
-    routes gave an answer that counts, `derived` whether the derivation gives the same answer, `in_evidence` whether
-    the short answer occurs in the evidence, `open_facts` how many facts have no reliable value, `taken_over` whether
-    the draft is the answer of another route. `None` means that there was nothing to measure.
+    With MONITOR_POLICY=vote: `share` (0..1) is the part of the vote that supports the draft, `voters` the number of
+    routes with an answer that counts, `derived` whether the derivation gives the same answer, `in_evidence` whether
+    the short answer occurs in the evidence, `open_facts` the number of facts without a reliable value, `taken_over`
+    whether the draft is the answer of another route. `None` means not measured.
     """
 
     similarity: float | None
@@ -126,13 +126,13 @@ class Signals:
 
     @property
     def misses(self) -> bool:
-        """Does the draft abstain, or give another kind of answer than the question asks for?"""
+        """Does the draft abstain, or give a different kind of answer than the question asks for?"""
         return self.abstained or self.of_kind is False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """Which deficit explains an inadequate draft, according to the facts, the critic, or the heuristic rules.
+    """The deficit that explains an inadequate draft, according to the facts, the critic, or the heuristic rules.
 
     `about` is the question of the fact that it concerns; `None` if it concerns the answer as a whole.
     """
@@ -149,9 +149,9 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the next write is to do about a deficit, and what was looked up for it.
+    """What the next write must do about a deficit, and what was looked up for it.
 
-    `repair` is how: see `Deficit`. `about` is the question of the fact that it repairs.
+    `repair` is the kind of repair: see `Deficit`. `about` is the question of the fact that it repairs.
     """
 
     deficit: str
@@ -165,7 +165,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """Which passages a prompt held: whole, shortened to whole sentences, or left out; and its tokens."""
+    """Which passages a prompt contained: whole, shortened to whole sentences, or left out; and its tokens."""
 
     packed_ids: tuple[str, ...] = ()
     shortened_ids: tuple[str, ...] = ()
@@ -175,13 +175,13 @@ class Packing:
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """One pass through write and diagnose, complete; the whole history is a tuple of these.
+    """One complete pass through write and diagnose; the history is a tuple of these.
 
-    `plan` is what led to this draft (`None` for the first); `diagnosis` what was found wrong with it
-    (`None` where the critic was not asked). `calls` counts model calls, `cost_usd` is `None` where a
-    price is unknown, `seconds` is the time that the diagnosis took. `p_correct` (0..1) is the probability
-    of being correct by a calibrated monitor, `None` under another; older rows call it `chance`, and the second
-    answer `reference`. `derivation` and `vote` are there where MONITOR_POLICY is `vote`.
+    `plan` is what led to this draft (`None` for the first); `diagnosis` the fault found in it
+    (`None` if the critic was not asked). `calls` counts model calls, `cost_usd` is `None` if a
+    price is unknown, `seconds` is the duration of the diagnosis. `p_correct` (0..1) is the probability
+    of being correct according to a calibrated monitor, else `None`; older rows call it `chance`, and the second
+    answer `reference`. `derivation` and `vote` are set with MONITOR_POLICY=vote.
     """
 
     index: int
@@ -202,7 +202,7 @@ class Round:
 
 
 def add_found(known: Sequence[Found], new: Sequence[Found]) -> tuple[Found, ...]:
-    """New evidence after the old, each passage once: the prompt's prefix stays as it was."""
+    """New evidence after the old, without duplicates, so that the prompt's prefix stays unchanged."""
     ids = {found.passage.id for found in known}
     fresh = {found.passage.id: found for found in reversed(new) if found.passage.id not in ids}
     return (*known, *(found for found in new if fresh.get(found.passage.id) is found))

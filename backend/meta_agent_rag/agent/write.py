@@ -25,9 +25,9 @@ from .state import AnswerMode, Draft, Packing, Plan, Round, State, StopReason, U
 
 
 async def write(state: State, runtime: Runtime[Context]) -> Update:
-    """Write a draft; the first from the flash tier, one after a remediation from the pro tier.
+    """Write a draft; the first with the flash tier, later ones with the pro tier.
 
-    Where a later write fails or may not be paid for, the loop stops with the drafts that it has.
+    If a later write fails or exceeds a budget, the loop stops and keeps the drafts so far.
     """
     context = runtime.context
     if state.get("stop_reason"):
@@ -56,9 +56,9 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
 
 
 async def _planned_beside(state: State, context: Context, drafting: Coroutine[None, None, Draft]) -> Update:
-    """The first draft, and the derivation's plan, which needs the question alone and is made in the meantime.
+    """The first draft, with the derivation's plan made concurrently, since it needs only the question.
 
-    A plan that failed is left to `diagnose`, which can end the loop without losing the draft.
+    A failed plan is left to `diagnose`, which can end the loop without losing the draft.
     """
     planning = asyncio.create_task(planned(context, state["question"], round_=0))
     try:
@@ -74,7 +74,7 @@ async def _planned_beside(state: State, context: Context, drafting: Coroutine[No
 
 
 async def _repaired(state: State, context: Context, plan: Plan) -> Update:
-    """A draft that follows from the facts or the vote, or one that is read again from what was cited."""
+    """A draft that follows from the facts or the vote, or one reread from the cited passages."""
     shown = pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
     last = state["rounds"][-1]
     assert last.vote is not None
@@ -93,14 +93,14 @@ async def _repaired(state: State, context: Context, plan: Plan) -> Update:
 
 
 def answer_mode(context: Context, plan: Plan | None) -> AnswerMode:
-    """What a draft may draw on; in grounded runs memory never adds to the evidence."""
+    """The sources that a draft may use; in grounded runs memory never adds to the evidence."""
     if plan is None or (context.grounded and plan.answer_mode == "evidence_and_memory"):
         return "evidence" if context.grounded else "evidence_and_memory"
     return plan.answer_mode
 
 
 def not_found() -> Draft:
-    """The honest answer where there is nothing to answer from."""
+    """The answer if there is nothing to answer from."""
     return Draft(answer=phrase("not_found"), short_answer=phrase("not_found"), abstained=True)
 
 
@@ -147,15 +147,15 @@ async def _draft(state: State, context: Context, plan: Plan | None, mode: Answer
 
 
 def _only(answer: str) -> str:
-    """The answer itself without its marks, where its writer gave no short one; nothing where it says there is none."""
+    """The answer itself without its marks, if its writer gave no short one; empty if it says that there is none."""
     bare = without(answer, [(mark.start, mark.end) for mark in marks(answer)])
     return "" if is_abstention(bare) else bare
 
 
 def _to_repair(state: State, context: Context, plan: Plan, mode: AnswerMode) -> dict[str, str]:
-    """What a later draft is told; one from memory keeps the facts that were found in the passages.
+    """The instructions for a later draft; one from memory keeps the facts found in the passages.
 
-    Of both attempts it sees the bare answers: their sentences would be copied in place of the passages'.
+    It sees only the short answers of both attempts: it would copy their sentences instead of the passages'.
     """
     facts = verified_quotes(state.get("rounds", ()), state.get("evidence", ())) if mode == "memory" else ()
     return {
@@ -168,7 +168,7 @@ def _to_repair(state: State, context: Context, plan: Plan, mode: AnswerMode) -> 
 
 
 def _advice(plan: Plan) -> str:
-    """The critic's, to those who read what it read: not where passages have come since, or are left aside."""
+    """The critic's advice, unless passages have been added since or are left aside."""
     if plan.queries or plan.answer_mode == "memory":
         return ""
     return f"{phrase('advice')} {plan.suggestion or phrase('no_suggestion')}"
@@ -183,7 +183,7 @@ def _other_attempt(state: State, context: Context) -> str:
 
 
 def verified_quotes(rounds: Sequence[Round], evidence: Sequence[Found]) -> tuple[str, ...]:
-    """What drafts quoted verbatim from the evidence, each once, in their order."""
+    """All verbatim quotes of the drafts from the evidence, without duplicates, in order."""
     texts = [found.passage.searchable() for found in evidence]
     quotes = dict.fromkeys(quote for one in rounds for quote in one.draft.quotes)
     return tuple(quote for quote in quotes if is_verbatim(quote, texts))

@@ -1,1 +1,1 @@
-"""The command `marag`: one file a command, each thin."""
+"""The command `marag`: one thin file per command."""

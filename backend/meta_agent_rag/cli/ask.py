@@ -26,11 +26,9 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
     document: Annotated[
-        list[str] | None, typer.Option(help="Answer from this document alone, named by title or file; repeatable.")
+        list[str] | None, typer.Option(help="Answer only from this document, given by title or file; repeatable.")
     ] = None,
-    grounded: Annotated[
-        bool, typer.Option("--grounded", help="Answer from the documents alone, or NOT FOUND.")
-    ] = False,
+    grounded: Annotated[bool, typer.Option("--grounded", help="Answer only from the documents, or NOT FOUND.")] = False,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show every round: draft, signals, diagnosis, repair.")
     ] = False,
@@ -38,7 +36,7 @@ def ask(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Answer a question over a corpus; monitor the answer and repair it if it is inadequate."""
+    """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
     from ..exporting import exporting
     from ..extras import require
     from ..grounding.abstention import is_abstention
@@ -84,7 +82,7 @@ async def _grounded(question: str, corpus: str, documents: Sequence[str], settin
 
 
 def _show_grounded(result: "GroundedAnswer") -> None:
-    """The checked text, where its citations lead, and how far it can be relied on."""
+    """The checked text, the places it cites, and its confidence."""
     screen = console()
     screen.print(plain(result.text))
     for citation in result.citations:
@@ -129,7 +127,7 @@ def _show_spending(result: "Answer", totals: "Totals") -> None:
 
 
 def _show_evidence(result: "Answer") -> None:
-    """What was found, by which scores and along which link; and what was dropped, and why."""
+    """The retrieved passages with their scores and links; and the dropped ones with the reasons."""
     screen = console()
     screen.print("[bold]Evidence[/]")
     titles = {found.passage.id: found.passage.title or found.passage.id for found in result.evidence}

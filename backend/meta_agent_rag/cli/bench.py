@@ -1,4 +1,4 @@
-"""`marag bench NAME ...`: the benchmark's commands, from an installed package and in a clone alike."""
+"""`marag bench NAME ...`: the benchmark's commands, from an installed package or a clone."""
 
 import sys
 
@@ -9,18 +9,18 @@ from .shared.command import reporting
 
 _COMMANDS = {
     "runner": "Run methods over a data set, and write a run folder.",
-    "merge": "Put the shards of a run together.",
-    "import": "Score predictions of other systems in our table.",
+    "merge": "Merge the shards of a run.",
+    "import": "Score the predictions of other systems with our metrics.",
     "compare": "Compare two methods, runs or files of predictions, question by question.",
     "calibrate": "Fit the monitor's policy on runs, or measure a fitted one on others.",
     "socratic": "Measure the coach's hooks on the sample course.",
     "speed": "Measure the package itself.",
-    "injection": "Train and measure the search for instructions that are hidden in passages.",
+    "injection": "Train and measure the detection of instructions hidden in passages.",
 }
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands; each takes the options of `python -m benchmarks.NAME`."""
+    """Add the commands, with the options of `python -m benchmarks.NAME`."""
     group = typer.Typer(help="The benchmark: run, compare, calibrate, measure.", no_args_is_help=True)
     for name, purpose in _COMMANDS.items():
         as_given = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 @reporting
 def chat(
     corpus: Annotated[
-        str | None, typer.Option(help="The corpus to chat about; default: that of the session, or `sample`.")
+        str | None, typer.Option(help="The corpus to chat about; default: the session's corpus, or `sample`.")
     ] = None,
     session: Annotated[
         str | None, typer.Option(help="The conversation to continue or start; default: one per corpus.")

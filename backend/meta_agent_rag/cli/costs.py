@@ -1,4 +1,4 @@
-"""`marag prices` and `marag balance`: what a million tokens cost, what is left on the DeepSeek account, and whether
+"""`marag prices` and `marag balance`: prices per million tokens, the balance of the DeepSeek account, and whether
 the ledger agrees with it.
 """
 
@@ -86,16 +86,16 @@ def balance(set_: Assignments = None, json_: Json = False, debug: Debug = False)
 @reporting
 def reconcile(
     runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN...", help="Folders of benchmark runs made in between.")
+        list[Path] | None, typer.Argument(metavar="RUN...", help="Folders of benchmark runs made since then.")
     ] = None,
-    start: Annotated[bool, typer.Option("--start", help="Keep today's balance to compare with.")] = False,
+    start: Annotated[bool, typer.Option("--start", help="Store the current balance for a later comparison.")] = False,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare the ledger with what the DeepSeek account has lost since `marag prices reconcile --start`.
+    """Compare the ledger with the decrease of the DeepSeek balance since `marag prices reconcile --start`.
 
-    Counted are the calls of this data folder and of the runs named. The balance is told in cents, and may lag.
+    Counts the calls of this data folder and of the given runs. The balance is reported in cents and may lag.
     """
     from ..errors import InputError
     from ..llm.balance import Reading, account_balance, keep_reading, kept_reading, reconciled
@@ -111,13 +111,13 @@ def reconcile(
     now = Reading.of(run(account_balance(settings)), datetime.now(UTC))
     if before is None:
         keep_reading(now, settings.marag_data_dir)
-        _tell({"at": now.at, "balance_usd": now.usd}, f"{now.usd} USD, kept to compare with.", json_=json_)
+        _tell({"at": now.at, "balance_usd": now.usd}, f"{now.usd} USD, stored for a later comparison.", json_=json_)
         return
     found = reconciled(before, now, (row for ledger in ledgers for row in read_ledger(ledger)))
     unknown = f" ({found.unknown} without a known bill)" if found.unknown else ""
     words = (
-        f"Since {before.at:%Y-%m-%d %H:%M} UTC the account lost {found.lost_usd} USD, and the ledger has "
-        f"{found.paid_usd:.6f} USD for {found.calls} calls{unknown}: {found.difference_usd:+.6f} USD beyond it."
+        f"Since {before.at:%Y-%m-%d %H:%M} UTC the account balance fell by {found.lost_usd} USD, and the ledger has "
+        f"{found.paid_usd:.6f} USD for {found.calls} calls{unknown}: a difference of {found.difference_usd:+.6f} USD."
     )
     figures = {
         "since": before.at,

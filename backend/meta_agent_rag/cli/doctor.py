@@ -1,4 +1,4 @@
-"""`marag doctor`: what is configured and reachable, what was chosen and why, and the remedy of what fails."""
+"""`marag doctor`: what is configured and reachable, what was chosen and why, and how to fix what fails."""
 
 from typing import TYPE_CHECKING
 

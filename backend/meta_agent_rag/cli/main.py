@@ -1,4 +1,4 @@
-"""The entry point: finds the commands and hands over."""
+"""The entry point: finds the commands and runs one."""
 
 import importlib
 import os
@@ -44,7 +44,7 @@ _register_commands()
 
 
 def main() -> None:
-    """Run `marag`. If the reader of its output ends first, as `head` does, the command ends without a word."""
+    """Run `marag`. If its output pipe is closed early, e.g. by `head`, the command ends silently."""
     try:
         app()
     finally:
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _flush() -> None:
-    """Write what is still buffered here, as Python reports a closed pipe if it finds it at exit."""
+    """Flush buffered output here, because Python reports a closed pipe that it finds at exit."""
     if sys.__stdout__ is None:
         return
     try:

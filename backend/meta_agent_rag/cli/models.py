@@ -41,12 +41,12 @@ def models(context: typer.Context, set_: Assignments = None, json_: Json = False
     for row in rows:
         figures = f"{row['parameters']:>9}B{row['bytes'] / 1e9:>8.1f} GB{row['memory'] / 1e9:>7.1f} GB"
         screen.print(f"{row['name']:14}{figures}  {row['licence']:12}{_state(row)}".rstrip())
-    screen.print(f"`auto` takes {PACKAGED if taken is None else taken.name}{' (packaged)' if taken is None else ''}.")
+    screen.print(f"`auto` chooses {PACKAGED if taken is None else taken.name}{' (packaged)' if taken is None else ''}.")
 
 
 @reporting
 def get(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A model of the list.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A model in the list.")],
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
@@ -66,17 +66,17 @@ def get(
     if not fits(model, settings):
         complain(
             f"{model.name} needs {model.memory(settings) / 1e9:.1f} GB of memory, more than this machine has; `auto` "
-            "will not take it."
+            "will not choose it."
         )
     try:
         path = fetch(model, settings)
     except KeyboardInterrupt:
-        complain(f"Stopped. What was downloaded is kept; `marag models get {model.name}` continues.")
+        complain(f"Stopped. The partial download is kept; `marag models get {model.name}` continues it.")
         raise typer.Exit(_STOPPED) from None
     if json_:
         print_json({"name": model.name, "path": path, "sha256": model.sha256})
     else:
-        console().print(f"{model.name} is downloaded: {plain(path)}")
+        console().print(f"Downloaded {model.name}: {plain(path)}")
 
 
 def _row(model: "LocalModel", settings: "Settings", taken: "LocalModel | None") -> dict[str, Any]:
@@ -93,6 +93,6 @@ def _row(model: "LocalModel", settings: "Settings", taken: "LocalModel | None") 
 
 
 def _state(row: dict[str, Any]) -> str:
-    told = {"downloaded": "downloaded", "auto": "taken by auto"}
+    told = {"downloaded": "downloaded", "auto": "chosen by auto"}
     words = [said for field, said in told.items() if row[field]]
     return ", ".join([*words, *([] if row["fits"] else ["too large for this machine"])])

@@ -86,7 +86,7 @@ def delete(
     run(deleted(False))
     if not yes:
         if not sys.stdin.isatty():
-            raise InputError(f"Cannot ask whether to delete {name!r}; give --yes.")
+            raise InputError(f"Deleting {name!r} needs confirmation; add --yes.")
         if not typer.confirm(f"Delete the conversation {name!r}?"):
             complain("Nothing was deleted.")
             raise typer.Exit(1)

@@ -20,11 +20,11 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def tour(
-    number: Annotated[int | None, typer.Argument(help="Show this stop alone, counted from 1.", min=1)] = None,
+    number: Annotated[int | None, typer.Argument(help="Show only this stop, counted from 1.", min=1)] = None,
     all_: Annotated[bool, typer.Option("--all", help="Print everything at once, without waiting for Enter.")] = False,
     debug: Debug = False,
 ) -> None:
-    """See how the loop answers, on recorded questions, step by step. No model, key or network is needed."""
+    """See, step by step, how the loop answers recorded questions. Needs no model, key or network."""
     from ..demo.runs.tour import tour as stops
     from ..errors import InputError
     from .shared.answers import steps
@@ -51,7 +51,7 @@ _END = (
 
 
 def _goes_on(screen: Any) -> bool:
-    """Wait for Enter; false once the reader has had enough."""
+    """Wait for Enter; false if the user quits."""
     try:
         return screen.input("[dim]Enter: next step, q: quit[/] ").strip().lower() not in {"q", "quit", "exit"}
     except EOFError:

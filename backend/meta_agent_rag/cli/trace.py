@@ -1,4 +1,4 @@
-"""`marag trace`: how a benchmark run came to an answer, from its files."""
+"""`marag trace`: shows from a benchmark run's files how an answer was produced."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,11 +25,11 @@ def trace(
     question: Annotated[
         str | None, typer.Argument(metavar="QUESTION", help="The question's id or its beginning; default: list all.")
     ] = None,
-    method: Annotated[str | None, typer.Option(help="Whose answer; default: `metarag` if the run has it.")] = None,
+    method: Annotated[str | None, typer.Option(help="The method to show; default: `metarag` if available.")] = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show a question's way through a benchmark run: draft, facts, vote, diagnosis, repairs, calls and costs."""
+    """Show how a benchmark run answered a question: draft, facts, vote, diagnosis, repairs, calls and costs."""
     folder = _folder(run)
     found = _opened(folder)
     name = _method(found, method)
@@ -49,7 +49,7 @@ def trace(
 
 
 def _folder(run: str) -> Path:
-    """The path that was given, or the run of that name in `RESULTS`."""
+    """The given path, or the run of that name in `RESULTS`."""
     given = Path(run).expanduser()
     return given if given.exists() or not (Path("RESULTS") / run).is_dir() else Path("RESULTS") / run
 
@@ -76,7 +76,7 @@ def _row(rows: Sequence["Row"], wanted: str) -> "Row":
     if len(found) == 1:
         return found[0]
     if found:
-        raise InputError(f"{len(found)} questions begin with {wanted!r}; write more of the id.")
+        raise InputError(f"{len(found)} questions begin with {wanted!r}; give more of the id.")
     raise InputError(f"The run has no question {wanted!r}; `marag trace RUN` lists them.")
 
 
@@ -98,7 +98,7 @@ def _show(run: "Run", row: "Row", one_pass: "Row | None", calls: Sequence[Mappin
     screen = console()
     screen.print(f"[bold]Question.[/] {plain(str(row.get('question', '')))}\n", highlight=False)
     if row.get("error"):
-        screen.print(f"[red]It failed: {plain(str(row['error']))}[/]")
+        screen.print(f"[red]Failed: {plain(str(row['error']))}[/]")
     elif row.get("rounds"):
         for step in steps(row, one_pass, run.passages):
             screen.print(step, highlight=False)
@@ -109,7 +109,7 @@ def _show(run: "Run", row: "Row", one_pass: "Row | None", calls: Sequence[Mappin
 
 
 def _table(calls: Sequence[Mapping[str, Any]]) -> Any:
-    """The calls in their order: what each was for, which model answered, its tokens, its time and its price."""
+    """The calls in order: the stage, the model, the tokens, the time and the price of each."""
     from rich.table import Table
 
     table = Table("call", "model", "prompt", "cached", "reply", "s", "USD", title="Model calls", title_justify="left")

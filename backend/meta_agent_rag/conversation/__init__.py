@@ -1,1 +1,1 @@
-"""Talks about documents: what a message wants, what a follow-up refers to, and what is remembered of it all."""
+"""Conversations about documents: what a message wants, what a follow-up refers to, and what is remembered."""

@@ -1,4 +1,4 @@
-"""What is said to a message that no document is needed for: phrases from YAML, and the history."""
+"""Replies to messages that need no document: phrases from YAML, and the history."""
 
 from string import Template
 
@@ -9,7 +9,7 @@ from .own_files import folder_in_use, rows_of
 
 
 def reply_phrase(key: str, **values: object) -> str:
-    """The phrase of that key with its values. Raises `UnknownNameError`."""
+    """The phrase of that key, filled with values. Raises `UnknownNameError`."""
     phrases = rows_of("replies", folder_in_use())
     if key not in phrases:
         raise UnknownNameError("phrase", key, list(phrases))

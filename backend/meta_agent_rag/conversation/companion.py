@@ -1,4 +1,4 @@
-"""Answers a conversation's questions over a corpus: the loop, then every check of `agent.grounded`."""
+"""Answers questions of a conversation over a corpus: the loop, then every check of `agent.grounded`."""
 
 from dataclasses import dataclass, replace
 
@@ -13,14 +13,14 @@ from .turn import TurnReply
 
 @dataclass(frozen=True, kw_only=True)
 class GroundedReply(TurnReply):
-    """A reply with all that it rests on."""
+    """A reply with the grounded answer behind it."""
 
     grounded: GroundedAnswer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Companion:
-    """The answerer of a conversation over one corpus; `on_step` is notified of the graph's nodes as they begin.
+    """The answerer of a conversation over one corpus; `on_step` is called as each node of the graph starts.
 
     `manner` tells the writer how to write.
     """
@@ -32,13 +32,13 @@ class Companion:
     manner: str = ""
 
     def as_teacher(self) -> "Companion":
-        """The same companion, who explains to a learner in simple terms."""
+        """The same companion, explaining to a learner in simple terms."""
         return replace(self, manner=prompt("teacher", self.engine.settings.prompts_dir).text())
 
     async def __call__(
         self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
     ) -> GroundedReply:
-        """The answer to a user's words, retrieved and judged by what they are understood as; see `Answerer`."""
+        """The answer to a user's words, retrieved and judged by their standalone form; see `Answerer`."""
         task = Task(
             question=standalone,
             asked=question,

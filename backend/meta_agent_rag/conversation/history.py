@@ -1,4 +1,4 @@
-"""What is remembered of a conversation: immutable, bounded, and plain JSON where it is stored."""
+"""The remembered part of a conversation: immutable, bounded, and stored as plain JSON."""
 
 import re
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from pydantic import NonNegativeInt
 from ..prompts.tokens import estimate_tokens
 
 LONGEST_TEXT = 4000
-"""Characters of a question, its standalone form or an answer that are remembered; what is longer is cut."""
+"""The most characters kept of a question, its standalone form or an answer; longer texts are cut."""
 
 LONGEST_SUMMARY = 1500
-"""Characters of the running summary."""
+"""The most characters of the running summary."""
 
 COACH, HINT = "coach", "hint"
-"""How exchanges are marked that the coach answered; `HINT` where it broke a deadlock."""
+"""How the coach's exchanges are marked; `HINT` if it broke a deadlock."""
 
 _SHORTEST_SHARE = 32
 _TAG = re.compile(r"<(?=\s*/?\s*(?:conversation|summary)\b)", re.IGNORECASE)
@@ -26,8 +26,8 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 class Exchange:
     """One question for the documents and its answer.
 
-    `question` is in the user's own words, `standalone` the query that it was understood as, `turn` counts
-    the questions of the conversation from 1. `mode` says who answered: `teacher`, `coach`, `hint` where the coach
+    `question` is in the user's own words, `standalone` its self-contained form, `turn` counts
+    the questions of the conversation from 1. `mode` says who answered: `teacher`, `coach`, `hint` if the coach
     broke a deadlock, empty for the plain companion. `short_answer` is the bare answer, if there was one.
     """
 
@@ -48,7 +48,7 @@ class Exchange:
 class History:
     """A running summary of older exchanges, and the latest ones verbatim, the oldest first.
 
-    `turns` counts all exchanges that there ever were, `dropped` those that went without being summarised.
+    `turns` counts all exchanges so far, `dropped` those that were removed without being summarised.
     """
 
     summary: str = ""
@@ -58,18 +58,18 @@ class History:
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing that a follow-up could refer to?"""
+        """Is there nothing for a follow-up to refer to?"""
         return not self.summary and not self.exchanges
 
     @property
     def text(self) -> str:
-        """All that is remembered, for looking words up in."""
+        """Everything remembered, for word look-ups."""
         return "\n".join([self.summary, *(part for exchange in self.exchanges for part in _said(exchange))])
 
     def with_exchange(
         self, *, question: str, answer: str, standalone: str, mode: str = "", short_answer: str = ""
     ) -> "History":
-        """The history after one more exchange, its texts cut to `LONGEST_TEXT`."""
+        """The history plus one exchange, its texts cut to `LONGEST_TEXT`."""
         exchange = Exchange(
             question=clipped(_writable(question), LONGEST_TEXT),
             answer=clipped(_writable(answer), LONGEST_TEXT),
@@ -96,7 +96,7 @@ def clipped(text: str, characters: int) -> str:
 
 
 def clipped_at_sentence(text: str, characters: int) -> str:
-    """As `clipped`, but at the end of the last sentence that fits, where one does."""
+    """Like `clipped`, but cut at the end of the last sentence that fits, if any does."""
     text = text.strip()
     if len(text) <= characters:
         return text
@@ -105,15 +105,15 @@ def clipped_at_sentence(text: str, characters: int) -> str:
 
 
 def exchange_tokens(exchanges: Sequence[Exchange]) -> int:
-    """Tokens that the exchanges take in a prompt, estimated."""
+    """The estimated number of tokens that the exchanges take in a prompt."""
     return sum(estimate_tokens(_line(exchange)) for exchange in exchanges)
 
 
 def transcript(exchanges: Sequence[Exchange], tokens: int) -> str:
-    """The exchanges as a prompt shows them, in about that many tokens.
+    """The exchanges as shown in a prompt, in about that many tokens.
 
-    Where they take more, each gets an equal share and long answers are cut; no exchange is left out.
-    Tags that the prompt uses lose their bracket, so that a text cannot close them.
+    If they need more, each gets an equal share and long answers are cut; no exchange is left out.
+    Tags used by the prompt lose their bracket, so that a text cannot close them.
     """
     shown = [_line(exchange) for exchange in exchanges]
     if shown and sum(estimate_tokens(line) for line in shown) > tokens:
@@ -123,9 +123,9 @@ def transcript(exchanges: Sequence[Exchange], tokens: int) -> str:
 
 
 def conversation(history: History, tokens: int) -> str:
-    """What was said, for whoever answers a message that refers to it, in about that many tokens at most.
+    """The conversation so far, for whoever answers a message that refers to it, in about that many tokens at most.
 
-    The summary, and the exchanges in the user's words.
+    Consists of the summary, and the exchanges in the user's words.
     """
     summary = fenced(history.summary)
     left = max(tokens - estimate_tokens(summary), 0)
@@ -134,12 +134,12 @@ def conversation(history: History, tokens: int) -> str:
 
 
 def fenced(text: str) -> str:
-    """The text without the brackets of tags that prompts of this package put around it."""
+    """The text with the brackets removed from tags that this package's prompts use."""
     return _TAG.sub("", text)
 
 
 def _writable(text: str) -> str:
-    """The text with a question mark for half a surrogate pair, which can be neither stored nor sent."""
+    """The text with a question mark for each lone surrogate, which can be neither stored nor sent."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

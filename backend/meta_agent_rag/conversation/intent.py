@@ -1,7 +1,7 @@
-"""What a message wants, by rules over words and without a model.
+"""What a message wants, determined by rules over words, without a model.
 
-The rules are conservative: whatever is not clearly something else is a question for the documents, since a
-question that goes unanswered costs more than a search that finds nothing.
+The rules are conservative: anything not clearly something else is a question for the documents, because
+leaving a question unanswered costs more than a search that finds nothing.
 """
 
 import re
@@ -15,7 +15,7 @@ from .words import Patterns, Pleasantry, Words, conversation_words, phrase_at, w
 Intent: TypeAlias = Literal["question", "pleasantry", "off_topic", "conversation"]
 
 _LONGEST = 40
-"""Words; a longer message is a question for the documents."""
+"""The most words; a longer message is a question for the documents."""
 
 _LONGEST_TEXT = 2000
 
@@ -24,9 +24,9 @@ _SENTENCE_BREAK = re.compile(r"[.!?;]+\s+")
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a message wants; `kind` names the phrase that answers it, and is empty for a question.
+    """What a message wants; `kind` identifies the phrase that answers it, and is empty for a question.
 
-    `reply` is the phrase itself for small talk in another language than English.
+    `reply` is the phrase itself for small talk in a language other than English.
     """
 
     intent: Intent
@@ -38,7 +38,7 @@ QUESTION = Reading(intent="question")
 
 
 def read_intent(message: str) -> Reading:
-    """The intent of a message; never fails, whatever the text.
+    """The intent of a message; never fails.
 
     >>> read_intent("Thanks a lot!").intent, read_intent("Thanks, and who built it?").intent
     ('pleasantry', 'question')
@@ -60,7 +60,7 @@ def read_intent(message: str) -> Reading:
 
 
 def _pleasantry(said: Sequence[str], message: str, known: Words) -> Pleasantry | None:
-    """The pleasantry that answers a message of pleasantries and fillers alone; of several the first by kind."""
+    """The pleasantry of a message that consists only of pleasantries and fillers; of several, the first by kind."""
     found: list[Pleasantry] = []
     place = 0
     while place < len(said):
@@ -85,7 +85,7 @@ def _kind(text: str, patterns: Patterns) -> str:
 
 def _off_topic(text: str, message: str, known: Words) -> str:
     kind = _kind(text, known.off_topic)
-    # "write me a poem about the tower and say who built it" asks the documents too, and so may a second sentence
+    # "write me a poem about the tower and say who built it" also asks the documents, and so may a second sentence
     asks_too = known.question_words & set(text.split()[2:]) or _sentences_that_want_something(message, known) > 1
     return "" if asks_too else kind
 

@@ -1,4 +1,4 @@
-"""Keeps a history within its bounds: folds what the chosen memory gives up, and loses nothing when that fails."""
+"""Keeps a history within its bounds: folds what the chosen memory releases, and loses nothing if that fails."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,21 +13,21 @@ from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence, fe
 from .memories import Limits, Memory, Share
 
 Summarize: TypeAlias = Callable[[str, Sequence[Exchange]], Awaitable[str]]
-"""(the summary so far, the exchanges to fold into it) to the new summary."""
+"""Maps (the summary so far, the exchanges to fold into it) to the new summary."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """A history within its bounds, and what a user must know of how it got there."""
+    """A history within its bounds, and notes for the user on how that was achieved."""
 
     history: History
     notes: tuple[str, ...] = ()
 
 
 def bounded(history: History, limits: Limits) -> Settled:
-    """The history with at most `limits.most` exchanges, which only a fold that keeps failing can reach.
+    """The history with at most `limits.most` exchanges, a bound that is reached only if folding keeps failing.
 
-    The oldest go, and a note says so.
+    The oldest exchanges are dropped, and a note says so.
     """
     surplus = len(history.exchanges) - limits.most
     if surplus <= 0:
@@ -37,9 +37,9 @@ def bounded(history: History, limits: Limits) -> Settled:
 
 
 async def settled(history: History, *, memory: Memory, limits: Limits, summarize: Summarize) -> Settled:
-    """Share the exchanges out and fold what is to be folded, in one call at most.
+    """Partition the exchanges and fold those to be folded, in at most one call.
 
-    Where the call fails, or gives no text, every exchange stays, a note gives the reason, and the next
+    If the call fails or returns no text, every exchange is kept, a note gives the reason, and the next
     turn tries again.
     """
     share = _sparing_the_coach(memory.share(history.exchanges, limits), history.exchanges[-1:])
@@ -59,7 +59,7 @@ async def settled(history: History, *, memory: Memory, limits: Limits, summarize
 
 
 def _sparing_the_coach(share: Share, latest: tuple[Exchange, ...]) -> Share:
-    """The share, but for a latest exchange of the coach's, which stays: the next message answers it."""
+    """The share, except that a latest exchange by the coach is kept, because the next message answers it."""
     if not any(each.is_coaching and each not in share.kept for each in latest):
         return share
     folded, dropped = (tuple(each for each in gone if each not in latest) for gone in (share.folded, share.dropped))
@@ -67,7 +67,7 @@ def _sparing_the_coach(share: Share, latest: tuple[Exchange, ...]) -> Share:
 
 
 async def summarize(model: ModelSession, summary: str, exchanges: Sequence[Exchange]) -> str:
-    """The summary with the exchanges taken in; an empty text where the model gave none.
+    """The summary extended by the exchanges; empty if the model returned no text.
 
     The prompt shows the exchanges in about MEMORY_TOKENS, however many there are.
     Raises a `ModelError` or a `BudgetError`.

@@ -1,7 +1,7 @@
-"""The files of words that a user can replace: those of COACH_DIR where it has them, else those of the package.
+"""Word files that a user can replace: those in COACH_DIR, else the package's own.
 
-An entry of one's own takes the place of the built-in one of that name; what is left out stays as it is. Which folder
-counts is set for the duration of a call (`files_of`), since settings are not at hand where a single word is looked up.
+A user's entry replaces the built-in entry of the same name; missing entries keep the built-in values. The folder
+is set for the duration of a call (`files_of`), because settings are not available where single words are looked up.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,15 +26,15 @@ _BUILT_IN = {
     "generic": "socratic/generic.yaml",
     "replies": "phrases.yaml",
 }
-"""What a file is called in COACH_DIR, and where the package has it."""
+"""The name of each file in COACH_DIR, and its place in the package."""
 _LANGUAGES = {"en", "ja"}
-"""Those that the coach tells apart; an entry may have texts for either."""
+"""The languages that the coach distinguishes; an entry may have texts for either."""
 _FOLDER: ContextVar[Path | None] = ContextVar("folder of one's own files", default=None)
 
 
 @contextmanager
 def files_of(folder: Path | None) -> Iterator[None]:
-    """Until the end of the block, files of one's own are looked for in this folder."""
+    """Until the end of the block, look for the user's own files in this folder."""
     token = _FOLDER.set(folder)
     try:
         yield
@@ -43,13 +43,13 @@ def files_of(folder: Path | None) -> Iterator[None]:
 
 
 def folder_in_use() -> Path | None:
-    """The folder of `files_of`."""
+    """The folder set by `files_of`."""
     return _FOLDER.get()
 
 
 @cache
 def rows_of(name: str, folder: Path | None) -> Mapping[Any, Any]:
-    """The entries of a file. Raises `PromptError` that names what is wrong with one's own."""
+    """The entries of a file. Raises `PromptError`, which names the fault in a user's file."""
     built_in: dict[Any, Any] = yaml.safe_load(files(__package__).joinpath(_BUILT_IN[name]).read_text(encoding="utf-8"))
     own = folder / f"{name}.yaml" if folder is not None else None
     if own is None or not own.is_file():
@@ -60,10 +60,10 @@ def rows_of(name: str, folder: Path | None) -> Mapping[Any, Any]:
 
 
 def check_files(folder: Path | None) -> None:
-    """Read every file of one's own folder before it is needed.
+    """Validate every file of the user's folder before it is needed.
 
-    Raises `PromptError` for a folder that is missing, a file or an entry that replaces nothing, and an entry of another
-    form than the built-in one.
+    Raises `PromptError` for a missing folder, a file or an entry that replaces nothing, and an entry whose form
+    differs from the built-in one.
     """
     if folder is None:
         return
@@ -79,7 +79,7 @@ def _listed(names: Mapping[str, str]) -> str:
 
 
 def _check(where: str, own: object, built_in: Any) -> None:
-    """Have one's own entries the names and the form of built-in ones? Lists may be longer or shorter, not empty."""
+    """Do the user's entries have the names and form of the built-in ones? Lists may be longer or shorter, not empty."""
     if isinstance(built_in, Mapping):
         if not isinstance(own, Mapping):
             raise PromptError(f"{where} must map names to entries, as the built-in file does.")
@@ -107,7 +107,7 @@ def _check_list(where: str, own: list[object], *, may_be_empty: bool) -> None:
     for item in own:
         texts = item if isinstance(item, list) else [item]
         if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-            raise PromptError(f"{where} has the item {item!r}, which is no text; put yes, no, on and off in quotes.")
+            raise PromptError(f"{where} has the item {item!r}, which is not text; put yes, no, on and off in quotes.")
 
 
 def _placeholders(text: object) -> list[str]:

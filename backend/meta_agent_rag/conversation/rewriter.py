@@ -1,4 +1,4 @@
-"""Makes a follow-up question stand alone, by a call of the stage `rewrite_query`; rules decide whether to trust it."""
+"""Makes a follow-up question self-contained by a call of the stage `rewrite_query`, which rules then validate."""
 
 import re
 from collections.abc import Callable
@@ -16,10 +16,10 @@ from .self_contained import pointing_words, stands_alone
 from .words import conversation_words, without_courtesy
 
 LONGEST_ADDITION = 15
-"""Words that a rewrite may have more than the question: a name or two, and what was left out."""
+"""How many words longer than the question a rewrite may be: a name or two, and what was left out."""
 
 MOST_NEW_WORDS = 2
-"""Content words of a rewrite that neither the question nor the conversation holds ("born" for "birthplace")."""
+"""The most content words of a rewrite that are in neither question nor conversation ("born" for "birthplace")."""
 
 _QUOTES = "\"'`\u201c\u201d\u2018\u2019 \t"
 _SHORTEST_STEM = 3
@@ -28,10 +28,10 @@ _ENDING = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Rewritten:
-    """The query that a question is understood as.
+    """The query derived from a question.
 
-    `how` says why it is what it is: `rewritten`; `restated` where the last question is asked again, for its answer in
-    another form; or, where it is the question itself, `nothing_before` and `stands_alone` (no call was made), the rule
+    `how` says how it was obtained: `rewritten`; `restated` if the last question is asked again for its answer in
+    another form; or, if it is the question itself, `nothing_before` and `stands_alone` (no call was made), the rule
     that the rewrite broke (a name in `RULES`), or `failed` with the `reason`.
     """
 
@@ -41,21 +41,21 @@ class Rewritten:
 
     @property
     def fell_back(self) -> bool:
-        """Was a rewrite wanted, and none that could be used came?"""
+        """Was a rewrite wanted but none was usable?"""
         return self.how not in {"rewritten", "restated", "nothing_before", "stands_alone"}
 
     @property
     def refers_back(self) -> bool:
-        """May the question be understood with the conversation alone?"""
+        """Can the question be understood only with the conversation?"""
         return self.how not in {"nothing_before", "stands_alone"}
 
 
 async def rewritten(question: str, history: History, model: ModelSession) -> Rewritten:
-    """The question as it can be searched for without the conversation.
+    """The question in a form that can be searched for without the conversation.
 
-    Without a call if there is nothing before it, or where it stands alone by rule: so an old topic cannot
-    come into a new one. Falls back to the question where the rewrite breaks one of `RULES`, or where the
-    call fails in a way that other calls need not. Raises a `ModelError` that stops a run, or a `BudgetError`.
+    Makes no call if there is no conversation or the question stands alone by rule, so that an old topic cannot
+    leak into a new one. Falls back to the question if the rewrite breaks one of `RULES`, or if the
+    call fails in a way that may not affect other calls. Raises a `ModelError` that stops a run, or a `BudgetError`.
     """
     if history.is_empty:
         return Rewritten(query=question, how="nothing_before")
@@ -74,18 +74,18 @@ async def rewritten(question: str, history: History, model: ModelSession) -> Rew
 
 
 def asks_to_restate(message: str) -> bool:
-    """Does a message ask for the last answer in another form, and for nothing else?
+    """Does a message only ask for the last answer in another form?
 
     >>> [asks_to_restate(one) for one in ("In German, please.", "Say that in simpler words", "And in 1912?")]
     [True, True, False]
     """
     said = words(message)
-    forms = (" ".join(said), " ".join(said[without_courtesy(said)]), typed(message))  # kana keeps its marks when typed
+    forms = (" ".join(said), " ".join(said[without_courtesy(said)]), typed(message))  # `typed` keeps the marks of kana
     return any(conversation_words().restating.fullmatch(form) for form in forms)
 
 
 def as_query(reply: str) -> str:
-    """The rewrite without quotes and without the label that a model puts before it.
+    """The rewrite without quotes and without a label that the model put before it.
 
     >>> as_query('Standalone question: "Where was Mira Holt born?"')
     'Where was Mira Holt born?'
@@ -98,7 +98,7 @@ def as_query(reply: str) -> str:
 
 
 def broken_rule(reply: str, question: str, history: History) -> str:
-    """The first of `RULES` that a rewrite breaks, else an empty text."""
+    """The first of `RULES` that a rewrite breaks, else an empty string."""
     query = as_query(reply)
     return next((name for name, breaks in RULES.items() if breaks(query, question, history)), "")
 
@@ -112,15 +112,15 @@ def _has_several_lines(query: str, question: str, history: History) -> bool:
 
 
 def _runs_away(query: str, question: str, history: History) -> bool:
-    """More than `LONGEST_ADDITION` words longer, or more than the conversation has words to give."""
+    """More than `LONGEST_ADDITION` words longer, or longer than the words of the conversation can explain."""
     addition = min(LONGEST_ADDITION, len(words(history.text)))
     return len(words(query)) > len(words(question)) + addition
 
 
 def _answers(query: str, question: str, history: History) -> bool:
-    """A statement where a question was to come: no question mark, no asking word in front, and a full stop.
+    """A statement instead of a question: no question mark, no question word in front, and a full stop.
 
-    Where the user wrote with a question mark or an asking word, one of the two must still be there.
+    If the user wrote a question mark or a question word, one of the two must be kept.
     """
     if _asks(query):
         return False
@@ -128,7 +128,7 @@ def _answers(query: str, question: str, history: History) -> bool:
 
 
 def _loses_words(query: str, question: str, history: History) -> bool:
-    """A content word of the question is gone: it was about something else than the rewrite is."""
+    """A content word of the question is missing, so the rewrite is about something else."""
     said = words(question)
     needed = set(_content(" ".join(said[without_courtesy(said)]))) - pointing_words()
     held = set(words(query))
@@ -136,7 +136,7 @@ def _loses_words(query: str, question: str, history: History) -> bool:
 
 
 def _invents(query: str, question: str, history: History) -> bool:
-    """A name or number that nobody has said, or more than `MOST_NEW_WORDS` new words: it comes from elsewhere."""
+    """A name or number that nobody mentioned, or more than `MOST_NEW_WORDS` new words."""
     held = set(words(f"{question}\n{history.text}"))
     new = [word for word in _content(query) if not any(_akin(word, other) for other in held)]
     asking = conversation_words().asking
@@ -152,7 +152,7 @@ RULES: dict[str, Callable[[str, str, History], bool]] = {
     "lost_words": _loses_words,
     "invented_words": _invents,
 }
-"""What a rewrite must not be, each as (rewrite, question, history) to "it is"; checked in this order."""
+"""Faults of a rewrite; each maps (rewrite, question, history) to whether it applies. Checked in this order."""
 
 
 def _messages(question: str, history: History, model: ModelSession) -> list[Message]:
@@ -179,7 +179,7 @@ def _is_named(word: str) -> bool:
 
 
 def _akin(word: str, other: str) -> bool:
-    """Equal but for an ending: "designed" and "designer", "city" and "cities"."""
+    """Equal except for an ending: "designed" and "designer", "city" and "cities"."""
     if word == other:
         return True
     if word.isdigit() or other.isdigit():

@@ -1,4 +1,4 @@
-"""Tells, by rules over words, whether a question can be understood without the conversation before it."""
+"""Decides, by rules over words, whether a question can be understood without the preceding conversation."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _LEAST_BESIDE_NAMES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class _Question:
-    """The words of a question in lower case, and which of them are part of a name."""
+    """The lower-case words of a question, and which of them are part of a name."""
 
     said: tuple[str, ...]
     named: tuple[bool, ...]
@@ -29,10 +29,10 @@ class _Question:
 
 
 def stands_alone(question: str) -> bool:
-    """Can the question be understood by itself, so that nothing of an earlier topic may be put into it?
+    """Can the question be understood on its own, so that nothing from an earlier topic may be added to it?
 
-    Only where it is clear: it names something of its own, points back with no word and leaves nothing out.
-    After words that announce another topic ("by the way") it need not name anything.
+    Only if this is certain: it mentions a name, contains no word that refers back, and is complete.
+    After words that announce a new topic ("by the way") it need not mention a name.
 
     >>> stands_alone("Who designed the Pennant Bridge?"), stands_alone("And who designed it?")
     (True, False)
@@ -53,7 +53,7 @@ def stands_alone(question: str) -> bool:
 
 
 def pointing_words() -> frozenset[str]:
-    """Words that a rewrite may replace by what they mean."""
+    """Words that a rewrite may replace with what they refer to."""
     known = conversation_words()
     openings = frozenset(word for opening in (*known.openings, *known.switches) for word in opening)
     return known.references | known.bound | known.possessive_or_not | openings | {"that", "there"}
@@ -80,7 +80,7 @@ def _owns(asked: _Question, place: int) -> bool:
 
 
 def _begins_a_clause(asked: _Question, place: int) -> bool:
-    """Is this "that" a relative pronoun: after a noun and before a name, an article, an auxiliary or the like?"""
+    """Is this "that" a relative pronoun: after a noun and before a name, an article, an auxiliary or similar?"""
     if place == 0 or place + 1 == len(asked.said) or asked.said[place - 1] in stop_words():
         return False
     return asked.named[place + 1] or asked.said[place + 1] in stop_words()
@@ -105,7 +105,7 @@ def _read(question: str) -> _Question:
 
 
 def _with_first_words(said: Sequence[str], named: list[bool], places: Sequence[int]) -> tuple[bool, ...]:
-    """A capital at the beginning of a sentence belongs to the name that follows it at once ("Mira Holt")."""
+    """A capital at the beginning of a sentence belongs to the name directly after it ("Mira Holt")."""
     for place in places:
         if said[place] not in stop_words() and named[place + 1 : place + 2] == [True]:
             named[place] = True

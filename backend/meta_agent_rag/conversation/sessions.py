@@ -1,4 +1,4 @@
-"""Keeps conversations by name: a row each of one SQLite table, which several processes may share."""
+"""Stores conversations by name, one row each in an SQLite table that several processes may share."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ _BUSY_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A conversation as it is stored; `sources` are the citations of the last answer as plain values."""
+    """A stored conversation; `sources` are the citations of the last answer as plain values."""
 
     corpus: str
     history: History
@@ -41,7 +41,7 @@ class Stored:
     socratic: Socratic = PLAIN
 
     def as_json(self) -> str:
-        """The JSON that `from_json` reads; half a surrogate pair, which SQLite cannot store, becomes `?`."""
+        """The JSON that `from_json` reads; a lone surrogate, which SQLite cannot store, becomes `?`."""
         return json.dumps(asdict(self), ensure_ascii=False).encode("utf-8", "replace").decode()
 
     @classmethod
@@ -59,7 +59,7 @@ _STORED = TypeAdapter(Stored)
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """A question and its answer as they were shown, with the places that the answer cites, one line each."""
+    """A question and its answer as shown, with the cited places, one per line."""
 
     turn: int
     question: str
@@ -69,7 +69,7 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """A conversation as it is listed: when it was last saved (UTC), its corpus and its number of questions."""
+    """A conversation in a listing: when it was last saved (UTC), its corpus and its number of questions."""
 
     name: str
     saved: datetime
@@ -94,7 +94,7 @@ class Sessions:
         await self._run(lambda connection: _save(connection, name, stored))
 
     async def change(self, name: str, change: Callable[[Stored | None], Stored]) -> None:
-        """Replace a conversation by what `change` makes of it, in one transaction. Raises what `load` does."""
+        """Replace a conversation with the result of `change`, in one transaction. Raises the same errors as `load`."""
         _check(name)
 
         def changed(connection: sqlite3.Connection) -> None:
@@ -108,11 +108,11 @@ class Sessions:
         return await self._select("SELECT name FROM sessions ORDER BY name")
 
     async def unused_since(self, moment: datetime) -> list[str]:
-        """The names of conversations that were last saved before a moment."""
+        """The names of conversations last saved before a moment."""
         return await self._select("SELECT name FROM sessions WHERE saved < ?", moment.astimezone(UTC).isoformat())
 
     async def listed(self) -> list[Listed]:
-        """All conversations that can be read, the latest first."""
+        """All readable conversations, the latest first."""
         statement = "SELECT name, saved, stored FROM sessions ORDER BY saved DESC"
         rows = await self._run(lambda connection: connection.execute(statement).fetchall())
         return [one for row in rows if (one := _listed(*row)) is not None]
@@ -123,7 +123,7 @@ class Sessions:
         await self._select("DELETE FROM sessions WHERE name = ?", name)
 
     async def rename(self, name: str, new: str) -> None:
-        """Give a conversation another name. Raises `InputError` for a name that is unknown, invalid or taken."""
+        """Rename a conversation. Raises `InputError` for a name that is unknown, invalid or taken."""
         _check(new)
 
         def renamed(connection: sqlite3.Connection) -> None:
@@ -131,7 +131,7 @@ class Sessions:
             if connection.execute("SELECT 1 FROM sessions WHERE name = ?", (name,)).fetchone() is None:
                 raise unknown_session(name)
             if connection.execute("SELECT 1 FROM sessions WHERE name = ?", (new,)).fetchone() is not None:
-                raise InputError(f"There is a session {new!r} already; choose another name, or delete it first.")
+                raise InputError(f"A session {new!r} already exists; choose another name, or delete it first.")
             connection.execute("DELETE FROM transcripts WHERE name = ?", (new,))
             connection.execute("UPDATE sessions SET name = ? WHERE name = ?", (new, name))
             connection.execute("UPDATE transcripts SET name = ? WHERE name = ?", (new, name))
@@ -139,7 +139,7 @@ class Sessions:
         await self._run(renamed)
 
     async def write_down(self, name: str, said: Said) -> None:
-        """Add an exchange to the transcript of a conversation; one of the same turn is replaced."""
+        """Add an exchange to the transcript of a conversation, replacing one of the same turn."""
         texts = (part.encode("utf-8", "replace").decode() for part in (said.question, said.answer))
         row = (name, said.turn, *texts, json.dumps(said.sources, ensure_ascii=False))
         await self._run(
@@ -147,7 +147,7 @@ class Sessions:
         )
 
     async def said(self, name: str) -> tuple[Said, ...]:
-        """The transcript of a conversation; it begins later than the conversation if that is older than transcripts."""
+        """The transcript of a conversation; it lacks turns that predate the introduction of transcripts."""
         statement = "SELECT turn, question, answer, sources FROM transcripts WHERE name = ? ORDER BY turn"
         rows = await self._run(lambda connection: connection.execute(statement, (name,)).fetchall())
         return tuple(
@@ -171,14 +171,14 @@ class Sessions:
                 return work(connection)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(
-                f"The sessions in {str(self.path)!r} cannot be read or written ({error}); free space, fix the file's "
-                "permissions, or move it away to start a new one."
+                f"The sessions in {str(self.path)!r} cannot be read or written ({error}); free disk space, fix its "
+                "permissions, or move it away to start with a new one."
             ) from None
 
 
 @asynccontextmanager
 async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
-    """The conversations below a data folder, which is created if missing. Raises `StorageError`."""
+    """The conversations in a data folder, which is created if missing. Raises `StorageError`."""
     sessions = Sessions(path=data_dir / _FILE)
     try:
         await asyncio.to_thread(data_dir.mkdir, parents=True, exist_ok=True)
@@ -199,9 +199,9 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 def _import_checkpoints(connection: sqlite3.Connection) -> None:
-    """Take over the conversations of version 0.1, which kept them as LangGraph checkpoints.
+    """Import the conversations of version 0.1, which kept them as LangGraph checkpoints.
 
-    Those that cannot be read go, and the log says how many: kept aside, no `forget` or `prune` would reach them.
+    Unreadable ones are deleted, and the log says how many; `forget` and `prune` could not reach them otherwise.
     """
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
@@ -218,13 +218,13 @@ def _import_checkpoints(connection: sqlite3.Connection) -> None:
             continue
         connection.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", row)
     if damaged:
-        _LOG.warning("Left out %s of an earlier version, which could not be read.", counted(damaged, "conversation"))
+        _LOG.warning("Skipped %s of an earlier version that could not be read.", counted(damaged, "conversation"))
     connection.execute("DROP TABLE checkpoints")
     connection.execute("DROP TABLE IF EXISTS writes")
 
 
 def unknown_session(name: str) -> InputError:
-    """The error for a name that no conversation has."""
+    """The error for an unknown session name."""
     return InputError(f"There is no session {name!r}; `marag sessions list` lists them.")
 
 

@@ -1,4 +1,4 @@
-"""A study session: one conversation over one corpus, kept under a name."""
+"""A study session: one conversation over one corpus, stored under a name."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,15 +38,15 @@ from .transcript import source_lines
 from .turn import Conversation, Turn
 
 DEFAULT = "default"
-"""The session that is resumed where none is named, one for each corpus: see `session_name`."""
+"""The default session, one for each corpus: see `session_name`."""
 
 
 @dataclass(kw_only=True)
 class Study:
-    """A conversation that is kept after every turn; a turn that fails or is cancelled is not part of it.
+    """A conversation that is stored after every turn; a turn that fails or is cancelled is not part of it.
 
-    `sources` are the citations of the last answer as plain values, `calls` all that this process spent, `topics` those
-    that the coach keeps to; `catalogue` lists the documents.
+    `sources` are the citations of the last answer as plain values, `calls` all calls of this process, `topics` those
+    that the coach uses; `catalogue` lists the documents.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Study:
 
     @property
     def history(self) -> History:
-        """What is remembered."""
+        """The remembered conversation."""
         return self.conversation.history
 
     @property
@@ -69,9 +69,9 @@ class Study:
         return total(self.calls)
 
     async def reply(self, message: str) -> Turn:
-        """Answer one message and keep the conversation; `@name` in it limits the answer to a document.
+        """Answer one message and store the conversation; `@name` in it limits the answer to a document.
 
-        Raises what `Conversation.reply` does, and `InputError` for a name that no document has.
+        Raises the errors of `Conversation.reply`, and `InputError` for a name that no document has.
         """
         history, sources = self.history, self.sources
         text, documents = addressed(message, await self.documents() if "@" in message else ())
@@ -88,7 +88,7 @@ class Study:
                 await self._write_down(message, turn)
             except asyncio.CancelledError:
                 self.conversation.history, self.sources = history, sources
-                await self._keep()  # it may have been written half or whole
+                await self._keep()  # it may have been partly or fully written
                 raise
         return turn
 
@@ -98,20 +98,20 @@ class Study:
 
     @property
     def library(self) -> Library:
-        """Where whole documents are read from. Raises `InputError` where nothing lists them."""
+        """The source of whole documents. Raises `InputError` if there is no catalogue."""
         if self.catalogue is None:
             raise InputError("This conversation has no list of documents; open it over a corpus.")
         return self.catalogue
 
     async def remember(self, message: str, text: str) -> None:
-        """Remember and keep a message that was answered without a turn, such as one for a summary."""
+        """Remember and store a message answered outside a turn, such as a request for a summary."""
         self.conversation.remember(message, text)
         await self._keep()
         said = Said(turn=self.history.turns, question=message, answer=text, sources=())
         await self.sessions.write_down(self.name, said)
 
     async def said(self) -> tuple[Said, ...]:
-        """The whole conversation, also what the memory no longer holds."""
+        """The whole conversation, including what the memory no longer holds."""
         return await self.sessions.said(self.name)
 
     @property
@@ -120,11 +120,11 @@ class Study:
         return self.conversation.socratic
 
     async def hold(self, *, mode: str | None = None, level: int | None = None, topic: str | None = None) -> str:
-        """Change mode, level or topic from the next turn on and keep the session; what is `None` stays.
+        """Change mode, level or topic from the next turn on and store the session; `None` keeps a value.
 
-        Returns the notice for the user, which no model ever sees. An empty mode is the plain companion, an empty
-        topic any; a topic that is chosen without a level begins at its own. Raises `UnknownNameError` or
-        `InputError`, and then nothing has changed.
+        Returns the notice for the user, which is never sent to a model. An empty mode is the plain companion, an empty
+        topic any topic; a topic chosen without a level starts at its own level. Raises `UnknownNameError` or
+        `InputError`, in which case nothing changes.
         """
         now = self.socratic
         if topic:
@@ -141,7 +141,7 @@ class Study:
             return text if topic is None or topic_notice(held) in text else f"{text} {topic_notice(held)}"
 
     async def settle(self) -> tuple[str, ...]:
-        """Fold older exchanges where it is time to, once the answer is shown: the notes."""
+        """Fold older exchanges if due, after the answer is shown; returns the notes."""
         before = self.history
         notes, calls = await self.conversation.settle()
         self.calls.extend(calls)
@@ -150,7 +150,7 @@ class Study:
         return notes
 
     async def reset(self) -> None:
-        """Forget what was said."""
+        """Forget the conversation."""
         self.conversation.history, self.sources = History(), ()
         await self.sessions.forget(self.name)
         await self._keep()
@@ -166,14 +166,14 @@ class Study:
 
 
 def notice(socratic: Socratic) -> str:
-    """What a user is told about a mode, and of the topic that was chosen."""
+    """The user's notice about a mode and the chosen topic."""
     name = levels()[socratic.level].name
     held = reply_phrase(f"mode_{socratic.mode or 'plain'}", level=socratic.level, name=name)
     return f"{held} {topic_notice(socratic)}" if socratic.mode == "coach" and socratic.topic else held
 
 
 def topic_notice(socratic: Socratic) -> str:
-    """What a user is told about the chosen topic."""
+    """The user's notice about the chosen topic."""
     return reply_phrase("topic_chosen", topic=socratic.topic) if socratic.topic else reply_phrase("topic_any")
 
 
@@ -183,7 +183,7 @@ def plain_citation(citation: Citation) -> dict[str, Any]:
 
 
 def session_name(session: str | None, corpus: str | None) -> str:
-    """The session's name: the one that was given, else one for each corpus."""
+    """The session's name: the given one, else one for each corpus."""
     return session or f"{DEFAULT}-{corpus or SAMPLE}"
 
 
@@ -199,8 +199,8 @@ async def open_study(
 ) -> AsyncIterator[Study]:
     """A study session, new or resumed, with everything that it needs opened and closed around it.
 
-    `corpus` is that of the session where it has one, else `sample`. Raises a `MetaRagError` whose message
-    says what to do: prompts of one's own with a fault, an unknown corpus, a session about another corpus.
+    `corpus` is that of the session if it has one, else `sample`. Raises a `MetaRagError` whose message
+    says what to do: faulty prompts of the user's own, an unknown corpus, a session about another corpus.
     """
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
@@ -245,7 +245,7 @@ async def open_study(
 
 
 async def open_scope(settings: Settings, subject: Subject, encoder: AsyncEncoder) -> Scope | None:
-    """What the coach's scope guard compares with; `None` if there are no topics. `encoder` is that of the corpus."""
+    """What the coach's scope guard compares with; `None` if there are no topics. `encoder` is the corpus's encoder."""
     return TopicScope(subject=subject, encoder=encoder, threshold=settings.scope_threshold) if subject.topics else None
 
 

@@ -1,4 +1,4 @@
-"""A conversation and its citations as text: for `/sources`, and for the file that `/save` writes."""
+"""A conversation and its citations as text, for `/sources` and the file that `/save` writes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,14 +10,14 @@ from .socratic.coach import CoachTrace
 
 
 def source_lines(source: Mapping[str, Any]) -> tuple[str, str]:
-    """A kept citation (see `conversation.study.plain_citation`): its place in one line, and its snippet."""
+    """A stored citation (see `conversation.study.plain_citation`): its place in one line, and its snippet."""
     title = _one_line(source.get("title")) or _one_line(source.get("doc_id")) or "?"
     parts = [title, _pages(source), _section(source, title), _span(source)]
     return ", ".join(part for part in parts if part), _one_line(source.get("snippet"))
 
 
 def in_short(sources: Sequence[Mapping[str, Any]]) -> str:
-    """Where kept citations lead, in one line: each document once, with its pages."""
+    """The places of stored citations in one line: each document once, with its pages."""
     pages: dict[str, list[str]] = {}
     for source in sources:
         title = _one_line(source.get("title")) or _one_line(source.get("doc_id")) or "?"
@@ -33,14 +33,14 @@ def as_markdown(
 ) -> str:
     """The whole conversation, with the places that its answers cite, and the citations of the last one in full.
 
-    `said` is its transcript; of turns that it lacks (of an earlier version) what is remembered.
+    `said` is its transcript; turns missing from it (from an earlier version) are taken from the memory.
     """
     parts = [f"# Conversation {name}", f"Corpus: {corpus}"]
     known = {one.turn: one for one in said}
     older = [exchange for exchange in history.exchanges if exchange.turn not in known]
     first = min([*known, *(exchange.turn for exchange in older)], default=1)
     if history.summary and first > 1:
-        parts += ["## Earlier, in short", printable(history.summary)]
+        parts += ["## Summary of earlier turns", printable(history.summary)]
     known |= {one.turn: Said(turn=one.turn, question=one.question, answer=one.answer) for one in older}
     for turn in sorted(known):
         one = known[turn]
@@ -76,12 +76,12 @@ def _one_line(text: object) -> str:
 
 
 def coaching_lines(trace: CoachTrace) -> list[str]:
-    """How the coach's reply came about, a line each: hooks before, drafts with what they broke, the outcome."""
+    """How the coach's reply was produced, one step per line: pre-hooks, drafts with their violations, the outcome."""
     rulings = [
         f"{name}: {ruling.refusal or ruling.emergency or ruling.detail or 'passes'}" for name, ruling in trace.rulings
     ]
     drafts = [
-        f"draft {number}: {attempt.text} ({attempt.finding.violation or 'keeps the rules'})"
+        f"draft {number}: {attempt.text} ({attempt.finding.violation or 'follows the rules'})"
         for number, attempt in enumerate(trace.attempts, start=1)
     ]
     layers = [f"layer {layer.name}: {layer.text}" for layer in trace.layers]

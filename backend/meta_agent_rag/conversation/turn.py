@@ -1,4 +1,4 @@
-"""One message after the other: what it wants, what it refers to, who answers it, and what is remembered of it."""
+"""Handles one message at a time: what it wants, what it refers to, who answers it, and what is remembered."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ from .rewriter import Rewritten, rewritten
 from .socratic.mode import PLAIN, Socratic
 
 METHOD = "conversation"
-"""How ledger rows name the calls of rewriter and summarizer."""
+"""The names of the rewriter's and summarizer's calls in ledger rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnReply:
-    """What an answerer gives: the text that is shown, and the bare answer.
+    """An answerer's result: the text to show, and the bare answer.
 
-    `kind` marks the exchange in the history, where the mode does not; what is not `remembered` is a notice.
+    `kind` marks the exchange in the history if the mode does not; a reply that is not `remembered` is a notice.
     """
 
     text: str
@@ -40,28 +40,28 @@ class Answerer(Protocol):
     async def __call__(
         self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
     ) -> TurnReply:
-        """The answer to `question`, the user's own words; `standalone` is what it is understood as.
+        """The answer to `question`, the user's own words; `standalone` is its self-contained form.
 
-        `before` is the conversation that the question refers to, empty where it stands alone. `documents` are the
-        ids of those that it is to be answered from, all if there are none.
-        An error that it raises ends the turn, and nothing of the turn is remembered.
+        `before` is the conversation that the question refers to, empty if it stands alone. `documents` are the
+        ids of those that it is to be answered from, all if empty.
+        An error raised here ends the turn, and nothing of the turn is remembered.
         """
 
 
 class Questioner(Protocol):
-    """Answers a learner with a question of its own."""
+    """Answers a learner with a question."""
 
     async def __call__(
         self, message: str, *, history: History, socratic: Socratic, deadline: float | None = None
     ) -> TurnReply:
-        """The reply to a message at the level of `socratic`; an error that it raises ends the turn."""
+        """The reply to a message at the level of `socratic`; an error raised here ends the turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One message and what came of it.
+    """One message and its result.
 
-    `rewritten` is `None` where no document was asked, or the coach was; `notes` say what a user must know of how
+    `rewritten` is `None` if no document was searched or the coach replied; `notes` tell the user how
     the turn went; `calls` are the ledger rows of rewriter and summarizer, not the answerer's.
     """
 
@@ -75,13 +75,13 @@ class Turn:
 
 @dataclass(kw_only=True)
 class Conversation:
-    """A conversation with its history; one turn at a time, a second one waits.
+    """A conversation with its history; turns run one at a time.
 
-    `socratic` may be set between any two turns. In the mode `teacher` the `teacher` answers in the answerer's place,
-    in the mode `coach` the `coach`; a mode that nobody is there for is answered by the answerer.
+    `socratic` may be set between any two turns. In the mode `teacher` the `teacher` replaces the answerer,
+    in the mode `coach` the `coach`; if that one is missing, the answerer answers.
 
-    `history` changes in single assignments alone: when a question was answered, and when a fold is done. A
-    turn or a fold that fails or is cancelled before leaves it as it was.
+    `history` is only assigned as a whole: when a question was answered, and when a fold is done. A
+    turn or a fold that fails or is cancelled before that leaves it unchanged.
     """
 
     model: LanguageModel
@@ -123,7 +123,7 @@ class Conversation:
         )
 
     async def say(self, message: str, *, deadline: float | None = None) -> Turn:
-        """`reply` and then `settle`, in one: where it is cancelled during the latter, the turn is remembered."""
+        """`reply` followed by `settle`; if it is cancelled during `settle`, the turn is still remembered."""
         turn = await self.reply(message, deadline=deadline)
         notes, calls = await self.settle()
         return Turn(
@@ -138,11 +138,11 @@ class Conversation:
     async def reply(
         self, message: str, *, deadline: float | None = None, documents: frozenset[str] = frozenset()
     ) -> Turn:
-        """Answer one message; a question for the documents is remembered, nothing else is.
+        """Answer one message; only questions for the documents are remembered.
 
-        `documents` limit the answer to these, by their ids; the coach keeps to its topic instead. `deadline` is a
-        `time.monotonic` moment for the rewriter. Raises `InputError` for a message that is empty or no Unicode, what
-        the answerer raises, and what `rewriter.rewritten` does.
+        `documents` limit the answer to these ids; the coach keeps to its topic instead. `deadline` is a
+        `time.monotonic` timestamp for the rewriter. Raises `InputError` for a message that is empty or not valid
+        Unicode, and the errors of the answerer and of `rewriter.rewritten`.
         """
         text = _checked(message)
         async with self._busy:
@@ -150,7 +150,7 @@ class Conversation:
                 return await self._answered(text, deadline, documents)
 
     async def _answered(self, text: str, deadline: float | None, documents: frozenset[str]) -> Turn:
-        reading, socratic = read_intent(text), self.socratic  # it may be set again while the turn lasts
+        reading, socratic = read_intent(text), self.socratic  # it may change during the turn
         if self.coach is not None and socratic.mode == "coach" and not _asks_about_the_talk(reading):
             return await self._coached(self.coach, text, reading, socratic, deadline)
         if reading.intent != "question":
@@ -173,13 +173,13 @@ class Conversation:
         )
 
     def remember(self, message: str, text: str) -> None:
-        """Take in what was answered without a turn."""
+        """Remember a message that was answered outside a turn."""
         self._remember(message, TurnReply(text=text), message, PLAIN)
 
     async def settle(self) -> tuple[tuple[str, ...], tuple[LedgerRow, ...]]:
-        """Fold what the memory gives up: the notes and the calls; nothing to do on most turns.
+        """Fold what the memory releases; returns the notes and the calls. Most turns need no fold.
 
-        To be awaited after every `reply`, once the answer is shown. A model that fails leaves a note.
+        To be awaited after every `reply`, once the answer is shown. A failing model leaves a note.
         """
         async with self._busy:
             session = self._session(None)
@@ -217,7 +217,7 @@ class Conversation:
 
 
 def _asks_about_the_talk(reading: Reading) -> bool:
-    """Is the question one about the conversation? "Help" and "who are you" are said to the coach."""
+    """Is the question about the conversation? In coaching, "Help" and "who are you" are addressed to the coach."""
     return reading.intent == "conversation" and reading.kind != "capabilities"
 
 

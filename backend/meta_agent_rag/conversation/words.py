@@ -1,4 +1,4 @@
-"""The words of `words.yaml`, ready for comparing."""
+"""The words of `words.yaml`, prepared for comparison."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,17 +12,17 @@ import yaml
 from ..text.names import words
 
 Phrase: TypeAlias = tuple[str, ...]
-"""The words of a phrase, as `text.names.words` gives them."""
+"""The words of a phrase, as `text.names.words` returns them."""
 
 Patterns: TypeAlias = tuple[tuple[str, re.Pattern[str]], ...]
-"""(kind, pattern over a whole message), in the order of the file."""
+"""(kind, pattern over a whole message), in file order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pleasantry:
-    """Phrases of one kind and language; `may_ask` where they may come as a question.
+    """Phrases of one kind and language; `may_ask` if they may be phrased as a question.
 
-    `reply` is what is said to them, empty where `phrases.yaml` has it.
+    `reply` is the response to them, empty if it is in `phrases.yaml`.
     """
 
     kind: str
@@ -33,7 +33,7 @@ class Pleasantry:
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """Everything that the rules of the conversation compare a message with; see the comments of the file."""
+    """All words that the rules of the conversation compare a message with; see the comments in the file."""
 
     pleasantries: tuple[Pleasantry, ...]
     fillers: frozenset[Phrase]
@@ -56,7 +56,7 @@ class Words:
 
     @property
     def polite(self) -> frozenset[Phrase]:
-        """Phrases of pleasantries, and the courtesies: what a message may begin with and does not need."""
+        """Phrases of pleasantries, and courtesies: optional at the beginning of a message."""
         return self.courtesies.union(*(pleasantry.phrases for pleasantry in self.pleasantries))
 
 
@@ -87,7 +87,7 @@ def conversation_words() -> Words:
 
 
 def _pleasantries(rows: Mapping[str, Any], abroad: Mapping[str, Any]) -> Iterator[Pleasantry]:
-    """Those of English by kind, each followed by those of other languages."""
+    """The English ones by kind, each followed by those of other languages."""
     languages = [kinds for code, kinds in abroad.items() if code not in {"fillers", "courtesies"}]
     for kind, row in rows.items():
         may_ask = row.get("may_ask", False)
@@ -101,13 +101,13 @@ def _rows(name: str) -> Any:
 
 
 def phrase_at(said: Sequence[str], place: int, phrases: frozenset[Phrase]) -> int:
-    """How many words the longest of the phrases takes that stands at a place; 0 if none does."""
+    """The number of words in the longest phrase that starts at a place; 0 if none does."""
     longest = min(len(said) - place, _longest(phrases))
     return next((size for size in range(longest, 0, -1) if tuple(said[place : place + size]) in phrases), 0)
 
 
 def without_courtesy(said: Sequence[str]) -> slice:
-    """Where the words stand that are left without polite phrases at either end; everything where nothing is left."""
+    """The range of words left after removing polite phrases at both ends; the whole range if nothing would be left."""
     known = conversation_words()
     start, end = 0, len(said)
     while start < end and (size := phrase_at(said[:end], start, known.polite)):

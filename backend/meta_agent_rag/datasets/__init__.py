@@ -1,4 +1,4 @@
-"""Questions of every data set; a file of this folder, or of DATASETS_DIR, that exports `DATASET` is one."""
+"""The data sets; each file of this folder, or of DATASETS_DIR, that exports `DATASET` is one."""
 
 from .dataset import Dataset
 from .hub import HubAccess

@@ -1,6 +1,6 @@
-"""Bamboogle (Press et al., EMNLP Findings 2023, arXiv:2210.03350): 125 made questions of two hops.
+"""Bamboogle (Press et al., EMNLP Findings 2023, arXiv:2210.03350): 125 handwritten two-hop questions.
 
-It comes without paragraphs: evidence is searched in a corpus of your own.
+It comes without paragraphs: evidence is retrieved from your own corpus.
 """
 
 from .dataset import Dataset

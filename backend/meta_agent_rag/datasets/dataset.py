@@ -1,4 +1,4 @@
-"""What a data set file exports."""
+"""The export of a data set file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ Aliases = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A data set: where its rows come from, and how a row becomes a question.
+    """A data set: the source of its rows, and how a row becomes a question.
 
     `parse` takes a row of the official file or of the hub. It raises `pydantic.ValidationError` for a row of the
-    wrong shape and returns `None` for a row that is not a question of this data set. `example` is a smallest valid
-    row of the official file: the contract tests work on it, and its fields tell this data set's files from others.
-    `packaged` names the file of `shipped` that is read if no other is given. `data_file` tells readers of the
-    documents which files `--data-file` takes.
+    wrong shape and returns `None` for a row that is not a question of this data set. `example` is a minimal valid
+    row of the official file: the contract tests use it, and its fields identify this data set's files.
+    `packaged` names the file of `shipped` that is read if no other is given. `data_file` describes, for the
+    documentation, the files that `--data-file` accepts.
 
         DATASET = Dataset(name="mine", hub=None, parse=parse, example={...})
     """

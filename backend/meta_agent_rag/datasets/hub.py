@@ -1,4 +1,4 @@
-"""Rows of a data set from the Hugging Face hub, or an error within seconds if it cannot be reached."""
+"""Rows of a data set from the Hugging Face hub, or an error within seconds if it is unreachable."""
 
 import hashlib
 import http.client
@@ -22,7 +22,7 @@ _COMMIT = re.compile(r"@([0-9a-f]{40})/")
 
 
 class Hub(NamedTuple):
-    """Where the hub has a data set."""
+    """The place of a data set on the hub."""
 
     repository: str
     config: str | None = None
@@ -30,23 +30,23 @@ class Hub(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The place on the hub, in words."""
+        """The place in words."""
         return "/".join(part for part in self if part)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HubAccess:
-    """Who asks the hub, and for which revision of a data set (commit, tag or branch); by default for the newest."""
+    """The token for the hub, and the revision of a data set (commit, tag or branch); by default the newest."""
 
     token: SecretStr | None = None
     revision: str | None = None
 
 
 def read_hub_rows(hub: Hub, *, most: int | None = None, access: HubAccess | None = None) -> RawRows:
-    """Load a split, or the first `most` rows of it, from the hub or, if it does not answer, from the local cache.
+    """Load a split, or its first `most` rows, from the hub or, if that does not respond, from the local cache.
 
-    `sha256` is over the rows as sorted JSON, a line each.
-    Raises `DataFileError` that names `--data-file`, and `MissingExtraError` without the library `datasets`.
+    `sha256` is over the rows as sorted JSON, one per line.
+    Raises `DataFileError`, which suggests `--data-file`, and `MissingExtraError` without the library `datasets`.
     """
     rows, revision = _fetched(hub, most, access or HubAccess())
     digest = hashlib.sha256()
@@ -60,10 +60,10 @@ def _fetched(hub: Hub, most: int | None, access: HubAccess) -> tuple[list[dict[s
     import datasets
     from huggingface_hub import constants
 
-    with _LOADING:  # whether it is offline is told to the whole library
+    with _LOADING:  # the offline mode applies to the whole library
         was_offline = datasets.config.HF_HUB_OFFLINE
         reached = not was_offline and _answers(constants.ENDPOINT)
-        # Told that it is offline, the library looks in its cache at once; else it would retry for minutes first.
+        # In offline mode the library reads its cache immediately; otherwise it would first retry for minutes.
         datasets.config.HF_HUB_OFFLINE = not reached
         try:
             rows = datasets.load_dataset(
@@ -74,26 +74,26 @@ def _fetched(hub: Hub, most: int | None, access: HubAccess) -> tuple[list[dict[s
                 token=None if access.token is None else access.token.get_secret_value(),
             )
             return [dict(row) for row in (rows if most is None else rows.take(most))], _commit(rows.info)
-        except Exception as error:  # the hub's client, the parquet reader and the cache share no base of their own
-            lost = f"{constants.ENDPOINT} does not answer and no cached copy can be read"
+        except Exception as error:  # the hub's client, the parquet reader and the cache have no common base
+            lost = f"{constants.ENDPOINT} does not respond and no cached copy can be read"
             why = type(error).__name__ if reached else lost
             asked = "" if access.revision is None else f" at the revision {access.revision!r}"
             raise DataFileError(
                 f"{hub.place}{asked} could not be loaded from the Hugging Face hub ({why}); "
-                "download the official file and name it with --data-file."
+                "download the official file and pass it with --data-file."
             ) from error
         finally:
             datasets.config.HF_HUB_OFFLINE = was_offline
 
 
 def _commit(info: Any) -> str | None:
-    """The commit that files were downloaded from, as their addresses have it; `None` if they do not tell."""
+    """The commit that files were downloaded from, taken from their addresses; `None` if unknown."""
     found = (_COMMIT.search(str(address)) for address in info.download_checksums or ())
     return next((match[1] for match in found if match), None)
 
 
 def _answers(endpoint: str) -> bool:
-    """Tell whether anything answers there; in a thread, as looking up a name knows no time limit."""
+    """Does anything respond there? In a thread, because name resolution has no time limit."""
     answered = threading.Event()
 
     def ask() -> None:

@@ -1,4 +1,4 @@
-"""The data sets, found by scanning folders, and the way from a name to its questions."""
+"""Finds the data sets by scanning folders, and loads questions by the name of a data set."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ ENTRY_POINT_GROUP = "meta_agent_rag.datasets"
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedQuestions:
-    """All questions of a source, in its order, and what identifies the bytes they were read from.
+    """All questions of a source, in order, and the identity of the data they were read from.
 
-    `revision` is the commit on the hub, where it is known.
+    `revision` is the commit on the hub, if known.
     """
 
     questions: tuple[Question, ...]
@@ -48,11 +48,11 @@ def load_questions(
     most: int | None = None,
     access: HubAccess | None = None,
 ) -> LoadedQuestions:
-    """Read a data set from the file given, else from the package, else from the hub (at most `most` rows of it).
+    """Read a data set from the given file, else from the package, else from the hub (at most `most` rows).
 
-    `access` has the token and the revision for the hub.
+    `access` holds the token and the revision for the hub.
 
-    Raises `UnknownNameError`, `InputError` for aliases where the data set takes none, and
+    Raises `UnknownNameError`, `InputError` for aliases if the data set does not support them, and
     `DataFileError` with the file, the row from 1 and the field.
     """
     known = discover() if registry is None else registry
@@ -60,14 +60,14 @@ def load_questions(
         raise UnknownNameError("data set", name, list(known))
     dataset = known[name]
     if aliases_file is not None and not dataset.takes_aliases:
-        raise InputError(f"The data set {name!r} takes no file of aliases; leave --aliases out.")
+        raise InputError(f"The data set {name!r} does not support a file of aliases; leave --aliases out.")
     raw = _raw(dataset, data_file, most, access)
     aliases, aliases_sha256 = read_aliases(aliases_file) if aliases_file is not None else ({}, None)
     questions = _parsed(raw, lambda row: dataset.parse(row, aliases), of=f" of {name!r}")
     if aliases_file is not None and not any(question.aliases for question in questions):
         raise DataFileError(
-            f"{aliases_file.name} has an alias for no answer of {raw.source}; "
-            "the rows must carry the field 'answer_id', as the official file's do."
+            f"{aliases_file.name} has no alias for any answer of {raw.source}; "
+            "the rows must contain the field 'answer_id', as in the official file."
         )
     return LoadedQuestions(
         questions=questions,
@@ -79,7 +79,7 @@ def load_questions(
 
 
 def load_file(path: Path, *, registry: Mapping[str, Dataset] | None = None) -> LoadedQuestions:
-    """Read a file whose data set is not named: each row goes to the data set whose example shares most fields with it.
+    """Read a file of an unnamed data set: each row goes to the data set whose example shares most fields with it.
 
     Raises `DataFileError` with the file, the row from 1 and the field.
     """
@@ -100,7 +100,7 @@ def _raw(dataset: Dataset, data_file: Path | None, most: int | None, access: Hub
     if data_file is not None:
         return dataset.read_rows(data_file)
     if dataset.hub is None:
-        raise InputError(f"The data set {dataset.name!r} is read from a file; name it with --data-file.")
+        raise InputError(f"The data set {dataset.name!r} is read from a file; pass it with --data-file.")
     return read_hub_rows(dataset.hub, most=most, access=access)
 
 
@@ -116,11 +116,11 @@ def _parsed(raw: RawRows, parse: Callable[[object], Question | None], *, of: str
             continue
         if question.id in row_of:
             raise DataFileError(
-                f"{raw.source}: row {number}, field 'id': expected an id of its own, "
-                f"but row {row_of[question.id]} has {question.id!r} too."
+                f"{raw.source}: row {number}, field 'id': expected a unique id, "
+                f"but row {row_of[question.id]} also has {question.id!r}."
             )
         row_of[question.id] = number
         questions[question.id] = question
     if not questions:
-        raise DataFileError(f"{raw.source} holds no question{of} that can be answered.")
+        raise DataFileError(f"{raw.source} contains no answerable question{of}.")
     return tuple(questions.values())

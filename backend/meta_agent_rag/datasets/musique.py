@@ -1,7 +1,7 @@
 """MuSiQue-Ans (Trivedi et al., TACL 2022, arXiv:2108.00573): 2 to 4 hops, twenty paragraphs, answers with aliases.
 
-Official file: `musique_ans_v1.0_dev.jsonl` from https://github.com/StonyBrookNLP/musique (CC BY 4.0). Whole
-paragraphs are labelled, not sentences. Rows of MuSiQue-Full that cannot be answered are left out.
+Official file: `musique_ans_v1.0_dev.jsonl` from https://github.com/StonyBrookNLP/musique (CC BY 4.0). Labels apply
+to whole paragraphs, not sentences. Unanswerable rows of MuSiQue-Full are skipped.
 """
 
 import re
@@ -47,7 +47,7 @@ class _Row(BaseModel):
 
 
 def parse(raw: object, _aliases: Aliases) -> Question | None:
-    """Convert a row; its type and hops are the id's prefix, as `3hop1` in `3hop1__145194_160545_62931`."""
+    """Convert a row; its type and hops are in the id's prefix, e.g. `3hop1` in `3hop1__145194_160545_62931`."""
     row = _Row.model_validate(raw)
     if not row.answerable:
         return None
@@ -70,7 +70,7 @@ def parse(raw: object, _aliases: Aliases) -> Question | None:
 
 
 def _fact(hop: _Hop, hops: Sequence[_Hop]) -> tuple[str, str, str]:
-    """A hop as a question of its own, in which `#1` is the first answer; `A >> b` asks for the b of A."""
+    """A hop as a separate question, in which `#1` is the first answer; `A >> b` asks for the b of A."""
     asked = _REFERENCE.sub(lambda found: _answer(hops, int(found[1])), hop.question)
     subject, marked, relation = asked.partition(" >> ")
     return ("", f"What is the {relation} of {subject}?" if marked else asked, hop.answer)

@@ -1,6 +1,6 @@
-"""Natural Questions, open-domain (Kwiatkowski et al., TACL 2019; Lee et al., ACL 2019): what people asked Google.
+"""Natural Questions, open-domain (Kwiatkowski et al., TACL 2019; Lee et al., ACL 2019): questions of Google's users.
 
-It comes without paragraphs: evidence is searched in a corpus of your own.
+It comes without paragraphs: evidence is retrieved from your own corpus.
 """
 
 from .dataset import Dataset

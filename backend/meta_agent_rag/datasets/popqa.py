@@ -1,6 +1,6 @@
 """PopQA (Mallen et al., ACL 2023, arXiv:2212.10511): questions about rare and common entities, by Wikidata's relation.
 
-It comes without paragraphs: evidence is searched in a corpus of your own.
+It comes without paragraphs: evidence is retrieved from your own corpus.
 """
 
 from .dataset import Dataset

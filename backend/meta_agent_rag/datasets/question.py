@@ -1,4 +1,4 @@
-"""A question of a data set, with its gold answers and the paragraphs that come with it."""
+"""A question of a data set, with its gold answers and its paragraphs."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 class Paragraph:
     """A paragraph of a question's context.
 
-    The sentences, put together without anything between them, are the text: each brings its own leading
-    blank, as HotpotQA's do. `supporting_sentences` holds indices from 0 and is empty where a data
-    set labels whole paragraphs only (MuSiQue); `is_supporting` holds for both kinds.
+    The text is the concatenation of the sentences, each of which brings its own leading
+    blank, as in HotpotQA. `supporting_sentences` holds indices from 0 and is empty if a data
+    set only labels whole paragraphs (MuSiQue); `is_supporting` is set for both kinds.
     """
 
     title: str
@@ -19,7 +19,7 @@ class Paragraph:
 
     @property
     def text(self) -> str:
-        """The paragraph as it reads, without its title."""
+        """The text of the paragraph, without its title."""
         return "".join(self.sentences)
 
 
@@ -27,11 +27,11 @@ class Paragraph:
 class Question:
     """A question, its gold answers and its context, in the order of the file.
 
-    `supporting_facts` are (title, sentence index) exactly as the file has them, also those that name
-    no sentence of the context (HotpotQA has such): the official score counts them. `facts` are the single facts
-    that the file breaks the question into, as (subject, relation, value), in their order, or, where it has no subjects,
-    as ("", question, value); empty where the file does not tell.
-    `hops` is `None` where the file does not tell.
+    `supporting_facts` are (title, sentence index) exactly as in the file, including those that match
+    no sentence of the context (as in HotpotQA), because the official score counts them. `facts` are the single facts
+    into which the file decomposes the question, as (subject, relation, value), in order, or, without subjects,
+    as ("", question, value); empty if the file has none.
+    `hops` is `None` if the file does not state it.
     """
 
     id: str
@@ -46,5 +46,5 @@ class Question:
 
     @property
     def golds(self) -> tuple[str, ...]:
-        """The answer, then its aliases, each once and none blank."""
+        """The answer, then its aliases, without duplicates and blanks."""
         return tuple(dict.fromkeys(gold for gold in (self.answer, *self.aliases) if gold.strip()))

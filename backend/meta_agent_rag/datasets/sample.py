@@ -1,4 +1,4 @@
-"""The packaged sample: a few questions in HotpotQA's schema with `hops` and, where needed, `answer_aliases`."""
+"""The packaged sample: a few questions in HotpotQA's schema with `hops` and optionally `answer_aliases`."""
 
 from pydantic import Field, StrictInt
 

@@ -1,6 +1,6 @@
-"""StrategyQA (Geva et al., TACL 2021, arXiv:2101.02235): yes or no, by steps that the question does not name.
+"""StrategyQA (Geva et al., TACL 2021, arXiv:2101.02235): yes-or-no questions with implicit reasoning steps.
 
-It comes without paragraphs: evidence is searched in a corpus of your own.
+It comes without paragraphs: evidence is retrieved from your own corpus.
 """
 
 from .dataset import Dataset

@@ -1,6 +1,6 @@
-"""TriviaQA without context (Joshi et al., ACL 2017, arXiv:1705.03551): questions of quizzes, answers with aliases.
+"""TriviaQA without context (Joshi et al., ACL 2017, arXiv:1705.03551): quiz questions, answers with aliases.
 
-It comes without paragraphs: evidence is searched in a corpus of your own.
+It comes without paragraphs: evidence is retrieved from your own corpus.
 """
 
 from .dataset import Dataset

@@ -2,7 +2,7 @@
 
 Official files: `dev.json` and `id_aliases.json` from https://github.com/Alab-NII/2wikimultihop (Apache-2.0).
 The official score (`2wikimultihop_evaluate_v1.1.py`) counts an answer's aliases and demonyms as gold, found by
-the row's `answer_id`; they come from the separate file alone.
+the row's `answer_id`; they are only in the separate file.
 """
 
 from .dataset import Aliases, Dataset
@@ -18,7 +18,7 @@ class _Row(HotpotRow):
 
 
 def parse(raw: object, aliases: Aliases) -> Question:
-    """Convert a row of the official file or of the hub; the sentences of both lack their leading blanks."""
+    """Convert a row of the official file or of the hub; in both, the sentences lack their leading blanks."""
     row = _Row.model_validate(raw)
     return Question(
         id=row.id,

@@ -1,1 +1,1 @@
-"""The demo: a Gradio app in which a visitor watches an answer being doubted and repaired."""
+"""The demo: a Gradio app in which a visitor watches an answer being questioned and repaired."""

@@ -1,4 +1,4 @@
-"""The app: a heading and a tab for each way of watching the loop."""
+"""The app: a heading, and a tab for each way of watching the loop."""
 
 from html import escape
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     import gradio as gr
 
 _KEPT = (600, 3600)
-"""Seconds: how often uploads are looked at, and how old one may become."""
+"""Seconds: the interval of clean-ups of uploads, and their maximum age."""
 _TABS = ("Tour", "Loop", "Runs", "Chat", "Coach")
 
 
 def create_demo(workbench: Workbench) -> "gr.Blocks":
-    """The app over a workbench; `?tab=NAME` opens a tab, `?run=NAME` that of the runs, `?question=ID` the loop."""
+    """The app over a workbench; `?tab=NAME` opens a tab, `?run=NAME` the tab Runs, `?question=ID` the tab Loop."""
     import gradio as gr
 
     demo: gr.Blocks
@@ -56,7 +56,7 @@ def heading(workbench: Workbench) -> str:
 
 
 def model_line(workbench: Workbench) -> str:
-    """Which model answers, or what keeps one from answering."""
+    """The answering model, or the reason why there is none."""
     try:
         return f"New questions are answered by {described(workbench.settings)}."
     except MetaRagError as fault:

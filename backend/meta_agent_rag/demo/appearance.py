@@ -1,4 +1,4 @@
-"""How the demo looks, its arrow keys and its slider: a theme of system fonts, style sheets and a script."""
+"""The demo's appearance, arrow keys and slider: a theme with system fonts, style sheets and a script."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -12,7 +12,7 @@ MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
 
 
 def theme() -> "Base":
-    """Gradio's plain theme in calm colours; nothing of it is fetched from elsewhere."""
+    """Gradio's plain theme in calm colours; nothing is fetched from third parties."""
     import gradio as gr
 
     plain = gr.themes.Base(
@@ -23,7 +23,7 @@ def theme() -> "Base":
         font=list(SANS),
         font_mono=list(MONO),
     )
-    # Gradio's own are below the contrast of 4.5 that WCAG AA asks of text
+    # Gradio's own colours are below the contrast of 4.5 that WCAG AA requires for text
     return plain.set(
         block_info_text_color="*neutral_600",
         block_info_text_color_dark="*neutral_300",
@@ -40,13 +40,13 @@ def theme() -> "Base":
 
 
 def style_sheet() -> str:
-    """The demo's own rules, for light and dark: every style sheet of this folder, by name."""
+    """The demo's own rules, for light and dark: all style sheets of this folder, by name."""
     sheets = sorted((sheet for sheet in files(__package__).iterdir() if sheet.name.endswith(".css")), key=_name)
     return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
 def head() -> str:
-    """What the page's head holds besides: the script of the arrow keys and of the slider over rounds."""
+    """Additions to the page's head: the script of the arrow keys and of the slider over rounds."""
     return f"<script>{(files(__package__) / 'keys.js').read_text(encoding='utf-8')}</script>"
 
 

@@ -1,4 +1,4 @@
-"""The components of a tab, and what both conversations do with theirs."""
+"""The components of a tab, and the behaviour shared by both conversations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ Updates: TypeAlias = dict[Any, Any]
 
 
 def page() -> "gr.Blocks":
-    """The page that is being laid out; its events are those of the visitor who opens and closes it."""
+    """The page being laid out; its events concern the visitor who opens and closes it."""
     from gradio.context import get_blocks_context
 
     context = get_blocks_context()
@@ -36,7 +36,7 @@ class Parts:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnDocuments:
-    """A visitor's documents, which every conversation may be about: the `PrivateCorpus` and the names of its files."""
+    """A visitor's documents, available to every conversation: the `PrivateCorpus` and the names of its files."""
 
     private: "gr.State"
     files: "gr.State"
@@ -44,7 +44,7 @@ class OwnDocuments:
 
 @dataclass(frozen=True, kw_only=True)
 class TalkParts(Parts):
-    """What a conversation is held with; `corpus` is what it is about."""
+    """The components of a conversation; `corpus` selects its documents."""
 
     history: "gr.State"
     corpus: "gr.Dropdown"
@@ -55,7 +55,7 @@ class TalkParts(Parts):
     reset: "gr.Button"
 
     def busy(self, busy: bool) -> Updates:
-        """While one message is answered there is nothing to send, and something to stop."""
+        """While a message is being answered, sending is disabled and stopping enabled."""
         import gradio as gr
 
         return {
@@ -65,11 +65,11 @@ class TalkParts(Parts):
         }
 
     def emptied(self) -> Updates:
-        """A conversation that has not begun."""
+        """A conversation that has not started."""
         return {**self.busy(False), self.talk: [], self.history: History()}
 
     def at(self, moment: Moment, shown: Sequence[Message]) -> Updates:
-        """The conversation at a moment, below what was `shown` before the message."""
+        """The conversation at a moment, below the messages `shown` before."""
         return {
             self.talk: [*shown, *moment.messages],
             **({} if moment.history is None else {self.history: moment.history}),

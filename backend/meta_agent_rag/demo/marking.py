@@ -12,7 +12,7 @@ _CITATION = re.compile(r"\[(\d{1,3})\]")
 
 
 def with_quotes(text: str, quotes: Sequence[str]) -> str:
-    """A passage as HTML with its quotes marked; overlapping ones become one mark."""
+    """A passage as HTML with its quotes marked; overlapping quotes share one mark."""
     spans = sorted(span for quote in quotes if (span := place(quote, text)) is not None)
     parts: list[str] = []
     at = 0
@@ -33,12 +33,12 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def with_citations(text: str) -> str:
-    """An answer as HTML, its citations `[n]` set apart."""
+    """An answer as HTML, its citations `[n]` highlighted."""
     return _CITATION.sub(r'<span class="m-cite">\1</span>', escape(text))
 
 
 def difference(before: str, after: str) -> str:
-    """The later text as HTML, with the words that came in and those that went, in their order."""
+    """The later text as HTML, with inserted and deleted words marked, in order."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     parts: list[str] = []
     for what, i, j, k, n in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -1,4 +1,4 @@
-"""The questions that a visitor of the demo can choose from."""
+"""The questions that a visitor can choose from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from ..datasets import Dataset, HubAccess, LoadedQuestions, Question, load_file,
 from ..retrieval.corpus.sample import SAMPLE
 
 MOST_FETCHED = 1000
-"""Questions that are kept of a data set on the hub."""
+"""The number of questions kept from a data set on the hub."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionSet:
-    """The questions of one source, in its order."""
+    """The questions of one source, in their original order."""
 
     name: str
     questions: tuple[Question, ...]
 
     def get(self, id_: str) -> Question | None:
-        """The question of an id, or `None`."""
+        """The question with an id, or `None`."""
         return next((question for question in self.questions if question.id == id_), None)
 
 
@@ -36,7 +36,7 @@ def read_questions(path: Path, known: Mapping[str, Dataset] | None = None) -> Qu
 
 
 def hub_questions(name: str, token: SecretStr | None = None, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
-    """The first questions of a data set on the Hugging Face hub. Raises `DataFileError` if they cannot be had."""
+    """The first questions of a data set on the Hugging Face hub. Raises `DataFileError` if they are unavailable."""
     access = HubAccess(token=token)
     return _named(name, load_questions(name, registry=known, most=MOST_FETCHED, access=access))
 

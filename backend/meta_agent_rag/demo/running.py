@@ -1,4 +1,4 @@
-"""Serves the app under uvicorn, in one event loop with everything that it holds open, until a signal."""
+"""Serves the app with uvicorn, in one event loop with all its resources, until a signal."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Workbench]]
 
 
 def launch(opening: Opening, *, host: str, port: int) -> None:
-    """Serve the app until it is stopped. Raises `InputError` if nobody can listen at the address."""
+    """Serve the app until it is stopped. Raises `InputError` if the address is not available."""
     with bound(host, port) as listener:
         asyncio.run(_served(opening, listener))
 
@@ -32,17 +32,17 @@ async def _served(opening: Opening, listener: socket.socket) -> None:
     async with opening() as workbench:
         app = mounted(workbench)
         host, port = listener.getsockname()[:2]
-        _LOG.warning("The demo is at http://%s:%d (Ctrl+C stops it).", f"[{host}]" if ":" in host else host, port)
+        _LOG.warning("Demo running at http://%s:%d (Ctrl+C stops it).", f"[{host}]" if ":" in host else host, port)
         await Server(Config(app, log_level="warning", timeout_graceful_shutdown=2)).serve([listener])
 
 
 def mounted(workbench: Workbench) -> FastAPI:
-    """The app as ASGI: rendered in the browser, with nothing measured and nothing fetched from elsewhere."""
+    """The app as ASGI: rendered in the browser, without analytics or third-party requests."""
     import gradio as gr
 
     demo = create_demo(workbench)
-    demo.queue(default_concurrency_limit=None)  # visitors do not wait for each other; the model's own gate bounds calls
-    # for a page of statistics, which is off here, Gradio would keep 10,000 events and tabulate them after each
+    demo.queue(default_concurrency_limit=None)  # visitors do not wait for each other; the model limits its calls
+    # otherwise, Gradio keeps 10,000 events for a statistics page, which is off here, and tabulates them after each one
     demo._queue.ANALYTICS_MAX_EVENTS, demo._queue.ANAYLTICS_CACHE_FREQUENCY = 1, sys.maxsize
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     gr.mount_gradio_app(

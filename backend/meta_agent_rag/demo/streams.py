@@ -1,4 +1,4 @@
-"""What each visitor is running in a tab: one thing at a time, which they can stop, drop or leave."""
+"""Each visitor's activity in a tab: one at a time, which can be stopped, dropped or left."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -11,12 +11,12 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class StreamStopped:
-    """The last item of a stream that its visitor has stopped."""
+    """The last item of a stream that its visitor stopped."""
 
 
 @dataclass(kw_only=True, eq=False)
 class _Stream:
-    """A stream at work; `dropped` is one that nobody wants to hear of any more."""
+    """A running stream; `dropped` if its output is no longer wanted."""
 
     work: "asyncio.Task[None]"
     stopped: bool = False
@@ -25,17 +25,17 @@ class _Stream:
 
 
 class Streams:
-    """The streams of all visitors of a tab; a new one drops the one before."""
+    """The streams of all visitors of a tab; a new one replaces the previous one."""
 
     def __init__(self) -> None:
         self._running: dict[str, _Stream] = {}
         self._next: dict[str, object] = {}
 
     async def run(self, visitor: str, stream: AsyncGenerator[Item, None]) -> AsyncGenerator[Item | StreamStopped, None]:
-        """The items of `stream`, which works on while nobody asks for the next; raises what it raises."""
+        """The items of `stream`, which keeps running between requests for the next; raises its errors."""
         mine = self._next[visitor] = object()
         await self._ended(visitor)
-        if self._next.get(visitor) is not mine:  # meanwhile a newer one came, or the page was closed
+        if self._next.get(visitor) is not mine:  # replaced meanwhile, or the page was closed
             await stream.aclose()
             return
         del self._next[visitor]
@@ -58,19 +58,19 @@ class Streams:
                 del self._running[visitor]
 
     def busy(self, visitor: str) -> bool:
-        """Is anything running? What was stopped is not, even before its stream has closed."""
+        """Is anything running? A stopped stream does not count, even before it has closed."""
         running = self._running.get(visitor)
         return running is not None and not (running.stopped or running.dropped or running.work.done())
 
     def stop(self, visitor: str) -> None:
-        """End what is in progress at once, a model's call included; its stream closes with `StreamStopped`."""
+        """End the current work immediately, including a model's call; its stream closes with `StreamStopped`."""
         running = self._running.get(visitor)
         if running is not None and not running.work.done():
             running.stopped = True
             running.work.cancel()
 
     async def drop(self, visitor: str) -> None:
-        """End what is in progress and wait for it; its stream says no more, so that what is shown next stays."""
+        """End the current work and wait for it; its stream yields nothing more, so later output is not overwritten."""
         self._next.pop(visitor, None)
         await self._ended(visitor)
 
@@ -81,7 +81,7 @@ class Streams:
             await running.over.wait()
 
     def leave(self, visitor: str) -> None:
-        """The page is closed: end what is in progress, and wait for nobody who would hear of it."""
+        """The page was closed: end the current work without waiting."""
         self._next.pop(visitor, None)
         running = self._running.pop(visitor, None)
         if running is not None:
@@ -101,7 +101,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True)
 class Finished(Generic[Result]):
-    """The end of the work, with its result."""
+    """The end of the work with its result."""
 
     result: Result
 
@@ -109,9 +109,9 @@ class Finished(Generic[Result]):
 async def watched(
     start: Callable[[Callable[[Event], None]], Coroutine[Any, Any, Result]],
 ) -> AsyncGenerator[Event | Finished[Result], None]:
-    """All that the work tells, at once, and at last its result; raises what the work raises.
+    """All messages of the work as they come, and finally its result; raises its errors.
 
-    `start` is given the function by which the work tells. Closing or cancelling the stream cancels the work.
+    `start` receives the function for messages. Closing or cancelling the stream cancels the work.
     """
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     work = asyncio.create_task(start(events.put_nowait))

@@ -13,9 +13,9 @@ STOP_REASONS: Mapping[str, str] = {
     "satisfied": "The monitor accepts the draft.",
     "critic_satisfied": "The monitor raised a false alarm: the critic found nothing wrong with the draft.",
     "converged": "The last repair changed nothing, so another one would not help.",
-    "oscillating": "The answer went back to an earlier one, so the loop would go in circles.",
+    "oscillating": "The answer returned to an earlier one, so the loop would go in circles.",
     "max_rounds": "The maximum number of repairs was reached.",
-    "upheld": "The repair saw both answers and kept to the draft's, so another one would see the same two.",
+    "upheld": "The repair saw both answers and kept the draft's; another one would see the same two.",
     "no_gain": "The last repair did not raise the probability of being correct, so another one would not pay off.",
     "cost_limit": "The next call could exceed the cost limit.",
     "deadline": "There was no time for another round.",
@@ -24,7 +24,7 @@ STOP_REASONS: Mapping[str, str] = {
     "no_evidence": "No evidence was found.",
     "not_in_evidence": "The evidence does not contain the answer.",
     "single_pass": "This method answers once and does not check its answer.",
-    "majority": "The answer that most of the chains gave was chosen.",
+    "majority": "The answer that most chains gave was chosen.",
     "concluded": "The method reached a conclusion.",
     "no_follow_up": "The method had no further questions.",
     "no_progress": "The next step would have added nothing new.",
@@ -53,7 +53,7 @@ ANSWER_MODES = {
 
 
 def spoken(name: str) -> str:
-    """A name of the code as a person reads it.
+    """A name in the code as a person reads it.
 
     >>> spoken("insufficient_knowledge")
     'insufficient knowledge'
@@ -62,19 +62,19 @@ def spoken(name: str) -> str:
 
 
 def ballot_note(ballot: "Ballot", support: float) -> str:
-    """What sets a ballot apart from the others; empty for most."""
+    """The special status of a ballot; empty for most."""
     if ballot.short_answer.strip() and not support:
         return "not counted: not the kind of answer asked for"
     return "compared in code, so it outranks the others" if ballot.outranks else ""
 
 
 def stop_reason(reason: str) -> str:
-    """Why the loop ended, in a sentence."""
+    """The reason why the loop ended, in a sentence."""
     return STOP_REASONS.get(reason, f"It stopped: {spoken(reason)}.")
 
 
 def at_work(node: str | None, *, repaired: str = "") -> str:
-    """What a node is doing; any that is not one of the loop's own repairs the deficit of its name."""
+    """A node's activity; any node that is not one of the loop's own repairs the deficit of its name."""
     if node is None:
         return "Getting ready"
     if node == "write" and repaired:

@@ -1,4 +1,4 @@
-"""What all visitors of the demo share: opened at its first use, once, and closed at the end."""
+"""The resources shared by all visitors of the demo: opened once, on first use, and closed at the end."""
 
 import asyncio
 from collections import deque
@@ -41,17 +41,17 @@ _RECENT_CALLS = 100
 
 
 def visitor_of(request: "gr.Request") -> str:
-    """Who asks: one open page of the app, whose state and budget are its own."""
+    """The visitor: one open page of the app, with its own state and budget."""
     return request.session_hash or "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workbench:
-    """Settings, the questions to choose from, the folder of benchmark runs, and what is opened on demand.
+    """Settings, the selectable questions, the folder of benchmark runs, and resources opened on demand.
 
-    `corpus` is the one that is taken where a visitor names none. `datasets` are those that the operator lets visitors
-    `fetch` from the hub; nothing is asked of it before one of them is picked. `transport` and `monitor_encoder` replace
-    what settings describe, as in `open_engine`; `retrievers` stand for corpora that are already open.
+    `corpus` is used if a visitor names none. `datasets` are those that the operator lets visitors
+    `fetch` from the hub, which is not contacted before one of them is selected. `transport` and `monitor_encoder`
+    replace what the settings describe, as in `open_engine`; `retrievers` are corpora that are already open.
     """
 
     settings: Settings
@@ -71,11 +71,11 @@ class Workbench:
 
     @property
     def choice(self) -> Choice:
-        """The provider that settings choose. Raises a `SettingsError` that says what is missing."""
+        """The provider chosen by the settings. Raises a `SettingsError` that says what is missing."""
         return choose_provider(self.settings)
 
     def provider_names(self) -> list[str]:
-        """The providers that are configured, the chosen one first: a key, an address or a model is there."""
+        """The configured providers (with a key, an address or a model), the chosen one first."""
         configured = [name for name in ("", *providers()) if self._is_configured(name)]
         chosen = [self.choice.provider.name] if "" in configured else []
         return list(dict.fromkeys([*chosen, *filter(None, configured)]))
@@ -88,7 +88,7 @@ class Workbench:
         return True
 
     def corpora(self) -> list[str]:
-        """The corpora that can be searched; the demo's own first."""
+        """The searchable corpora; the demo's own first."""
         known = [*self.retrievers] or [
             SAMPLE,
             *(manifest.name for manifest in list_corpora(self.settings.marag_data_dir)),
@@ -96,16 +96,16 @@ class Workbench:
         return list(dict.fromkeys([self.corpus, *known]))
 
     def set_names(self) -> list[str]:
-        """The sets of questions to choose from; the first is available at once."""
+        """The selectable sets of questions; the first is available immediately."""
         return [*(one.name for one in self.question_sets), *self.datasets]
 
     def known_sets(self) -> tuple[QuestionSet, ...]:
-        """The sets that are here, those that were fetched included."""
+        """The available sets, including the fetched ones."""
         fetched = (self._open.get(("questions", name)) for name in self.datasets)
         return (*self.question_sets, *filter(None, fetched))
 
     async def question_set(self, name: str) -> QuestionSet:
-        """A set of questions, fetched at its first use. Raises `DataFileError` if the hub does not give it."""
+        """A set of questions, fetched on first use. Raises `DataFileError` if the hub does not provide it."""
         if name not in self.set_names():
             raise UnknownNameError("data set", name, self.set_names())
         here = next((one for one in self.question_sets if one.name == name), None)
@@ -115,13 +115,13 @@ class Workbench:
         return fetched
 
     def question(self, id_: str) -> Question | None:
-        """The question of an id, from whichever set that is here has it."""
+        """The question with an id, from any available set."""
         return next((found for one in self.known_sets() if (found := one.get(id_))), None)
 
     async def engine(self, visitor: str, *, provider: str | None = None) -> Engine:
-        """An engine that spends from a visitor's budget; `visitor` is what `visitor_of` gives.
+        """An engine that spends from a visitor's budget; `visitor` comes from `visitor_of`.
 
-        Raises a `MetaRagError` that says what keeps the model from being opened.
+        Raises a `MetaRagError` that says why the model cannot be opened.
         """
         name = provider or self.choice.provider.name
         model: LanguageModel = await self.once(("model", name), lambda: self._language_model(name))
@@ -132,7 +132,7 @@ class Workbench:
         return replace(engine, model=replace(model, budget=self._budget(visitor, model)))
 
     async def retriever(self, corpus: str | None = None) -> Retriever:
-        """The retriever of a corpus; `sample` is built on first use. Raises `CorpusError` if there is none."""
+        """The retriever of a corpus; `sample` is built on first use. Raises `CorpusError` if it does not exist."""
         name = corpus or self.corpus
         if name in self.retrievers:
             return self.retrievers[name]
@@ -148,31 +148,31 @@ class Workbench:
         return opened
 
     async def folder(self) -> Path:
-        """A folder for what visitors bring along; it goes with the workbench."""
+        """A folder for visitors' uploads, deleted with the workbench."""
         opened: Path = await self.once("folder", self._folder)
         return opened
 
     def is_capped(self, provider: str | None = None) -> bool:
-        """Does a visitor's cap hold: has the model of this provider a price, and a known one?"""
+        """Can a visitor's cap be enforced: do calls to this provider's model have a known price above zero?"""
         settings = self._settings_for(provider or self.choice.provider.name)
         if runs_here(settings, CHAT):
             return False
         return not unpriced_models(settings, at=utc_now())
 
     def seconds_a_call(self, provider: str) -> float | None:
-        """What the latest calls to this provider took on average, `None` before the first."""
+        """The average duration of the latest calls to this provider, `None` before the first."""
         recent = self._seconds.get(provider)
         return sum(recent) / len(recent) if recent else None
 
     def forget(self, visitor: str) -> None:
-        """Drop what was kept for a visitor who has gone."""
+        """Discard the state of a visitor who has left."""
         self._budgets.pop(visitor, None)
 
     def _budget(self, visitor: str, model: LanguageModel) -> Budget:
         if not self.is_capped(model.choice.provider.name):
             return model.budget
         limit = Decimal(str(self.settings.demo_visitor_usd))
-        # one for all providers: another model is no further allowance
+        # one for all providers: switching the model gives no additional allowance
         return self._budgets.setdefault(visitor, VisitorBudget(limit_usd=limit, whole=self._whole))
 
     @cached_property
@@ -180,7 +180,7 @@ class Workbench:
         return Budget.under(self.settings.cost_limit_usd)
 
     def _settings_for(self, provider: str) -> Settings:
-        """The settings under another provider: what names models and an address was meant for the chosen one."""
+        """The settings for another provider, without the models and the address meant for the chosen one."""
         if provider == self.choice.provider.name:
             return self.settings
         other = {
@@ -219,7 +219,7 @@ class Workbench:
             yield Path(name)
 
     async def once(self, key: Hashable, opening: Callable[[], AbstractAsyncContextManager[Opened]]) -> Opened:
-        """What `opening` gives, opened by the first who asks for this key, and closed with the workbench."""
+        """The result of `opening`, opened by the first request for this key, and closed with the workbench."""
         async with self._opening.setdefault(key, asyncio.Lock()):
             if key not in self._open:
                 self._open[key] = await self._stack.enter_async_context(opening())
@@ -227,7 +227,7 @@ class Workbench:
         return opened
 
     async def aclose(self) -> None:
-        """Close whatever was opened."""
+        """Close everything that was opened."""
         await self._stack.aclose()
 
 
@@ -240,10 +240,10 @@ async def open_workbench(
     datasets: Sequence[str] = (),
     **parts: Any,
 ) -> AsyncIterator[Workbench]:
-    """A workbench, closed at the end; `parts` are further fields of it.
+    """A workbench, closed at the end; `parts` are additional fields.
 
-    Raises `DataFileError` for a file that holds no questions, `UnknownNameError` for a data set the hub does not have,
-    `PromptError` for prompts or words of one's own with a fault.
+    Raises `DataFileError` for a file that contains no questions, `UnknownNameError` for a data set that the hub does
+    not have, `PromptError` for a fault in the user's own prompts or words.
     """
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
@@ -262,12 +262,12 @@ async def open_workbench(
 
 @dataclass(kw_only=True)
 class VisitorBudget(Budget):
-    """A visitor's own limit within the limit of the `whole`; a call is reserved in both."""
+    """A visitor's own limit within the limit of the `whole`; each call is reserved in both."""
 
     whole: Budget
 
     async def acquire(self, highest_usd: Decimal | None, *, model: str, deadline: float | None = None) -> Decimal:
-        """See `Budget`. Raises `CostLimitError` if either limit could be passed, and `DeadlineError`."""
+        """See `Budget`. Raises `CostLimitError` if either limit could be exceeded, and `DeadlineError`."""
         own = await super().acquire(highest_usd, model=model, deadline=deadline)
         try:
             await self.whole.acquire(highest_usd, model=model, deadline=deadline)

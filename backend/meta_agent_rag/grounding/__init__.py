@@ -1,1 +1,1 @@
-"""Checks of an answer against its evidence that need no model."""
+"""Checks an answer against its evidence without a model."""

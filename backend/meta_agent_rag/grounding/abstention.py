@@ -1,4 +1,4 @@
-"""Tells an abstention from an answer, and says why an answer is withheld."""
+"""Distinguishes an abstention from an answer, and gives the reason why an answer is withheld."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def _abstentions() -> frozenset[str]:
 
 
 def is_abstention(answer: str) -> bool:
-    """Does the answer as a whole say that it was not found? An empty one does.
+    """Does the answer as a whole say that it was not found? True for an empty one.
 
     >>> is_abstention("NOT FOUND."), is_abstention("Not stated in the passages."), is_abstention("not found guilty")
     (True, True, False)
@@ -47,12 +47,12 @@ def _rows(name: str) -> Any:
 Reason: TypeAlias = Literal[
     "no_evidence", "not_found", "invented_quotes", "leakage", "unsupported", "off_question", "not_covered"
 ]
-"""Why an answer is not shown, in the order in which it is looked for."""
+"""Why an answer is not shown, in the order of the checks."""
 
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 def refusal(reason: Reason) -> str:
-    """The text of `refusals.yaml` for that reason."""
+    """The text in `refusals.yaml` for that reason."""
     texts: Mapping[str, str] = _rows("refusals.yaml")
     return texts[reason]

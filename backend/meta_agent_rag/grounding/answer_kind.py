@@ -1,7 +1,7 @@
-"""What kind of answer an English question asks for, told by its words, and whether an answer is of it.
+"""The kind of answer that an English question asks for, judged by its wording, and whether an answer is of that kind.
 
-Only what the words settle is judged: a question in another language, or one that may be answered in many
-ways, has no kind. Found on the first 150 questions of a file of HotpotQA, 100 of 2WikiMultiHopQA, and 80 of
+Only what the wording settles is judged: a question in another language, or one that allows several kinds of answer,
+has no kind. Developed on the first 150 questions of a file of HotpotQA, 100 of 2WikiMultiHopQA, and 80 of
 MuSiQue, whose gold answers all pass; tests/unit/test_grounding_answer_kind.py holds cases of each.
 """
 
@@ -47,7 +47,7 @@ _WHO_OR_WHERE = re.compile(
 
 
 def kind_asked(question: str) -> Kind | None:
-    """The kind of answer, where the question's words settle it: a yes or no, one of two things that it names, a date
+    """The kind of answer, if the question's wording settles it: a yes or no, one of two things that it names, a date
     or year, a number.
 
     >>> kind_asked("Who was born first, Ada Roth or Bo Lind?"), kind_asked("Was Ada Roth the sister of Bo Lind?")
@@ -57,10 +57,10 @@ def kind_asked(question: str) -> Kind | None:
     """
     asked = as_quoted(question)
     closed = _VERDICT.match(asked)
-    named = _OR.search(asked) and not _ASKS_OTHERWISE.match(asked)  # a title may hold an "or"
+    named = _OR.search(asked) and not _ASKS_OTHERWISE.match(asked)  # a title may contain "or"
     if named and (_COMPARED.search(asked) or (_APART.search(asked) and not closed)):
         return "choice"
-    if closed:  # with "or" both things, neither, or a yes may be meant; "Was ist ...?" is German
+    if closed:  # with "or", the answer may be both things, neither, or yes; "Was ist ...?" is German
         return "verdict" if _ENGLISH.search(asked) and not _EITHER.search(asked) else None
     if _DATE.search(asked):
         return "date"
@@ -68,7 +68,7 @@ def kind_asked(question: str) -> Kind | None:
 
 
 def of_kind(question: str, short_answer: str) -> bool | None:
-    """Is the answer of the kind that the question asks for? `None` where the question's words do not tell.
+    """Is the answer of the kind that the question asks for? `None` if the question's wording does not say.
 
     >>> of_kind("Who was born first, Ada Roth or Bo Lind?", "1931"), of_kind("Who directed Salt Road?", "yes")
     (False, False)
@@ -87,9 +87,9 @@ def of_kind(question: str, short_answer: str) -> bool | None:
 
 
 def answers_in_kind(question: str, short_answer: str, answer: str) -> bool:
-    """Is the short answer, or else the whole answer, of the kind that the question asks for, as far as words tell?
+    """Is the short answer, or else the whole answer, of the kind that the question asks for, as far as wording tells?
 
-    A question for a yes or no may be answered by a sentence that has neither.
+    A yes-or-no question may be answered by a sentence that contains neither word.
 
     >>> answers_in_kind("In which year did it open?", "springs", "It uses springs.")
     False
@@ -105,7 +105,7 @@ def _holds_figure(said: list[str], spelt: str) -> bool:
 
 def _bare_figure(said: list[str]) -> bool:
     dated = all(word.isdigit() or word in _words("calendar") for word in said)
-    return dated and any(map(_has_digit, said))  # May and April are names too
+    return dated and any(map(_has_digit, said))  # May and April are also names
 
 
 def _has_digit(word: str) -> bool:

@@ -1,4 +1,4 @@
-"""A citation, and what a style to write it is."""
+"""A citation, and the styles in which it can be written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class Scores:
 class Citation:
     """A place in a document that an answer refers to.
 
-    `page` is where the passage begins and `last_page` where it ends, both `None` if there are no pages: within
-    a passage nobody knows which line is on which. `span` is the (start, end) in characters, within the document's
-    text, of the stretch that was quoted; of the whole passage where nothing was; `None` where it is unknown.
-    `snippet` stands in the passage's text to the letter: 30 to 50 words around the quote, or around the sentences
-    that say most of what the claim says.
+    `page` is where the passage begins and `last_page` where it ends, both `None` if there are no pages; the page of
+    a line within a passage is unknown. `span` is the (start, end), in characters of the document's text, of the
+    quoted stretch, or of the whole passage if nothing was quoted; `None` if unknown. `snippet` occurs verbatim in
+    the passage's text: 30 to 50 words around the quote, or around the sentences that share most words with
+    the claim.
     """
 
     doc_id: str
@@ -36,14 +36,14 @@ class Citation:
 
     @property
     def pages(self) -> str | None:
-        """The page as a reader writes it: `3`, or `3-4`."""
+        """The page in the usual notation: `3`, or `3-4`."""
         if self.page is None or self.last_page in {None, self.page}:
             return None if self.page is None else str(self.page)
         return f"{self.page}-{self.last_page}"
 
     @property
     def name(self) -> str:
-        """The document's title in one line, or its id where it has none."""
+        """The document's title in one line, or its id if it has no title."""
         return " ".join(self.title.split()) or self.doc_id
 
 
@@ -51,7 +51,7 @@ class Citation:
 class Style:
     """A way to write a citation into an answer.
 
-    `written` makes the text that takes the mark's place; citations that it writes alike are written once.
+    `written` returns the text that replaces the mark; identical citations are written once.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Turns the writer's marks into citations that resolve to a place in a document."""
+"""Converts the writer's marks into citations that resolve to a place in a document."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from .styles import Style
 class Cited:
     """An answer with its citations written out.
 
-    `citations` are those shown, each once, in the order of the text. `removed` counts the numbers that
-    stood for no passage of the prompt and were taken out.
+    `citations` are those shown, without duplicates, in text order. `removed` counts the numbers that
+    were removed because they refer to no passage of the prompt.
     """
 
     text: str
@@ -28,9 +28,9 @@ class Cited:
 def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: Style) -> Cited:
     """Write each citation mark of the answer in a style, and remove those that cite nothing.
 
-    `passages` are those of the writer's prompt, the first of which is number 1; `quotes` what the writer copied
-    from them. What is a mark, and what is text that stays, is said in `marks`. A mark that is taken out
-    takes the blank before it along, and parentheses that hold nothing else.
+    `passages` are those of the writer's prompt, numbered from 1; `quotes` is what the writer copied
+    from them. See `marks` for what counts as a mark. The blank before a removed mark is removed with it, as are
+    parentheses that contain nothing else.
     """
     texts = [found.passage.searchable() for found in passages]
     by_mark = _claims_of_marks(answer, texts)
@@ -48,7 +48,7 @@ def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: S
 
 
 def removed_marks(answer: str, passages: Sequence[Found]) -> int:
-    """How many numbers `cite` would take out of an answer, since no passage has them."""
+    """The number of citations that `cite` would remove because no passage has their number."""
     return _unknown(marks(answer, [found.passage.searchable() for found in passages]), passages)
 
 
@@ -75,7 +75,7 @@ def _claims_of_marks(answer: str, texts: Sequence[str]) -> Mapping[Mark, str]:
 
 
 def _replaced(answer: str, written: Sequence[tuple[Mark, str]]) -> str:
-    """The answer with texts instead of marks; a mark without a text is cut out afterwards, with its blanks."""
+    """The answer with marks replaced by texts; a mark without a text is removed, together with its blanks."""
     pieces: list[str] = []
     cuts: list[tuple[int, int]] = []
     position, length = 0, 0
@@ -113,9 +113,9 @@ def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
 
 
 def _stretch(text: str, claim: str, quotes: Sequence[str]) -> tuple[int, int, bool]:
-    """What the claim rests on in a passage, and whether it was quoted.
+    """The stretch of a passage that the claim relies on, and whether it was quoted.
 
-    The quote that shares most words with the claim; the best sentences where no quote shares any.
+    The quote that shares most words with the claim; the best sentences if no quote shares any.
     """
     wanted = content_words(claim)
     window = best_window(wanted, text)
@@ -131,5 +131,5 @@ def _within_document(passage: Passage, start: int, end: int) -> tuple[int, int] 
     if passage.span is None:
         return None
     first, last = passage.span
-    # only where the text is the document's own can places in it be told
+    # places can be located only if the text is the document's own
     return (first + start, first + end) if last - first == len(passage.text) else passage.span

@@ -1,4 +1,4 @@
-"""Divides an answer into its claims."""
+"""Splits an answer into its claims."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 class Claim:
     """A sentence of an answer that states something.
 
-    `text` is without its marks and list sign; `marks` are the numbers of the passages that it cites, each
-    once; `span` is its (start, end) in the answer, marks and list sign included.
+    `text` excludes its marks and list sign; `marks` are the numbers of the passages that it cites, without
+    duplicates; `span` is its (start, end) in the answer, marks and list sign included.
     """
 
     text: str
@@ -27,10 +27,10 @@ class Claim:
 
 
 def claims(answer: str, evidence: Sequence[str] = ()) -> tuple[Claim, ...]:
-    """The claims of an answer in their order; `evidence` are the texts that the writer saw (see `marks`).
+    """The claims of an answer in order; `evidence` are the texts that the writer saw (see `marks`).
 
-    A mark belongs to the sentence that it follows, even behind the full stop. Headings (`#`), questions and
-    sentences that lead up to a list (`:`) without a mark, a number or a name state nothing.
+    A mark belongs to the sentence that it follows, even after the full stop. Headings (`#`), questions, and
+    sentences that introduce a list (`:`) without a mark, a number or a name are not claims.
 
     >>> [(claim.text, claim.marks) for claim in claims("Ada wrote it [2]. Then she left. [1, 3]")]
     [('Ada wrote it.', (2,)), ('Then she left.', (1, 3))]
@@ -53,7 +53,7 @@ def _claim(answer: str, start: int, end: int, found: Sequence[Mark]) -> Claim | 
 
 
 def _spans(answer: str, found: Sequence[Mark]) -> Iterator[tuple[int, int]]:
-    """Spans of sentences, to which the marks that follow them belong; white space around them is left out."""
+    """Spans of sentences, including the marks that follow them; white space around them is excluded."""
     starts = _starts(answer, found)
     for start, end in zip(starts, [*starts[1:], len(answer)], strict=True):
         sentence = answer[start:end]

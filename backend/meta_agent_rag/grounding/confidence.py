@@ -1,8 +1,8 @@
-"""How far an answer can be relied on: what was found and what the writer says of itself, in one number.
+"""The reliability of an answer in one number: what was found, combined with the writer's own estimate.
 
     confidence = 0.6 x retrieval + 0.4 x generation
 
-`retrieval` is taken within 0.60..1.0. The number orders answers; it is no probability of being right.
+`retrieval` is limited to 0.60..1.0. The number ranks answers; it is not a probability of being right.
 """
 
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ class Confidence:
 def confidence(scores: Sequence[float], generation: float | None, cited: Sequence[int] = ()) -> Confidence:
     """The confidence in an answer.
 
-    `scores` say in 0..1 how well each passage of the prompt fits (`retrieval.hybrid.confidence`), in the
-    prompt's order. `cited` are the numbers, from 1, of those that the answer cites: their mean counts, and where
-    none of them is in the prompt the best of all. `generation` is the writer's estimate in 0..1.
+    `scores` are the relevance (0..1) of each passage of the prompt (`retrieval.hybrid.confidence`), in the
+    prompt's order. `cited` are the 1-based numbers of those that the answer cites: their mean counts, or the best
+    score of all if none of them is in the prompt. `generation` is the writer's estimate in 0..1.
 
     >>> confidence([0.9, 0.5], None, cited=[1]).level
     'high'

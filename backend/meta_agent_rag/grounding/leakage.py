@@ -1,10 +1,10 @@
-"""Finds phrases by which an answer steps outside its documents.
+"""Finds phrases by which an answer goes beyond its documents.
 
-The general list is `leakage.yaml`; a corpus may bring its own beside it. A phrase within a quote is the
-document's and not the writer's. It counts as quoted where its neighbours in the answer are those that it
-has in a verified quote: the word before and the word after, or, where the quote begins or ends with the
-phrase, the two words (as far as the quote has them) on the other side. A quote that holds nothing but the
-phrase excuses nothing.
+The general list is `leakage.yaml`; a corpus may add its own. A phrase within a quote is attributed to the
+document, not to the writer. It counts as quoted if its neighbours in the answer are those that it
+has in a verified quote: the word before and the word after, or, if the quote begins or ends with the
+phrase, the two words (as far as the quote has them) on the other side. A quote that consists only of the
+phrase does not count.
 """
 
 import re
@@ -33,10 +33,10 @@ class _Hit(NamedTuple):
 
 
 def leaks(answer: str, verified_quotes: Sequence[str], phrases: Sequence[str]) -> tuple[str, ...]:
-    """The phrases in the answer but not in a quote, each once, in order of first occurrence.
+    """The phrases in the answer but not in a quote, without duplicates, in order of first occurrence.
 
-    Case, white space, emphasis and typographic marks do not count; only whole words do. The time taken
-    grows with the length of the answer, the quotes and the list, not with their product.
+    Matches whole words; case, white space, emphasis and typographic marks are ignored. The running time
+    is linear in the length of the answer, the quotes and the list, not in their product.
 
     >>> leaks("Based on my knowledge, he left.", [], ["based on my knowledge"])
     ('based on my knowledge',)
@@ -54,18 +54,18 @@ def leaks(answer: str, verified_quotes: Sequence[str], phrases: Sequence[str]) -
 
 @lru_cache(maxsize=64)
 def _by_plain(phrases: tuple[str, ...]) -> Mapping[str, str]:
-    """The phrases by how they are looked for; one list serves many answers."""
+    """The phrases keyed by the form that is searched for; cached, because one list serves many answers."""
     return {plain: phrase for phrase in reversed(phrases) if (plain := unmarked(phrase))}
 
 
 @cache
 def general_phrases() -> tuple[str, ...]:
-    """The phrases of `leakage.yaml`, in its order."""
+    """The phrases of `leakage.yaml`, in order."""
     return _listed(files(__package__).joinpath("leakage.yaml").read_text("utf-8"), "leakage.yaml")
 
 
 def phrases_with(path: Path | None) -> tuple[str, ...]:
-    """The general phrases and those of a corpus's own list, a YAML list of texts.
+    """The general phrases and those of a corpus's own list, which is a YAML list of strings.
 
     Raises `DataFileError`, which names the offending entry.
     """
@@ -92,7 +92,7 @@ def _listed(source: str, name: str) -> tuple[str, ...]:
         raise DataFileError(f"The phrases {name!r} must be a list, not {shown}; write one '- phrase' per line.")
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, str):
-            raise DataFileError(f"Entry {number} of {name!r} is {repr(row)[:80]}, not text; put it in quotes.")
+            raise DataFileError(f"Entry {number} of {name!r} is {repr(row)[:80]}, not text; quote it.")
         if not _WORD.search(unmarked(row)) or len(row) > _LONGEST_PHRASE:
             raise DataFileError(
                 f"Entry {number} of {name!r}, {row[:80]!r}, has no word or more than {_LONGEST_PHRASE} characters; "
@@ -103,7 +103,7 @@ def _listed(source: str, name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds the longest phrase at each word, phrases that overlap included."""
+    """Finds the longest phrase at each word, including overlapping phrases."""
     longest_first = "|".join(re.escape(phrase) for phrase in sorted(phrases, key=len, reverse=True))
     return re.compile(rf"(?<!\w)(?<!\w-)(?=({longest_first})(?!\w|-\w))")
 
@@ -120,7 +120,7 @@ def _hits(text: str, pattern: re.Pattern[str]) -> Iterator[_Hit]:
 
 
 def _excuses(hit: _Hit) -> Iterator[_Hit]:
-    """The neighbours that make the phrase a quoted one, given its place in a quote."""
+    """The neighbours by which the phrase counts as quoted, given its place in a quote."""
     if hit.before and hit.after:
         yield hit._replace(before=hit.before[:1], after=hit.after[:1])
     elif hit.before or hit.after:

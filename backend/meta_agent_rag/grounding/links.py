@@ -1,6 +1,6 @@
-"""Takes out what a page would load or follow: pictures, elements of HTML, and addresses that no passage holds.
+"""Removes what a page would load or follow: images, HTML elements, and addresses that occur in no passage.
 
-An address that a model makes up may carry what it has read to whoever made it write so.
+An address that a model makes up may leak what it has read to an attacker who prompted it.
 """
 
 import re
@@ -15,23 +15,23 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 _AFTER = "_.,;:!?~"
-"""What ends a sentence or an emphasis, and not an address."""
+"""Characters that end a sentence or an emphasis, and not an address."""
 _ELEMENT = re.compile(r"<[a-zA-Z/!?][^<>]*>")
 _UNFINISHED = re.compile(r"<(?=[a-zA-Z/!?][^<>]*(?:<|$))")
-"""What the page around an answer could finish."""
+"""Constructs that the page around an answer could complete."""
 _PICTURE = re.compile(r"!(?=\[(?!\d+(?:\s*[,;\u2013-]\s*\d+)*\](?!\())|(?:\[\d[^\]]*\]\())")
 _TARGET = re.compile(r"\]\(\s*<?([^()\s<>]*[:/.#][^()\s<>]*)>?[^()]*\)")
 _DEFINITION = re.compile(r"^[ \t]*\[[^\]\n]+\]:[ \t]*<?(\S+?)>?(?:[ \t].*)?$", re.MULTILINE)
 _OVER_TWO_LINES = re.compile(
     r"^([ \t]*\[[^\]\n]+\]):(?=[ \t]*\n[ \t]*<?(\S*[:/.#]\S*?)>?(?:[ \t]*$|[ \t]+[\"'(]))", re.MULTILINE
 )
-"""A definition whose address stands on the next line, which may as well be a sentence's only word."""
+"""A definition whose address is on the next line, which could also be a sentence of one word."""
 
 
 def without_links(text: str, sources: Sequence[str]) -> str:
-    """The text without pictures, HTML elements, and URLs that occur in none of the sources.
+    """The text without images, HTML elements, and URLs that occur in none of the sources.
 
-    Of a link its label stays, in its brackets.
+    The label of a removed link is kept, in its brackets.
 
     >>> without_links("See [the list](https://evil.example/?q=4711), on https://a.example/b.", ["At https://a.example/b"])
     'See [the list], on https://a.example/b.'
@@ -41,7 +41,7 @@ def without_links(text: str, sources: Sequence[str]) -> str:
         return bool(part) and any(part in source for source in sources)
 
     before = ""
-    while text != before:  # what is taken out may bring together what stood apart
+    while text != before:  # a removal may join what was separate
         before = text
         text = _UNFINISHED.sub("< ", _cut(text, _ELEMENT, held))
         text = _PICTURE.sub("", text)

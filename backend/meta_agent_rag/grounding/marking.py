@@ -1,4 +1,4 @@
-"""Writes into an answer what the checks found of its claims."""
+"""Adds the result of each claim's check to an answer."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,11 +10,11 @@ from .support.verdict import Support
 
 
 def marked(answer: str, claims: Sequence[Claim], support: Sequence[Support], *, drop: bool = False) -> str:
-    """The answer with what its reader must know of each claim, before `citations.cite` writes its marks out.
+    """The answer annotated with the result for each claim, before `citations.cite` writes its marks out.
 
-    A supported claim without a mark gets that of its passage; a derived figure is followed by its steps, and an
-    unsupported claim by the phrase `unsupported_claim` of `prompts/phrases.yaml`, or it is dropped. `claims` are those
-    of this very answer, and `support` theirs in the same order.
+    A supported claim without a mark is given that of its passage; a derived figure is followed by its steps; an
+    unsupported claim is followed by the phrase `unsupported_claim` of `prompts/phrases.yaml`, or dropped. `claims` must
+    be those of this answer, and `support` their support in the same order.
     """
     if drop and claims and not any(found.supported for found in support):
         return ""
@@ -35,5 +35,5 @@ def _notes(claim: Claim, support: Support) -> list[str]:
     if not support.supported:
         return [phrase("unsupported_claim")]
     mark = [f"[{support.number}]"] if not claim.marks and support.number is not None else []
-    steps = dict.fromkeys(one.steps for one in support.derived)  # a product explains its factor too
+    steps = dict.fromkeys(one.steps for one in support.derived)  # a product also explains its factor
     return mark + [f"[{phrase('derived')} {step}]" for step in steps]

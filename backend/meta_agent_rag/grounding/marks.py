@@ -1,15 +1,15 @@
-"""Finds the marks by which a writer cites: `[1]`, `[1, 3]`, `[1][3]`, `[2-4]`.
+"""Finds the marks with which a writer cites: `[1]`, `[1, 3]`, `[1][3]`, `[2-4]`.
 
-A bracket of numbers is a mark where it stands after a blank, a punctuation mark or nothing. Directly after a
-word (`Oslo[1].`) it is one only at the end of a clause, so that `array[3]` within a sentence is none. No mark
-either is a bracket
+A bracket of numbers is a mark if it follows a blank, a punctuation mark or nothing. Directly after a
+word (`Oslo[1].`) it is a mark only at the end of a clause, so `array[3]` within a sentence is not. A bracket
+is not a mark either
 
-- whose numbers all read as years (1000 to 2199), as in "in [1912]";
-- that continues as a link, `[1](...)`, or as a word in small letters, `[2]fold`;
-- that the evidence itself has after the same words, as the footnote of a sentence that was copied.
+- if all its numbers read as years (1000 to 2199), as in "in [1912]";
+- if it continues as a link, `[1](...)`, or as a lower-case word, `[2]fold`;
+- if the evidence has it after the same words, as with the footnote of a copied sentence.
 
-What is doubtful stays as it is: a reader can disregard a bracket, and
-cannot know of a word that was taken out.
+Doubtful brackets are kept: a reader can disregard a bracket, but
+cannot know that a word was removed.
 """
 
 import re
@@ -39,7 +39,7 @@ _LINK = re.compile(r"\((?!\[)")
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """Adjacent brackets, `text[start:end]`, with the passage numbers in them, each once, in their order."""
+    """Adjacent brackets, `text[start:end]`, with the passage numbers in them, without duplicates, in order."""
 
     numbers: tuple[int, ...]
     start: int
@@ -47,7 +47,7 @@ class Mark:
 
 
 def marks(text: str, evidence: Sequence[str] = ()) -> tuple[Mark, ...]:
-    """The marks of a text in their order; `evidence` are the texts that its writer saw.
+    """The marks of a text in order; `evidence` are the texts that its writer saw.
 
     >>> [mark.numbers for mark in marks("Born in Oslo [1, 3], he wrote it [sic] in [1912] [2][4].")]
     [(1, 3), (2, 4)]
@@ -63,7 +63,7 @@ def marks(text: str, evidence: Sequence[str] = ()) -> tuple[Mark, ...]:
 
 
 def _behind_copied(text: str, start: int, end: int, sources: Sequence[str]) -> int:
-    """Where the first of the brackets begins that was not copied: a footnote may adjoin the writer's own mark."""
+    """The start of the first bracket that was not copied: a footnote may adjoin the writer's own mark."""
     for bracket in _ONE.finditer(text, start, end):
         if not _is_copied(text, *bracket.span(), sources):
             return bracket.start()
@@ -92,7 +92,7 @@ def _in_word(character: str) -> bool:
 
 
 def _is_copied(text: str, start: int, end: int, sources: Sequence[str]) -> bool:
-    """Does the evidence have the bracket after the same three words, or in one word with the same letters?"""
+    """Does the evidence have the bracket after the same three words, or within a word after the same letters?"""
     before = text[max(0, start - _LOOK_BACK) : start] if sources else ""
     if _in_word(before[-1:]):
         words = before.split()[-1]
@@ -107,10 +107,10 @@ _BLANKS = " \t\r\u00a0\u202f"
 
 
 def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text without the given stretches, and without the white space that they would leave behind.
+    """The text without the given stretches and the white space that they would leave behind.
 
-    Stretches are (start, end), sorted and disjoint. The blanks before one go with it, at the beginning of a
-    line those after it, and a line of which nothing else is left goes as a whole.
+    Stretches are (start, end), sorted and disjoint. The blanks before a stretch are removed with it, or those after it
+    at the beginning of a line; a line that becomes empty is removed.
 
     >>> without("He left [9]. She stayed [8] there.", [(8, 11), (24, 27)])
     'He left. She stayed there.'

@@ -1,4 +1,4 @@
-"""The content words, numbers and names of a sentence, and where most of its words stand in a text."""
+"""The content words, numbers and names of a sentence, and the part of a text that shares most words with it."""
 
 import re
 from collections.abc import Set
@@ -23,7 +23,7 @@ _SAYS_NOTHING = frozenset({"yes"})
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Consecutive sentences of a text, `text[start:end]`, and the words searched for that they hold."""
+    """Consecutive sentences of a text, `text[start:end]`, and the wanted words that they contain."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def names(sentence: str) -> frozenset[str]:
-    """The capitalised words of a sentence but for its first, in lower case; no function words, no single letters.
+    """The capitalised words of a sentence except its first, in lower case; no function words, no single letters.
 
     >>> sorted(names("Later Mira Holt's film opened in Oslo."))
     ['holt', 'mira', 'oslo']
@@ -63,7 +63,7 @@ def names(sentence: str) -> frozenset[str]:
 
 
 def best_window(wanted: Set[str], text: str) -> Window:
-    """The one to three consecutive sentences that hold most of the wanted words; the shortest such, then the first."""
+    """The one to three consecutive sentences with most of the wanted words; on ties the shortest, then the first."""
     parts = _parts(text)
     best = Window(start=0, end=len(text.rstrip()), held=frozenset())
     for size in range(1, _WIDEST_WINDOW + 1):
@@ -77,7 +77,7 @@ def best_window(wanted: Set[str], text: str) -> Window:
 
 @lru_cache(maxsize=256)
 def _parts(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
-    """Start, end and content words of each sentence that is not blank."""
+    """Start, end and content words of each non-blank sentence."""
     parts: list[tuple[int, int, frozenset[str]]] = []
     position = 0
     for sentence in sentences(text):

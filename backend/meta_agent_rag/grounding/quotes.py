@@ -1,4 +1,4 @@
-"""Are a draft's quotes really in the evidence? And excerpts around them."""
+"""Checks whether a draft's quotes occur in the evidence, and makes excerpts around them."""
 
 import re
 import unicodedata
@@ -11,23 +11,23 @@ from ..text.normalise import as_quoted
 def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
     """Does the quote occur in one of the texts, ignoring white space and typographic marks?
 
-    A full stop that the writer added at the end is forgiven.
+    A full stop added at the end is accepted.
     """
     wanted = _core(quote)
     return bool(wanted) and any(wanted in as_quoted(whole) for whole in texts)
 
 
 def verbatim_share(quotes: Sequence[str], texts: Sequence[str]) -> float | None:
-    """Share of the quotes that occur verbatim in the texts, 0..1; `None` where nothing was quoted."""
+    """Share of the quotes that occur verbatim in the texts, 0..1; `None` if nothing was quoted."""
     if not quotes:
         return None
     return sum(is_verbatim(quote, texts) for quote in quotes) / len(quotes)
 
 
 def place(quote: str, text: str) -> tuple[int, int] | None:
-    """(start, end) of the first place in `text` where the quote stands, by the rule of `is_verbatim`.
+    """(start, end) of the first place in `text` where the quote occurs, by the rule of `is_verbatim`.
 
-    `None` where it does not stand there, or where its characters cannot be told apart in the text.
+    `None` if it does not occur, or if its characters cannot be located in the text.
     """
     wanted = _core(quote)
     plain, places = _with_places(text)
@@ -41,11 +41,11 @@ def _core(quote: str) -> str:
 
 @lru_cache(maxsize=64)
 def _with_places(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """What `as_quoted` makes of a text, and where in the text each of its characters comes from."""
+    """The output of `as_quoted` for a text, and for each of its characters the origin in the text."""
     plain: list[str] = []
     places: list[tuple[int, int]] = []
     for start, end in _clusters(text):
-        # the letter keeps what would be stripped from a text by itself, and what would be joined to its neighbour
+        # the letter protects what would be stripped from a lone text, or joined to its neighbour
         for character in as_quoted(f"x{text[start:end]}x")[1:-1]:
             if character != " " or (plain and plain[-1] != " "):
                 plain.append(character)
@@ -54,7 +54,7 @@ def _with_places(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    """Each character with the marks that combine with it."""
+    """Each character with its combining marks."""
     start = 0
     for index in range(1, len(text) + 1):
         if index == len(text) or not unicodedata.combining(text[index]):
@@ -64,16 +64,16 @@ def _clusters(text: str) -> Iterator[tuple[int, int]]:
 
 SHORTEST = 30
 LONGEST = 50
-"""Words of an excerpt, if the text is long enough."""
+"""The number of words in an excerpt, if the text is long enough."""
 _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"[.!?][\"')\]\u2019\u201d]*$")
 
 
 def excerpt(text: str, start: int, end: int) -> tuple[int, int]:
-    """(start, end) of an excerpt of 30 to 50 words around `text[start:end]`; less only where the text has less.
+    """(start, end) of an excerpt of 30 to 50 words around `text[start:end]`; fewer only if the text has fewer.
 
-    What is longer is cut at its end. What is shorter grows by the words that follow, then by those before; where
-    a sentence ends within the 50 words, it is not broken off.
+    A longer stretch is cut at its end. A shorter one is extended by the words that follow, then by those before it; a
+    sentence that ends within the 50 words is not broken off.
     """
     words = [match.span() for match in _WORD.finditer(text)]
     if not words:

@@ -1,4 +1,4 @@
-"""Does an answer bear on its question? A true sentence about something else is none."""
+"""Does an answer address its question? A true sentence about something else does not."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,20 +12,20 @@ from .support.verdict import Support
 from .support.words import asking, openers
 
 _SCANT = 1
-"""Items up to which a claim states nothing without its question."""
+"""The number of items up to which a claim states nothing without its question."""
 _SHARED = 2
 
 
 def asked_about(question: str) -> tuple[Item, ...]:
-    """What a question speaks of, without the words that only ask ("which year")."""
+    """The subject of a question, without the words that only ask ("which year")."""
     statement = read(question)
     return tuple(item for item in statement.items if item.stem not in asking(statement.language))
 
 
 def speaks_of(question: str, sources: Sequence[Statement]) -> bool:
-    """Do the sources hold every name of a question; where it has none, two of the things that it speaks of, or all?
+    """Do the sources contain every name of a question or, if it has none, two of the things that it mentions, or all?
 
-    One that was asked in another language than the sources' is not judged.
+    A question in another language than the sources is not judged.
 
     >>> speaks_of("Is Mira Holt a director?", [read("Mira Holt directed it.")])
     True
@@ -42,7 +42,7 @@ def speaks_of(question: str, sources: Sequence[Statement]) -> bool:
 def is_settled(
     question: str, claims: Sequence[Claim], support: Sequence[Support], sources: Sequence[Statement]
 ) -> bool:
-    """Do the supported claims and their passages hold all that the question speaks of, so that nobody need judge?"""
+    """Do the supported claims and their passages cover everything in the question, so that the critic is not needed?"""
     said = tuple(read(claim.text) for claim, found in zip(claims, support, strict=True) if found.supported)
     return share_held(asked_about(question), (*said, *sources)) == 1.0
 
@@ -50,7 +50,7 @@ def is_settled(
 def on_the_question(
     question: str, claims: Sequence[Claim], support: Sequence[Support], sources: Sequence[Statement]
 ) -> tuple[Support, ...]:
-    """The support, without that of claims that say next to nothing if the passages do not speak of the question.
+    """The support, excluding claims that say next to nothing if the passages do not mention the question's subject.
 
     `sources` are the sentences that the answer quotes, and all of the passages that it cites.
     """
@@ -71,11 +71,11 @@ def holds_the_answer(
     *,
     answers: bool | None = None,
 ) -> bool:
-    """Is a claim supported that gives the short answer, of those that hold most of it?
+    """Is a claim that gives the short answer supported, among those that contain most of it?
 
-    Where no claim holds any of it, it must occur in the sources, the passages quoted or cited. A verdict ("no") may
-    also follow from other claims ("They were built by different yards."), where the sources speak of the question, or
-    the critic has found that the claims answer it (`answers`).
+    If no claim contains any of it, it must occur in the sources, the passages quoted or cited. A verdict ("no") may
+    also follow from other claims ("They were built by different yards.") if the sources mention the question's subject,
+    or if the critic found that the claims answer it (`answers`).
     """
     supported = [found.supported for found in support]
     language = language_of(" ".join(claim.text for claim in claims))

@@ -17,7 +17,7 @@ _MAGNITUDE = re.compile(r"(?<=\d) (?=(?:hundred|thousand|million|billion|trillio
 def without_disambiguation(short_answer: str, titles: Iterable[str]) -> str:
     """The answer without the bracket that an encyclopedia adds to a title: "Sleepy Hollow (film)" is the film's title.
 
-    Only where the answer, bracket included, is the title of a passage: "125 lb (57 kg)" stays.
+    Applies only if the answer, bracket included, is the title of a passage: "125 lb (57 kg)" is kept.
 
     >>> without_disambiguation("Sleepy Hollow (film)", ["Sleepy Hollow (film)", "Miles Doleac"])
     'Sleepy Hollow'
@@ -28,7 +28,7 @@ def without_disambiguation(short_answer: str, titles: Iterable[str]) -> str:
 
 
 def same_answer(one: str, other: str) -> bool:
-    """Do two short answers say the same: the same words, or all words of one within the other, in their order?
+    """Do two short answers agree: the same words, or all words of one within the other, in order?
 
     >>> same_answer("Gatwick", "Gatwick Airport"), same_answer("CBS", "NBC"), same_answer("5", "5,000")
     (True, False, False)
@@ -38,7 +38,7 @@ def same_answer(one: str, other: str) -> bool:
 
 
 def _with_whole_numbers(short_answer: str) -> str:
-    """Normalised, and a number, a score or a ratio one word: 5,000 as 5000, 5.0 as 5, 3.5 neither a 3 nor a 5."""
+    """Normalised, with a number, score or ratio as one word: 5,000 as 5000, 5.0 as 5, 3.5 neither a 3 nor a 5."""
     text = _CURRENCY.sub("", _THOUSANDS.sub("", as_quoted(short_answer).replace("\u2212", "-")))
     text = _PAIR.sub(r"\1to\2", _DECIMAL.sub(_decimal, text))
     return normalised(_MINUS.sub("minus", _MAGNITUDE.sub("", text)))

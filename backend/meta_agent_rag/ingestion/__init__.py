@@ -1,1 +1,1 @@
-"""From files to the passages of a corpus: sources, parsers in a process of their own, chunkers, pipeline."""
+"""From files to the passages of a corpus: sources, parsers in a separate process, chunkers, pipeline."""

@@ -1,8 +1,8 @@
-"""The process that parses and cuts files: `python -m meta_agent_rag.ingestion.child JOB`.
+"""The process that parses and chunks files: `python -m meta_agent_rag.ingestion.child JOB`.
 
-It reads one request a line on stdin and answers with lines on stdout, JSON all of them: a passage a
-line, then the document (`{"document": ...}`) or why there is none (`{"refused": ...}`). It imports
-neither torch nor anything else that is slow, and lives on from file to file until it is killed.
+It reads one JSON request per line on stdin and answers with JSON lines on stdout: one per passage,
+then the document (`{"document": ...}`) or the reason why there is none (`{"refused": ...}`). It imports
+neither torch nor anything else that is slow, and serves file after file until it is killed.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ from .reading import read_document
 READY = {"ready": True}
 _MEGABYTE = 1024 * 1024
 _UNPACKED = 4
-"""Times the largest file that what is unpacked from one may be."""
+"""The factor by which unpacked content may exceed the largest file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What holds for all files of this process."""
+    """The parameters for all files of this process."""
 
     seconds: float
     memory_mb: int
@@ -37,19 +37,19 @@ class Job:
     chunking: ChunkingOptions
 
     def to_json(self) -> str:
-        """As it is handed over on the command line."""
+        """The job as passed on the command line."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "Job":
-        """What `to_json` wrote."""
+        """Read the output of `to_json`."""
         fields = json.loads(text)
         return cls(**{**fields, "chunking": ChunkingOptions(**fields["chunking"])})
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadRequest:
-    """One file: where it lies, what it is called, and the id that its document is to have."""
+    """One file: its path, its name, and the id for its document."""
 
     path: str
     name: str
@@ -57,12 +57,12 @@ class ReadRequest:
 
 
 def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[dict[str, Any]]:
-    """The answer to a request, a line at a time. Raises `Refused`."""
+    """The answer to a request, line by line. Raises `Refused`."""
     most = int(job.file_mb * _MEGABYTE)
     try:
         with Path(request.path).open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
-            content = stream.read(min(size, most) + 1)  # room for all that is asked for is taken at once
+            content = stream.read(min(size, most) + 1)  # the requested size is allocated at once
     except OSError as error:
         raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
     if len(content) > most:
@@ -81,7 +81,7 @@ def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[di
 
 def _passages(document: Document, doc_id: str, chunking: Chunking) -> Iterator[Passage]:
     for row in document.rows:
-        yield Passage(id=row.id, doc_id=row.id, title=row.title, text=row.text)  # each is a document of its own
+        yield Passage(id=row.id, doc_id=row.id, title=row.title, text=row.text)  # each is a separate document
     if document.blocks:
         yield from chunking.cut(document, doc_id)
 
@@ -102,9 +102,9 @@ def serve(job: Job, answer: Callable[[dict[str, Any]], None]) -> None:
 
 
 def _limit_memory(megabytes: int) -> None:
-    """Have the system refuse more memory than that; not every platform can.
+    """Limit the memory of this process, on platforms that support it.
 
-    Raises `OSError` where that leaves nothing to read with: what the imports freed may still be enough to begin.
+    Raises `OSError` if the rest is too little to read with: memory freed by the imports may still be enough to start.
     """
     try:
         import resource
@@ -118,7 +118,7 @@ def _limit_memory(megabytes: int) -> None:
 
 
 def _limit_cpu(seconds: float) -> None:
-    """Die by oneself some time after the limit: the parent, which kills at the limit, may itself have died."""
+    """Exit some time after the limit, in case the parent, which kills at the limit, has died itself."""
     try:
         import resource
     except ImportError:
@@ -135,11 +135,11 @@ def _limit(kind: int, value: int) -> None:
     try:
         resource.setrlimit(kind, (soft, hard))
     except (ValueError, OSError):
-        return  # the platform knows the limit by name alone
+        return  # the platform defines the limit but does not support it
 
 
 def main() -> None:
-    """Keep stdout for answers: whatever a library prints goes to stderr instead."""
+    """Reserve stdout for answers: output of libraries goes to stderr instead."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=_MEGABYTE)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 

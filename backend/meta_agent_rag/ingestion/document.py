@@ -1,4 +1,4 @@
-"""What a parser makes of a file, or why it was not read."""
+"""The result of parsing a file, or the reason why it was not read."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -17,7 +17,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class PassageRow:
-    """A passage that comes as such and is never cut."""
+    """A ready-made passage that is never split."""
 
     id: str
     title: str
@@ -26,10 +26,10 @@ class PassageRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A file's text, as blocks; of the kind `passages` it has rows instead.
+    """A file's text as blocks; a document of the kind `passages` has rows instead.
 
-    `aliases` are further names of what the document is about. `notes` say what could not be read of a
-    document that is good otherwise.
+    `aliases` are further names of the document's subject. `notes` report unreadable parts of a
+    document that is otherwise fine.
     """
 
     title: str
@@ -42,7 +42,7 @@ class Document:
 
     @property
     def text(self) -> str:
-        """All blocks, a blank line between them: the text that spans of passages refer to."""
+        """All blocks, separated by blank lines: the text that spans of passages refer to."""
         return BETWEEN_BLOCKS.join(block.text for block in self.blocks)
 
 
@@ -51,7 +51,7 @@ REFUSAL_KINDS: tuple[RefusalKind, ...] = get_args(RefusalKind)
 
 
 class Refused(Exception):  # noqa: N818 # an outcome, which is caught and reported
-    """A file is not taken. `kind` sorts the reasons; `reason` is a clause for the user, without a full stop."""
+    """A file is rejected. `kind` classifies the reason; `reason` is a clause for the user, without a full stop."""
 
     def __init__(self, kind: RefusalKind, reason: str) -> None:
         super().__init__(f"{kind}: {reason}")

@@ -1,7 +1,7 @@
-"""Files are parsed in a child process, within limits of time and memory, and nothing it does can hurt.
+"""Parses files in a child process, within time and memory limits, so that a bad file cannot harm this process.
 
-One child serves many files. It is killed and replaced when a file takes too long or too much, when it
-dies, and when it answers anything but what `child` says it does.
+One child serves many files. It is killed and replaced if a file takes too long or too much memory, if it
+dies, or if it answers anything that `child` does not define.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from .document import REFUSAL_KINDS, Refused
 _START_SECONDS, _DEATH_SECONDS = 60.0, 0.5
 _MEGABYTE = 1024 * 1024
 _MOST_ANSWERED = 16
-"""Times the largest file that an answer may be long: text that was unpacked, in JSON, with its overlaps."""
+"""The factor by which an answer may exceed the largest file: unpacked text, in JSON, with its overlaps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadFile:
-    """A file that was read: its document's particulars and its passages. `content_hash` is that of what was read."""
+    """A file that was read: its document's data and its passages. `content_hash` is the hash of the bytes read."""
 
     title: str
     kind: str
@@ -45,7 +45,7 @@ class IsolatedReader:
 
     def __init__(self, job: Job, command: Sequence[str] = ("-m", "meta_agent_rag.ingestion.child")) -> None:
         self._job = job
-        # -P: a file in the working folder must not pass for a library.
+        # -P: a file in the working folder must not shadow a library.
         self._command = [sys.executable, "-P", *command, job.to_json()]
         self._process: subprocess.Popen[bytes] | None = None
         self._served = 0
@@ -54,9 +54,9 @@ class IsolatedReader:
         self._reading = threading.Lock()
 
     async def read(self, path: Path, doc_id: str) -> ReadFile:
-        """The document in `path`, its passages with `doc_id`; a cancellation ends the child.
+        """The document in `path`, its passages with `doc_id`; a cancellation kills the child.
 
-        Raises `Refused`, and `SettingsError` if no child can be started within the limit of memory.
+        Raises `Refused`, and `SettingsError` if no child can be started within the memory limit.
         """
         try:
             return await asyncio.to_thread(self._read, ReadRequest(path=str(path), name=path.name, doc_id=doc_id))
@@ -65,7 +65,7 @@ class IsolatedReader:
             raise
 
     def close(self) -> None:
-        """End the child, whatever it is doing; nothing can be read any more."""
+        """Kill the child, even if it is busy; nothing can be read afterwards."""
         self._kill()
         with self._reading:
             self._end()
@@ -83,7 +83,7 @@ class IsolatedReader:
             except _OutOfMemoryError:
                 if self._served == 1:
                     raise self._too_much() from None
-            try:  # earlier files may have left little of the memory
+            try:  # earlier files may have used up the memory
                 self._end()
                 return self._asked(request)
             except _OutOfMemoryError:
@@ -118,7 +118,7 @@ class IsolatedReader:
                 raise _death(returncode) from error
 
     def _answers(self, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
-        """What the child says, line by line, as long as it is sense. Raises `_RubbishError`."""
+        """The child's answers, line by line, as long as they are valid. Raises `_RubbishError`."""
         assert process.stdout is not None
         left = int(_MOST_ANSWERED * self._job.file_mb * _MEGABYTE) + _MEGABYTE
         while line := process.stdout.readline(left):
@@ -141,7 +141,7 @@ class IsolatedReader:
                     raise Refused("unreadable", "reading was interrupted")
                 self._process = subprocess.Popen(
                     self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C is for the parent, which ends the child itself
+                    start_new_session=True,  # Ctrl-C is for the parent, which kills the child itself
                 )  # fmt: skip
             with self._watched(self._process, _START_SECONDS):
                 if next(self._answers(self._process)) != READY:
@@ -161,7 +161,7 @@ class IsolatedReader:
 
     @contextmanager
     def _watched(self, process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
-        """Kill the child when the time is up; the event says whether it was."""
+        """Kill the child when the time is up; the event tells whether that happened."""
         expired = threading.Event()
 
         def expire() -> None:
@@ -178,11 +178,11 @@ class IsolatedReader:
 
 
 class _OutOfMemoryError(Exception):
-    """The child ran into its limit."""
+    """The child reached its memory limit."""
 
 
 class _RubbishError(Exception):
-    """The child did not answer as it should; perhaps it is dead."""
+    """The child gave an invalid answer; it may be dead."""
 
 
 def _collected(answers: Iterator[dict[str, Any]]) -> ReadFile:
@@ -220,7 +220,7 @@ def _refusal(fields: dict[str, Any]) -> Exception:
 
 
 def _returncode(process: subprocess.Popen[bytes]) -> int | None:
-    """How the child ended by itself; `None` where it lives on and talks nonsense."""
+    """The exit code of a child that ended by itself; `None` if it is alive but answers nonsense."""
     try:
         return process.wait(timeout=_DEATH_SECONDS)
     except subprocess.TimeoutExpired:
@@ -228,7 +228,7 @@ def _returncode(process: subprocess.Popen[bytes]) -> int | None:
 
 
 def _death(returncode: int | None) -> Refused:
-    """What became of a child that we did not stop."""
+    """The reason for the death of a child that this process did not kill."""
     if returncode is not None and -returncode in {getattr(signal, "SIGXCPU", None), getattr(signal, "SIGKILL", None)}:
         return Refused("limit", "the system stopped reading it because it took too much time or memory")
     return Refused("unreadable", "the parser crashed on it")
@@ -238,4 +238,4 @@ def _close(stream: Any) -> None:
     try:
         stream.close()
     except OSError:
-        return  # it held a request that the dead child did not take
+        return  # it contained a request that the dead child did not read

@@ -1,4 +1,4 @@
-"""Files into a corpus: what is new or changed is parsed in a child process while earlier files are encoded."""
+"""Ingests files into a corpus: new and changed ones are parsed in a child process while earlier files are encoded."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ from .token_counting import encoder_folder, encoder_limit, passage_prefix
 
 OnProgress: TypeAlias = Callable[[IngestProgress], None]
 _READ_AHEAD = 8
-"""Files that wait, read, while earlier ones are encoded."""
+"""The number of parsed files that wait while earlier ones are encoded."""
 _MEGABYTE = 1024 * 1024
 
 
@@ -42,13 +42,13 @@ async def ingest(
     rebuild: bool = False,
     on_progress: OnProgress | None = None,
 ) -> IngestReport:
-    """Bring the files below `paths` into `corpus`, which is created if missing.
+    """Ingest the files in `paths` into `corpus`, which is created if missing.
 
-    A file whose bytes are known is left alone, a changed one replaces its own passages, a broken one is
-    skipped and keeps the version that is there. `prune` removes documents whose files are gone from the
-    given folders; `rebuild` rebuilds the corpus from `paths` alone. After an interruption the same call
-    continues. Raises `InputError` for paths that are not there or hold no files (with `rebuild`: none that can
-    be read), `SettingsError` for the chunker's settings, `CorpusError` where the corpus was built otherwise
+    A file with known content is skipped, a changed one replaces its own passages, a broken one is
+    skipped and keeps its earlier version. `prune` removes documents whose files no longer exist in the
+    given folders; `rebuild` rebuilds the corpus from `paths` only. After an interruption, the same call
+    continues. Raises `InputError` for paths that do not exist or contain no files (with `rebuild`: none that can
+    be read), `SettingsError` for the chunker's settings, `CorpusError` if the corpus was built differently
     or is in use.
     """
     began = time.monotonic()
@@ -63,7 +63,7 @@ async def ingest(
         ) as editor:
             outcomes = await _Ingestion(settings, editor, reader, tracker).run(found, prune=prune)
             if rebuild:
-                _require_any(outcomes, corpus)  # an error within the edit leaves the earlier corpus in place
+                _require_any(outcomes, corpus)  # an error within the edit keeps the earlier corpus
     finally:
         reader.close()
     return IngestReport(
@@ -72,14 +72,14 @@ async def ingest(
 
 
 def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, gone_too: bool) -> SourceFiles:
-    """The files below `paths`; raises `InputError` for the corpus's name, and for paths as `ingest` does."""
+    """The files in `paths`; raises `InputError` for an invalid corpus name, and for paths like `ingest`."""
     corpus_folder(settings.marag_data_dir, corpus)
     if corpus == SAMPLE:
         raise InputError(f"{SAMPLE!r} is the packaged corpus; choose another name.")
     found = find_files(paths, without=settings.marag_data_dir, gone_too=gone_too)
     if not found.files and not gone_too:
         passed = "".join(f" ({one.source!r}: {one.reason})" for one in found.passed_over[:1])
-        raise InputError(f"No files to read in {', '.join(map(repr, map(str, paths)))}{passed}; name others.")
+        raise InputError(f"No files to read in {', '.join(map(repr, map(str, paths)))}{passed}; give other paths.")
     return found
 
 
@@ -89,7 +89,7 @@ async def take_in(
     options: ChunkingOptions,
     edit: AbstractAsyncContextManager[CorpusEditor],
 ) -> tuple[FileOutcome, ...]:
-    """Bring just these files into a corpus, through an edit of it that is opened here. Raises what the edit does."""
+    """Ingest only these files into a corpus, in a new edit. Raises the errors of the edit."""
     reader = _reader(settings, options)
     try:
         async with edit as editor:
@@ -113,7 +113,7 @@ def _reader(settings: Settings, options: ChunkingOptions) -> IsolatedReader:
 
 
 def chunking_options(settings: Settings, encoder_name: str) -> ChunkingOptions:
-    """How settings and encoder want documents cut. May ask the hub for the encoder, as opening it does."""
+    """How settings and encoder require documents to be split. May contact the hub for the encoder, like opening it."""
     folder = None if settings.chunker == "characters" else encoder_folder(settings, encoder_name)
     return ChunkingOptions(
         chunker=settings.chunker,
@@ -126,7 +126,7 @@ def chunking_options(settings: Settings, encoder_name: str) -> ChunkingOptions:
 
 
 class _Tracker:
-    """Gathers how far it is, and tells."""
+    """Collects and reports the progress."""
 
     def __init__(self, *, of_files: int, on_progress: OnProgress | None) -> None:
         self.progress = IngestProgress(files=0, of_files=of_files, passages=0, of_passages=0)
@@ -146,7 +146,7 @@ class _Tracker:
 
 @dataclass(frozen=True, kw_only=True)
 class _Read:
-    """A file that was read and is being added to the corpus."""
+    """A parsed file that is being added to the corpus."""
 
     step: PlannedFile
     reading: ReadFile
@@ -162,7 +162,7 @@ class _Ingestion:
         self._tracker = tracker
 
     async def run(self, found: SourceFiles, *, prune: bool) -> tuple[FileOutcome, ...]:
-        """Everything; outcomes of what needs no reading come first, then those of the files in their order."""
+        """The whole run; outcomes of files that need no reading come first, then those of the files in order."""
         outcomes = [
             FileOutcome(source=passed.source, status="skipped", reason=passed.reason, broken=passed.broken)
             for passed in found.passed_over
@@ -182,7 +182,7 @@ class _Ingestion:
         return tuple(outcomes)
 
     def _hashes(self, found: SourceFiles) -> tuple[dict[str, str], list[tuple[FoundFile, Refused]]]:
-        """The hash of each file that may be read, by source, and why the others may not."""
+        """The hash of each file that may be read, by source, and the reasons for the others."""
         hashes: dict[str, str] = {}
         refusals: list[tuple[FoundFile, Refused]] = []
         most = self._settings.ingest_file_mb
@@ -198,7 +198,7 @@ class _Ingestion:
         return hashes, refusals
 
     async def _take_leave(self, plan: IngestPlan, *, prune: bool) -> list[FileOutcome]:
-        """Remove documents that became copies of others, and with `prune` those whose files are gone."""
+        """Remove documents that became copies of others and, with `prune`, those whose files no longer exist."""
         leaving = [*plan.copies, *(plan.gone if prune else ())]
         if leaving:
             await self._editor.remove([document.id for document in leaving])
@@ -264,8 +264,8 @@ def _require_any(outcomes: Sequence[FileOutcome], corpus: str) -> None:
 
 
 def _skipped(file: FoundFile, refused: Refused, stays: bool) -> FileOutcome:
-    """A file that could not be taken. Of no kind that is read here, it is a fault only where it claims to be."""
-    reason = f"{refused.reason}; its earlier version stays" if stays else refused.reason
+    """The outcome of a rejected file. An unsupported format is only a fault if the name claims a supported one."""
+    reason = f"{refused.reason}; its earlier version is kept" if stays else refused.reason
     claims = file.named or file.path.name.lower().endswith(known_suffixes())
     return FileOutcome(
         source=file.source, status="skipped", reason=reason, refusal=refused.kind,
@@ -274,7 +274,7 @@ def _skipped(file: FoundFile, refused: Refused, stays: bool) -> FileOutcome:
 
 
 async def _ahead(items: AsyncIterator[_Read | FileOutcome]) -> AsyncGenerator[_Read | FileOutcome, None]:
-    """The same items, of which a few are made while earlier ones are dealt with."""
+    """The same items, a few of which are produced while earlier ones are processed."""
     queue: asyncio.Queue[_Read | FileOutcome | None] = asyncio.Queue()
     room = asyncio.Semaphore(_READ_AHEAD)
 

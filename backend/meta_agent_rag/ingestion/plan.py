@@ -1,6 +1,6 @@
-"""What is to be done with each file, from what the corpus holds and what the files hold now.
+"""The steps for each file, from the current contents of the corpus and the files.
 
-Decided before anything is read, for all files at once: two files may have swapped their contents.
+Decided before anything is read, for all files at once, because two files may have swapped their contents.
 """
 
 import re
@@ -17,10 +17,10 @@ _LONGEST_SLUG = 48
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedFile:
-    """One file: `status` says what is meant to become of it. `doc_id` is its document's, new or known.
+    """One file with its intended `status`. `doc_id` is its document's, new or known.
 
-    `same_as` names the source that has the same content, where the file is skipped for that; `passages` are those
-    of a document that stays as it is.
+    `same_as` names the source with the same content, if the file is skipped for that reason; `passages` are those
+    of an unchanged document.
     """
 
     file: FoundFile
@@ -32,9 +32,9 @@ class PlannedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class IngestPlan:
-    """Steps in the order of the files; documents whose files are gone; those that became copies.
+    """Steps in file order, documents whose files no longer exist, and those that became copies.
 
-    A copy is of a document that the corpus holds already: one still to be read may turn out unreadable.
+    A file is a copy only of a document that is already in the corpus: one still to be read may turn out unreadable.
     """
 
     steps: tuple[PlannedFile, ...]
@@ -43,7 +43,7 @@ class IngestPlan:
 
 
 def plan_for(found: SourceFiles, hashes: Mapping[str, str], documents: Sequence[DocumentRecord]) -> IngestPlan:
-    """The plan for the files that have a hash, by source; `documents` are what the corpus holds."""
+    """The plan for the files that have a hash, by source; `documents` are those in the corpus."""
     known = {document.source: document for document in documents}
     present = {file.source for file in found.files} | {passed.source for passed in found.passed_over}
     lost = [document for document in documents if document.source not in present and is_gone(document.source)]
@@ -76,7 +76,7 @@ def plan_for(found: SourceFiles, hashes: Mapping[str, str], documents: Sequence[
 
 
 def _owners(hashes: Mapping[str, str], documents: Sequence[DocumentRecord]) -> dict[str, str]:
-    """Which source each content is taken from: an unchanged one, one elsewhere, or else the first file."""
+    """The source from which each content is taken: an unchanged one, one elsewhere, or else the first file."""
     owners: dict[str, str] = {}
     for document in documents:
         if hashes.get(document.source, document.content_hash) == document.content_hash:
@@ -87,7 +87,7 @@ def _owners(hashes: Mapping[str, str], documents: Sequence[DocumentRecord]) -> d
 
 
 class _NewIds:
-    """Ids for new documents: readable, and by content, so that they are the same on every machine."""
+    """Ids for new documents: readable, and derived from content, so that they are the same on every machine."""
 
     def __init__(self, documents: Sequence[DocumentRecord]) -> None:
         self._used = {document.id for document in documents}

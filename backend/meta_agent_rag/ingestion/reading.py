@@ -1,4 +1,4 @@
-"""A file's bytes to a document: the parser is chosen, its faults become reasons, its text is cleaned."""
+"""From a file's bytes to a document: chooses the parser, turns its errors into reasons, cleans the text."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from .text import clean, one_line
 def read_document(file: File, parsers: Iterable[Parser] | None = None) -> Document:
     """The document in `file`, cleaned of invisible characters and empty blocks. Raises `Refused`.
 
-    Meant for a process of its own (see `isolation`): a parser may need any time and memory.
+    Meant for a separate process (see `isolation`): a parser may take any amount of time and memory.
     """
     if not file.content:
         raise Refused("empty", "it has 0 bytes")

@@ -1,4 +1,4 @@
-"""What became of the files of an ingestion."""
+"""The results for the files of an ingestion."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 from .document import RefusalKind
 
 Status: TypeAlias = Literal["added", "replaced", "moved", "unchanged", "skipped", "pruned", "gone"]
-"""`moved`: the same content under a new path, whose old one is gone. `gone`: the file is, the document stays."""
+"""`moved`: the same content at a new path, the old one gone. `gone`: the file is gone, the document is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileOutcome:
-    """One file. `reason` is a clause; `refusal` the kind of reason that a parser gave; `broken` makes it a failure."""
+    """One file. `reason` is a clause; `refusal` the kind of a parser's reason; `broken` makes it a failure."""
 
     source: str
     status: Status
@@ -25,7 +25,7 @@ class FileOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class IngestProgress:
-    """Progress: files examined, and passages encoded of those known to need it."""
+    """Progress: files examined, and passages encoded out of those known to need it."""
 
     files: int
     of_files: int
@@ -35,7 +35,7 @@ class IngestProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class IngestReport:
-    """What an ingestion did. `encoded` counts passages whose vectors had to be computed."""
+    """The result of an ingestion. `encoded` counts passages whose vectors had to be computed."""
 
     corpus: str
     outcomes: tuple[FileOutcome, ...]
@@ -44,10 +44,10 @@ class IngestReport:
 
     @property
     def failed(self) -> bool:
-        """Was a file skipped that is broken?"""
+        """Was a broken file skipped?"""
         return any(outcome.broken for outcome in self.outcomes)
 
     @property
     def counts(self) -> Mapping[Status, int]:
-        """How many files met each fate."""
+        """The number of files per status."""
         return Counter(outcome.status for outcome in self.outcomes)

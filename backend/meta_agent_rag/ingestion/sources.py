@@ -1,4 +1,4 @@
-"""The files below the paths that a user gives, and what among them is passed over, with its reason."""
+"""The files in a user's paths, and the skipped ones with reasons."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class FoundFile:
-    """A regular file. `source` is its absolute path as text; `named` whether the user gave this very path."""
+    """A regular file. `source` is its absolute path as text; `named` is true if the user gave this exact path."""
 
     path: Path
     source: str
@@ -23,7 +23,7 @@ class FoundFile:
 
 @dataclass(frozen=True, kw_only=True)
 class PassedOver:
-    """What is not a file to read. `broken` tells a fault from what is left out on purpose."""
+    """A skipped path. `broken` distinguishes a fault from a deliberate omission."""
 
     source: str
     reason: str
@@ -32,23 +32,23 @@ class PassedOver:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFiles:
-    """Files in order, each once; `folders` are the absolute paths of the folders that were given."""
+    """Files in order, without duplicates; `folders` are the absolute paths of the given folders."""
 
     files: tuple[FoundFile, ...]
     passed_over: tuple[PassedOver, ...]
     folders: tuple[str, ...]
 
     def covers(self, source: str) -> bool:
-        """Does a source lie in one of the given folders?"""
+        """Is a source inside one of the given folders?"""
         return any(source == folder or source.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
 
 
 def find_files(paths: Sequence[Path], *, without: Path | None = None, gone_too: bool = False) -> SourceFiles:
-    """All files that `paths` are or hold, folders with all that is below them, in the order of names.
+    """All files in `paths`, folders recursively, in the order of names.
 
-    Hidden files and folders are left out, unless they are given by name, and so is the folder `without`.
-    No link leads out of the folder it was found in, or round in circles. Raises `InputError` for a path
-    that is not there, but with `gone_too`, which has it count as an empty folder.
+    Hidden files and folders are skipped unless they are given by name, and so is the folder `without`.
+    Links that lead outside their folder or form a cycle are not followed. Raises `InputError` for a path
+    that does not exist, unless `gone_too` is set, which treats it as an empty folder.
     """
     files: dict[str, FoundFile] = {}
     passed_over: dict[str, PassedOver] = {}
@@ -72,7 +72,7 @@ def find_files(paths: Sequence[Path], *, without: Path | None = None, gone_too: 
 
 
 def source_name(path: Path | str) -> str:
-    """A path as text; bytes of a name that are no UTF-8 are shown as `\\xff`."""
+    """A path as text; bytes that are not UTF-8 are shown as `\\xff`."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -86,7 +86,7 @@ def file_hash(path: Path) -> str:
 
 
 def is_gone(source: str) -> bool:
-    """Is a source certainly not there any more? A folder that cannot be looked into is no proof."""
+    """Does a source certainly no longer exist? An inaccessible folder is no proof."""
     try:
         return not stat.S_ISREG(os.stat(source).st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -116,14 +116,14 @@ def _listed(root: Path, paths: Iterable[Path]) -> Iterator[FoundFile | PassedOve
 
 
 def _linked(root: Path, link: Path) -> FoundFile | PassedOver:
-    """What a link within `root` points to: always a file below `root`."""
+    """The target of a link within `root`: always a file inside `root`."""
     source = source_name(link)
     try:
         target = Path(os.path.realpath(link, strict=True))
     except (OSError, RuntimeError):
         return PassedOver(source=source, reason="it is a broken link", broken=True)
     if not target.is_relative_to(root):
-        return PassedOver(source=source, reason="it is a link to a place outside the folder", broken=True)
+        return PassedOver(source=source, reason="it is a link to a target outside the folder", broken=True)
     if target.is_dir():
         return PassedOver(source=source, reason="it is a link to a folder that is read anyway", broken=False)
     return _looked_at(target, named=False)

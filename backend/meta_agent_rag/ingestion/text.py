@@ -1,7 +1,7 @@
-"""From bytes to text, whatever their encoding, without characters that only a machine sees.
+"""From bytes in any encoding to text without invisible characters.
 
-Zero-width and directional characters hide words from a reader or from a filter, so they are removed before anything
-looks at a text. The two joiners stay between letters of the scripts that spell with them.
+Zero-width and directional characters hide words from a reader or from a filter, so they are removed before any other
+processing. The two joiners are kept between letters of the scripts that need them for spelling.
 """
 
 import codecs
@@ -17,14 +17,14 @@ _MARKS = (
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _SAMPLE = 65_536
 _MOST_CONTROLS = 0.01
-"""Share of control characters above which something is not a text; a stray NUL does not make it binary."""
+"""The share of control characters above which content is not text; a stray NUL does not make it binary."""
 
 
 def decoded(content: bytes, declared: str | None = None) -> str | None:
-    """`content` as text, `None` if it is none.
+    """`content` as text, `None` if it is not text.
 
-    A mark at the beginning decides, then UTF-8 (also a damaged one), UTF-16 without a mark, the
-    encoding that the content itself declares, and at last Windows-1252.
+    A byte order mark decides, then UTF-8 (even if damaged), UTF-16 without a mark, the
+    encoding that the content itself declares, and finally Windows-1252.
     """
     text = _decoded(content, declared)
     sample = text[:_SAMPLE]
@@ -45,7 +45,7 @@ def _decoded(content: bytes, declared: str | None) -> str:
 
 
 def _wide_encoding(content: bytes) -> str | None:
-    """UTF-16 shows by its zero bytes: common characters have one in every second place, and there alone."""
+    """Detects UTF-16 by its zero bytes: common characters have one in every second position, and only there."""
     sample = content[:_SAMPLE]
     first, second = sample[0::2].count(0), sample[1::2].count(0)
     most, least = max(first, second), min(first, second)
@@ -59,14 +59,14 @@ def _eight_bit(content: bytes, declared: str | None) -> str:
         return content.decode(declared, "replace")
     damaged = content.decode("utf-8", "replace")
     foreign = sum(1 for character in damaged if character > "\x7f")
-    if damaged.count("\ufffd") * 2 <= foreign:  # most of what is not ASCII is good UTF-8
+    if damaged.count("\ufffd") * 2 <= foreign:  # most of the non-ASCII part is valid UTF-8
         return damaged
     return content.decode("cp1252", "replace")
 
 
 def _is_encoding(name: str) -> bool:
     try:
-        return codecs.lookup(name)._is_text_encoding  # hex, zip and the like are codecs too
+        return codecs.lookup(name)._is_text_encoding  # hex, zip etc. are also codecs
     except (LookupError, ValueError):
         return False
 
@@ -74,7 +74,7 @@ def _is_encoding(name: str) -> bool:
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _SPELLED_WITH_JOINERS = "\u0600-\u08ff\u0900-\u0dff"
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x9f"  # control characters, but for tab and newline
+    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x9f"  # control characters except tab and newline
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff]"
     f"|(?<![{_SPELLED_WITH_JOINERS}])[\u200c\u200d]|[\u200c\u200d](?![{_SPELLED_WITH_JOINERS}])"
@@ -88,5 +88,5 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Cleaned, with every run of white space as one blank."""
+    """The cleaned text with every run of white space as one blank."""
     return " ".join(clean(text).split())

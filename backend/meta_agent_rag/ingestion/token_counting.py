@@ -1,4 +1,4 @@
-"""Tokens as the encoder of a corpus counts them, from its own tokenizer.json, without loading the encoder."""
+"""Counts tokens like the encoder of a corpus, from its own tokenizer.json, without loading the encoder."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Count: TypeAlias = Callable[[str], int]
 MOST_TOKENS = 512
-"""No passage is longer, whatever the encoder could read: a longer one says too little about each part."""
+"""The longest passage, even if the encoder could read more: a longer one says too little about each part."""
 _LIMITS = (
     ("sentence_bert_config.json", "max_seq_length"),
     ("tokenizer_config.json", "model_max_length"),
@@ -20,9 +20,9 @@ _LIMITS = (
 
 
 def token_counter(folder: Path | None, prefix: str = "") -> Count:
-    """Counts what the encoder in `folder` reads of a passage: `prefix`, the text, and its marks around both.
+    """Counts the tokens that the encoder in `folder` reads for a passage: `prefix`, the text, and special tokens.
 
-    Loads the tokenizer at the first call. Without a folder, or a tokenizer in it, words are counted.
+    Loads the tokenizer on the first call. Without a folder, or a tokenizer in it, words are counted.
     """
     file = folder / "tokenizer.json" if folder is not None else None
     if file is None or not file.is_file():
@@ -31,7 +31,7 @@ def token_counter(folder: Path | None, prefix: str = "") -> Count:
 
 
 def encoder_limit(folder: Path | None) -> int:
-    """Tokens that the encoder in `folder` reads, at most 512; 512 where it does not say."""
+    """The most tokens that the encoder in `folder` reads, up to 512; 512 if unknown."""
     if folder is not None:
         for name, key in _LIMITS:
             limit = _number(folder / name, key)
@@ -41,7 +41,7 @@ def encoder_limit(folder: Path | None) -> int:
 
 
 def encoder_folder(settings: "Settings", encoder_name: str) -> Path | None:
-    """Where the encoder of this name lies; `None` for one without a model. May ask the hub, as opening it does."""
+    """The folder of the encoder with this name; `None` for one without a model. May contact the hub."""
     if encoder_name.startswith("hash-"):
         return None
     from ..retrieval.encoders.loading import load_encoder
@@ -51,7 +51,7 @@ def encoder_folder(settings: "Settings", encoder_name: str) -> Path | None:
 
 
 def passage_prefix(folder: Path | None, encoder_name: str) -> str:
-    """What the encoder puts before a passage: as its own configuration says, else the table of known encoders."""
+    """The encoder's prefix for passages, from its own configuration, else from the table of known encoders."""
     if folder is None:
         return ""
     from ..retrieval.encoders.prefixes import own_prompts, prefixes
@@ -65,7 +65,7 @@ def _tokenizer(file: Path) -> Any:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.no_truncation()  # files come with both switched on, at lengths that are not the encoder's
+    tokenizer.no_truncation()  # files have both enabled, with lengths that are not the encoder's
     tokenizer.no_padding()
     return tokenizer
 
@@ -76,7 +76,7 @@ def _number(file: Path, key: str) -> int | None:
 
 
 def _stated(file: Path) -> dict[str, Any]:
-    """A configuration file's fields; none if it is not there or not one."""
+    """The fields of a configuration file; empty if it is missing or invalid."""
     try:
         fields = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):

@@ -1,1 +1,1 @@
-"""The only door to any model: tiers, providers, prices, cache, budget and ledger behind `ainvoke`."""
+"""The only way to call a model: tiers, providers, prices, cache, budget and ledger behind `ainvoke`."""

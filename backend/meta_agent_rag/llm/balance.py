@@ -1,4 +1,4 @@
-"""DeepSeek's balance API (GET /user/balance), and the ledger against what the account has lost."""
+"""DeepSeek's balance API (GET /user/balance), and the comparison of the ledger with the account."""
 
 import asyncio
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _READING = "balance.json"
 
 
 class BalanceInfo(BaseModel):
-    """Money in one currency."""
+    """An amount in one currency."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -32,7 +32,7 @@ class BalanceInfo(BaseModel):
 
 
 class Balance(BaseModel):
-    """The account: may it serve calls, and what is left."""
+    """The account: whether it can serve calls, and its balance."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -64,7 +64,7 @@ async def account_balance(settings: Settings) -> Balance:
 
 
 class Reading(BaseModel):
-    """What the account held at a time, in USD."""
+    """The balance of the account at a time, in USD."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -73,7 +73,7 @@ class Reading(BaseModel):
 
     @classmethod
     def of(cls, balance: Balance, at: datetime) -> "Reading":
-        """The part in USD, in which the ledger is kept; raises `InputError` if there is none."""
+        """The part in USD, the ledger's currency; raises `InputError` if there is none."""
         found = [info.total_balance for info in balance.balance_infos if info.currency == "USD"]
         if not found:
             held = ", ".join(info.currency for info in balance.balance_infos) or "nothing"
@@ -82,24 +82,24 @@ class Reading(BaseModel):
 
 
 def keep_reading(reading: Reading, folder: Path) -> None:
-    """Remember a reading for a later `kept_reading`."""
+    """Store a reading for a later `kept_reading`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _READING).write_text(reading.model_dump_json(), encoding="utf-8")
 
 
 def kept_reading(folder: Path) -> Reading:
-    """The reading that was kept last; raises `InputError` if there is none."""
+    """The last stored reading; raises `InputError` if there is none."""
     try:
         return Reading.model_validate_json((folder / _READING).read_bytes())
     except (OSError, ValidationError):
-        raise InputError("No balance was kept to compare with; run `marag prices reconcile --start` first.") from None
+        raise InputError("No balance is stored to compare with; run `marag prices reconcile --start` first.") from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reconciliation:
-    """What an account lost between two readings, and what the ledger says was paid in between, in USD.
+    """The decrease of an account between two readings, and the payments in the ledger meanwhile, in USD.
 
-    `unknown` are calls whose bill is not known; they count nothing.
+    `unknown` counts calls with an unknown bill, which are not included in the sum.
     """
 
     before: Reading
@@ -110,17 +110,17 @@ class Reconciliation:
 
     @property
     def lost_usd(self) -> Decimal:
-        """What the account lost; negative after a top-up."""
+        """The decrease of the account; negative after a top-up."""
         return self.before.usd - self.after.usd
 
     @property
     def difference_usd(self) -> Decimal:
-        """What it lost beyond the ledger."""
+        """The decrease that the ledger does not explain."""
         return self.lost_usd - self.paid_usd
 
 
 def reconciled(before: Reading, after: Reading, rows: Iterable[LedgerRow]) -> Reconciliation:
-    """Set the calls that DeepSeek served between two readings against the difference of these."""
+    """Compare the calls that DeepSeek served between two readings with the difference of these."""
     made = [row for row in rows if row.provider == _PROVIDER and not row.cached and before.at <= row.at <= after.at]
     return Reconciliation(
         before=before,

@@ -1,4 +1,4 @@
-"""A cost limit that is kept: money is reserved before a call and settled after it."""
+"""An enforced cost limit: money is reserved before a call and settled after it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ _RESERVED, _SETTLED = "reserved_usd", "settled_usd"
 
 @dataclass
 class Budget:
-    """What may be paid, has been paid, and is reserved for calls in progress, in USD.
+    """The limit, the amount paid, and the amount reserved for calls in progress, in USD.
 
-    With a `journal` reservations outlive a kill: what it holds unsettled (`unsettled`) may have been billed. It is
-    kept without a limit too, since the run may continue under one.
-    `counting` has rows tell the most that a call of unknown bill can have cost, if there is no limit too.
+    With a `journal`, reservations survive a kill: its unsettled ones (`unsettled`) may have been billed. It is
+    also kept without a limit, since the run may continue with one.
+    With `counting`, rows contain the maximum cost of a call with an unknown bill even without a limit.
     """
 
     limit_usd: Decimal | None = None
@@ -32,19 +32,19 @@ class Budget:
 
     @classmethod
     def under(cls, limit_usd: float | None, *, paid_usd: Decimal = Decimal(0), journal: Path | None = None) -> "Budget":
-        """A budget under a limit as settings state it; without one nothing is refused."""
+        """A budget with the limit in the settings; without a limit nothing is refused."""
         limit = None if limit_usd is None else Decimal(str(limit_usd))
         return cls(limit_usd=limit, paid_usd=paid_usd, journal=None if journal is None else Journal(journal))
 
     @property
     def holds(self) -> bool:
-        """Does a call whose bill is not known count as the most that it can have cost?"""
+        """Does a call with an unknown bill count at its maximum cost?"""
         return self.counting or self._counts
 
     async def acquire(self, highest_usd: Decimal | None, *, model: str, deadline: float | None = None) -> Decimal:
-        """Reserve, waiting for calls in progress where it is only their reservations that stand in the way.
+        """Reserve, waiting for calls in progress if only their reservations stand in the way.
 
-        `deadline` is a `time.monotonic` moment. Raises as `reserve`, and `DeadlineError` once it has passed.
+        `deadline` is a `time.monotonic` timestamp. Raises the errors of `reserve`, and `DeadlineError` after it.
         """
         while True:
             try:
@@ -58,10 +58,10 @@ class Budget:
             await in_time(settled, deadline)
 
     def reserve(self, highest_usd: Decimal | None, *, model: str) -> Decimal:
-        """Set aside the most that a call could cost; returns the sum to settle later.
+        """Reserve the maximum cost of a call; returns the sum to settle later.
 
-        Raises `CostLimitError` if that could pass the limit, and `UnpricedModelError` where a
-        limit is set and the model's price is not known.
+        Raises `CostLimitError` if that could exceed the limit, and `UnpricedModelError` if a
+        limit is set and the model's price is unknown.
         """
         if not self._counts or (highest_usd is None and self.limit_usd is None):
             return Decimal(0)
@@ -80,9 +80,9 @@ class Budget:
         return highest_usd
 
     def settle(self, reserved_usd: Decimal, paid_usd: Decimal | None, *, recorded: bool = True) -> None:
-        """Replace a reservation by what was paid; where that is unknown, the reservation stands as paid.
+        """Replace a reservation by the amount paid; if that is unknown, the reservation counts as paid.
 
-        A call whose row could not be written (`recorded`) stays in the journal: a resumed run counts it.
+        A call whose row could not be written (`recorded`) stays in the journal, so that a resumed run counts it.
         """
         if not self._counts:
             return
@@ -93,10 +93,10 @@ class Budget:
                 settled.set_result(None)
         self._waiting.clear()
         if recorded:
-            self._note(_SETTLED, reserved_usd)  # last: where it cannot be written, nobody is left waiting
+            self._note(_SETTLED, reserved_usd)  # last, so that a failed write leaves nobody waiting
 
     def close(self) -> None:
-        """Release the journal; one that holds nothing unsettled goes."""
+        """Release the journal; it is deleted if nothing in it is unsettled."""
         if self.journal is not None:
             self.journal.close()
             if not unsettled(self.journal.path):
@@ -112,7 +112,7 @@ class Budget:
 
 
 def unsettled(journal: Path) -> Decimal:
-    """What calls that were in progress at a kill could have cost, in USD; a missing file holds nothing."""
+    """The maximum cost of calls in progress at a kill, in USD; 0 for a missing file."""
     rows = (row for _, row in records(journal) if row is not None)
     return max(sum((_usd(row, _RESERVED) - _usd(row, _SETTLED) for row in rows), Decimal(0)), Decimal(0))
 

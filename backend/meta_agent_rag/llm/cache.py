@@ -1,4 +1,4 @@
-"""Replies by request, in SQLite: a repeated or resumed run pays nothing twice."""
+"""Replies by request, in SQLite: a repeated or resumed run pays for nothing twice."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ _OPTIONAL = ("draw", "logprobs", "stop")
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """A reply that was kept, and when it was given: its price is that hour's. `at` is `None` in old caches."""
+    """A stored reply and the time of the call, which determines its price. `at` is `None` in old caches."""
 
     reply: Reply
     at: datetime | None
@@ -37,7 +37,7 @@ def request_key(endpoint: str, request: Request) -> str:
 class ResponseCache:
     """A table of replies on disk; several processes may share it.
 
-    Reads and writes take well under a millisecond, so they are done in place. A reply is kept once
+    Reads and writes take well under a millisecond, so they are synchronous. A reply is stored once
     the write returns, even if the process is killed then.
     """
 
@@ -54,7 +54,7 @@ class ResponseCache:
             raise _unusable(path, error) from None
 
     def get(self, *keys: str) -> Kept | None:
-        """The reply that was kept for a request, under the first of its keys that has one, or `None`."""
+        """The stored reply to a request, under the first of its keys that has one, or `None`."""
         rows = (self._execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone() for key in keys)
         row = next(filter(None, rows), None)
         if row is None:
@@ -64,24 +64,24 @@ class ResponseCache:
             at = kept.pop("at", None)
             return Kept(reply=reply_from(kept), at=datetime.fromisoformat(at) if at else None)
         except (AttributeError, KeyError, TypeError, ValueError):
-            return None  # damaged, or another version's: asked again, and then replaced
+            return None  # damaged, or of another version: the call is repeated and the entry replaced
 
     def put(self, key: str, reply: Reply, at: datetime) -> None:
-        """Keep a reply that was given at a time; the newest wins."""
+        """Store a reply with the time of its call; the newest wins."""
         kept = json.dumps({**asdict(reply), "at": at.isoformat()}, ensure_ascii=False)
         self._execute("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", (key, kept))
 
     def identify(self, address: str, identity: str) -> None:
-        """Remember what a server at an address was identified as; the newest counts."""
+        """Remember the identity of the server at an address; the newest counts."""
         self._execute("INSERT OR REPLACE INTO servers (key, identity) VALUES (?, ?)", (address, identity))
 
     def identified(self, address: str) -> str | None:
-        """What the server at an address was identified as at last, or `None`."""
+        """The last known identity of the server at an address, or `None`."""
         row = self._execute("SELECT identity FROM servers WHERE key = ?", (address,)).fetchone()
         return None if row is None else str(row[0])
 
     def drop(self, *keys: str) -> None:
-        """Forget the replies to requests; one that is not kept is no error."""
+        """Remove the replies to requests; a missing one is not an error."""
         for key in keys:
             self._execute("DELETE FROM replies WHERE key = ?", (key,))
 
@@ -97,7 +97,7 @@ class ResponseCache:
 
 
 def reply_from(kept: dict[str, Any]) -> Reply:
-    """A reply out of what `dataclasses.asdict` made of it, once through JSON."""
+    """A reply restored from the JSON form of `dataclasses.asdict`."""
     usage, tokens = kept.get("usage"), kept.get("tokens")
     if usage is not None and not all(isinstance(count, int) and count >= 0 for count in usage.values()):
         raise ValueError("a usage figure is not a number of tokens")
@@ -116,7 +116,7 @@ def _is_of_the_disk(error: sqlite3.DatabaseError) -> bool:
 
 def _unwritable(path: Path, error: Exception) -> StorageError:
     return StorageError(
-        f"The response cache {str(path)!r} cannot be written ({error}); free some space, or set RESPONSE_CACHE=false."
+        f"The response cache {str(path)!r} cannot be written ({error}); free disk space, or set RESPONSE_CACHE=false."
     )
 
 

@@ -1,4 +1,4 @@
-"""One call on its way: what is asked of whom, what it may cost, and what is said where its reply was cut."""
+"""A call in progress: its request and endpoint, its maximum cost, and the message for a truncated reply."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ from .serving.connections import Connection
 
 _LOG = logging.getLogger(__name__)
 CUT = "length"
-"""How servers say that a reply reached its token limit."""
+"""The finish reason of a reply that reached its token limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A request with its endpoint, and the ledger row that it leaves."""
+    """A request with its endpoint and its ledger row."""
 
     request: Request
     row: LedgerRow
@@ -32,35 +32,35 @@ class Call:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Keys of the response cache: today's, and the one that earlier versions kept the reply under."""
+        """Keys of the response cache: the current one, and the one used by earlier versions."""
         former = self.connection.former
         return (self.row.request, *([] if former is None else [request_key(former, self.request)]))
 
     def price(self, reply: Reply) -> Price | None:
-        """What the reply cost; `None` without a known price or without usage."""
+        """The cost of the reply; `None` without a known price or without usage."""
         if reply.usage is None:
             return None
         model, prices = priced_model(self.settings, self.endpoint, at=self.row.at)
         return price(reply.usage, model=model, prices=prices, at=self.row.at)
 
     def highest(self, reply: Reply | None = None) -> Decimal | None:
-        """The most that it may come to; a reply that is seen bounds it where no reasoning can be hidden."""
+        """The maximum cost; a known reply bounds it if no reasoning can be hidden."""
         model, prices = priced_model(self.settings, self.endpoint, at=self.row.at)
         visible = self.endpoint.provider.thinking_off and not self.endpoint.thinking
         seen = reply.text if reply is not None and visible else None
         return most_it_costs(self.request, seen, model=model, prices=prices, at=self.row.at)
 
     def reasoned_through(self, reply: Reply) -> bool:
-        """Was the reply cut by hidden reasoning that nobody had announced, and that more room would end?"""
+        """Was the reply cut by unannounced hidden reasoning, so that a higher limit would help?"""
         return is_cut(reply) and not self.endpoint.thinking and _reasoned(reply)
 
     @property
     def unannounced_tokens(self) -> int:
-        """Room for such reasoning."""
+        """The token allowance for such reasoning."""
         return replace(self.endpoint, thinking=True).thinking_room(self.settings)
 
     def cut_words(self, reply: Reply) -> str:
-        """Say of a reply that was cut where that was, and which setting moves the limit."""
+        """Describe where a reply was cut, and which setting raises the limit."""
         hidden = reply.usage.reasoning if reply.usage is not None else 0
         spent = f", {hidden} of them for hidden reasoning" if hidden else ""
         return f"the reply was cut at its limit of {self.request.max_tokens} tokens{spent}; {self._remedy(reply)}"
@@ -77,17 +77,17 @@ class Call:
 
 
 class Tape(Protocol):
-    """Keeps every call, or plays an earlier run's back instead of the model."""
+    """Records every call, or replays an earlier run instead of calling the model."""
 
     def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
-        """The recorded row of a call, and its reply or what was raised; `None` where nothing is played."""
+        """The recorded row of a call, and its reply or error; `None` if nothing is replayed."""
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
-        """One call that was made, or served by the cache."""
+        """Record a call that was made, or served by the cache."""
 
 
 def warn_of_cut(call: Call, reply: Reply, told: set[tuple[str, str]]) -> None:
-    """Log the first reply of a stage and endpoint that was cut, and which setting to change; `told` were before."""
+    """Log the first truncated reply of a stage and endpoint, and the setting to change; `told` are the earlier ones."""
     key = call.request.stage, call.endpoint.name
     if is_cut(reply) and key not in told:
         told.add(key)
@@ -100,6 +100,6 @@ def is_cut(reply: Reply) -> bool:
 
 
 def _reasoned(reply: Reply) -> bool:
-    """Did a cut reply spend its tokens on reasoning? The server counts them, the text shows it, or there is no text."""
+    """Did a cut reply spend its tokens on reasoning? Indicated by the server's count, the text, or an empty text."""
     counted = reply.usage is not None and reply.usage.reasoning > 0
     return counted or "<think>" in reply.text or not reply.text

@@ -1,6 +1,6 @@
 """Any OpenAI-compatible endpoint, through the openai SDK.
 
-The SDK's generic `post` is used: the typed `create` takes as long to check a prompt that we built as
+The SDK's generic `post` is used: the typed `create` takes as long to validate a prompt built here as
 to send it, and its wrappers drop what DeepSeek adds to `usage`.
 """
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _MOST_TOKENS = 100_000_000
-"""More than any window holds: a count beyond it is none."""
+"""More tokens than any window holds: a higher count is invalid."""
 _LISTING_SECONDS = 10.0
 _PASSING = frozenset({408, 409, 429})
 _SERVER_FAULT = 500
 _NO_CONNECTION = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "LocalProtocolError")
-"""Errors of the HTTP client, by name since the SDK carries a copy of it, before a byte of the call is sent."""
+"""Errors of the HTTP client before a byte of the call is sent; by name, since the SDK bundles a copy of it."""
 _LOST_LATER = frozenset({"ServerDisconnectedError", "ClientOSError", "ClientConnectionResetError"})
-"""Errors of a connection that was there, which the SDK's client passes on as `ConnectTimeout`."""
+"""Errors of an established connection, which the SDK's client reports as `ConnectTimeout`."""
 _NEEDED = frozenset({"model", "messages"})
 _UNSUPPORTED = re.compile(
     r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)|extra input"
@@ -49,8 +49,8 @@ _UNSUPPORTED = re.compile(
 class ChatTransport:
     """Serves calls from an HTTP endpoint.
 
-    Where nothing can have been billed (no connection, 408, 409, 429, 5xx) the call is made again here, and
-    Retry-After is honoured. A parameter that the endpoint refuses by its name is left out from then on.
+    If nothing can have been billed (no connection, 408, 409, 429, 5xx), the call is repeated here, and
+    Retry-After is honoured. A parameter that the endpoint rejects by name is omitted from then on.
     """
 
     def __init__(self, endpoint: Endpoint, *, max_retries: int, name: str | None = None) -> None:
@@ -63,7 +63,7 @@ class ChatTransport:
 
     @property
     def endpoint(self) -> str:
-        """The base URL, unless it was given another name."""
+        """The base URL, unless another name was given."""
         return self._name
 
     @property
@@ -101,7 +101,7 @@ class ChatTransport:
                 return _reply(completion, where)
 
     async def reported(self, model: str) -> Mapping[str, Any] | None:
-        """What the server says of a model, see `serving.identity`; `None` if it does not respond now."""
+        """The server's report on a model, see `serving.identity`; `None` if it does not respond."""
         import aiohttp
         import openai
 
@@ -114,7 +114,7 @@ class ChatTransport:
         except (openai.APIConnectionError, TimeoutError):
             return None
         except (openai.APIError, ValueError, RecursionError, aiohttp.ClientError):
-            return {}  # it speaks, but lists no models
+            return {}  # it responds, but does not list models
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -123,7 +123,7 @@ class ChatTransport:
             self._client = None
 
     async def _opened(self) -> "openai.AsyncOpenAI":
-        async with self._opening:  # once, however many first calls there are
+        async with self._opening:  # only once, even for concurrent first calls
             if self._client is None:
                 self._client = await asyncio.to_thread(self._build)
             return self._client
@@ -134,10 +134,10 @@ class ChatTransport:
         return openai.AsyncOpenAI(
             base_url=self._served.base_url,
             api_key=self._served.api_key.get_secret_value() if self._served.api_key else "none",
-            max_retries=0,  # its own would repeat what may have been billed without a word to the budget
-            timeout=None,  # the caller sets one total deadline a call; keep-alives defeat a read time-out
+            max_retries=0,  # its own retries would repeat possibly billed calls outside the budget
+            timeout=None,  # the caller sets a total deadline per call; keep-alives defeat a read timeout
             default_headers={name: value.get_secret_value() for name, value in self._served.headers.items()},
-            http_client=openai.DefaultAioHttpClient(),  # with many calls at once httpx's own pool takes twice the time
+            http_client=openai.DefaultAioHttpClient(),  # for many concurrent calls httpx's own pool takes twice as long
         )
 
     def _body(self, request: Request) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class ChatTransport:
 
 def _reply(completion: object, where: str) -> Reply:
     try:
-        choice: Mapping[str, Any] = completion["choices"][0]  # type: ignore[index]  # checked by this very try
+        choice: Mapping[str, Any] = completion["choices"][0]  # type: ignore[index]  # checked by this try block
         text = _text(choice["message"].get("content"))
         usage = read_usage(completion.get("usage"))  # type: ignore[attr-defined]
         tokens = _tokens(choice.get("logprobs"))
@@ -174,19 +174,19 @@ def _reply(completion: object, where: str) -> Reply:
         raise TransientError(
             f"{where} sent a reply that is not a chat completion; check the address (LLM_BASE_URL)."
         ) from None
-    text = text.encode("utf-8", "replace").decode()  # half a surrogate pair can be neither kept nor sent again
+    text = text.encode("utf-8", "replace").decode()  # a lone surrogate can be neither stored nor sent again
     return Reply(text=text, usage=usage, finish_reason=choice.get("finish_reason"), tokens=tokens)
 
 
 def _text(content: Any) -> str:
-    """A reply's text, also where it comes in parts."""
+    """A reply's text, joined if it comes in parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content)
     return str(content or "")
 
 
 def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
-    """Tokens with their log-probabilities, where the server sent them."""
+    """Tokens with their log-probabilities, if the server sent them."""
     content = reported.get("content") if isinstance(reported, Mapping) else None
     try:
         return tuple((str(token["token"]), float(token["logprob"])) for token in content) if content else None
@@ -195,9 +195,9 @@ def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
 
 
 def read_usage(reported: Any) -> Usage | None:
-    """Tokens as a server reports them: DeepSeek's hit and miss fields, or OpenAI's details.
+    """Token usage as reported by a server: DeepSeek's hit and miss fields, or OpenAI's details.
 
-    Counts that are none leave the usage unknown: money is reckoned by it.
+    Invalid counts make the usage unknown, because costs are computed from it.
     """
     if not isinstance(reported, Mapping):
         return None
@@ -221,13 +221,13 @@ def _detail(reported: Mapping[str, Any], part: str, name: str) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens, `None` where it is none."""
+    """A token count, `None` if invalid."""
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return int(value) if whole and 0 <= value <= _MOST_TOKENS else None
 
 
 def translated(error: "openai.APIError", *, where: str, model: str) -> MetaRagError:
-    """An error of the SDK as one of ours, with the remedy."""
+    """An error of the SDK as one of this package, with the remedy."""
     import openai
 
     if type(error.__cause__).__name__ == "DecodingError":
@@ -248,7 +248,7 @@ def translated(error: "openai.APIError", *, where: str, model: str) -> MetaRagEr
 
 
 def _is_unbilled(error: "openai.APIError") -> bool:
-    """Did a call fail in a way that may pass, and that no provider bills?"""
+    """Did a call fail in a way that may be temporary and that no provider bills?"""
     status = getattr(error, "status_code", None)
     return _never_sent(error) if status is None else status in _PASSING or status >= _SERVER_FAULT
 
@@ -276,7 +276,7 @@ _STATUS: Mapping[int, tuple[type[ModelError], str]] = {
 
 
 def _refused_parameter(error: "openai.APIError", optional: Set[str]) -> str | None:
-    """The optional parameter that a 400 or 422 names as one that the endpoint does not take."""
+    """The optional parameter that a 400 or 422 reports as unsupported."""
     if getattr(error, "status_code", None) not in (400, 422):
         return None
     words = _words(error).lower()
@@ -288,7 +288,7 @@ def _refused_parameter(error: "openai.APIError", optional: Set[str]) -> str | No
 
 def _is_too_long(error: Any) -> bool:
     marks = {str(error.code), str(error.type)}
-    # DeepSeek and vLLM give a general code and say it in words alone
+    # DeepSeek and vLLM send a general code, with the reason only in the text
     said = "maximum context length" in _words(error)
     return said or bool(marks & {"context_length_exceeded", "exceed_context_size_error"})
 

@@ -1,7 +1,7 @@
-"""`ainvoke`: the only door to any model.
+"""`ainvoke`: the only way to call a model.
 
-It picks the tier for a stage, looks in the response cache, reserves budget, calls, parses, re-asks a
-malformed reply once, and writes a ledger row for whatever happened.
+It chooses the tier for a stage, looks in the response cache, reserves budget, calls, parses, re-asks a
+malformed reply once, and writes a ledger row in every case.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModel:
-    """The endpoints of all stages, with cache, budget and ledger; `session` opens the door for one question.
+    """The endpoints of all stages, with cache, budget and ledger; `session` gives access for one question.
 
-    `draw` numbers repetitions of a whole run, so that the cache does not answer one with another's replies.
+    `draw` numbers repetitions of a whole run, so that the cache does not serve one with another's replies.
     """
 
     settings: Settings
@@ -65,7 +65,7 @@ class LanguageModel:
         check_stages(self.settings)
 
     def session(self, question_id: str = "", *, method: str = "", deadline: float | None = None) -> "ModelSession":
-        """The door for one question. `deadline` is a `time.monotonic` moment that no call may pass."""
+        """Access for one question. `deadline` is a `time.monotonic` timestamp that no call may exceed."""
         return ModelSession(owner=self, question_id=question_id, method=method, deadline=deadline)
 
     async def aclose(self) -> None:
@@ -96,22 +96,22 @@ class LanguageModel:
         return self._served[stage_name]
 
     def evidence_tokens(self) -> int:
-        """Tokens that evidence may take in a prompt: the setting, or what the smallest window leaves."""
+        """Tokens available for evidence in a prompt: the setting, or the space left in the smallest window."""
         return self._room
 
     def gives_logprobs(self, stage_name: str) -> bool:
-        """Does what serves a stage report its tokens' log-probabilities?"""
+        """Does the endpoint of a stage report its tokens' log-probabilities?"""
         _, endpoint = self.serving(stage_name)
         return endpoint.provider.logprobs and not endpoint.thinking
 
     def gate(self, endpoint: Endpoint) -> asyncio.Semaphore:
-        """Bounds the calls in flight of an endpoint to what it allows."""
+        """Limits concurrent calls to an endpoint to the allowed number."""
         return self._gates.setdefault(endpoint.name, asyncio.Semaphore(endpoint.concurrency))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSession:
-    """Calls on behalf of one question; `rows` are theirs alone."""
+    """Calls for one question; `rows` contains only these calls."""
 
     owner: LanguageModel
     question_id: str
@@ -150,7 +150,7 @@ class ModelSession:
         round_: int = 0,
         sampling: Sampling = _PLAIN,
     ) -> Parsed | str:
-        """Ask the tier that serves a stage; with a schema, the reply is a validated value of it.
+        """Call the model that serves a stage; with a schema, the reply is a validated instance of it.
 
         Raises a `ModelError` (`StructuredOutputError` after one re-ask) or a `BudgetError`.
         """
@@ -167,7 +167,7 @@ class ModelSession:
         round_: int = 0,
         sampling: Sampling = _PLAIN,
     ) -> tuple[Parsed, Reply]:
-        """As `ainvoke`, with the reply that the value was read from, for its tokens' log-probabilities."""
+        """Like `ainvoke`, but also returns the reply that the value was read from, e.g. for its log-probabilities."""
         wanted = _json_schema(schema)
         first = await self._prepare(stage_name, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(first)
@@ -183,7 +183,7 @@ class ModelSession:
         try:
             return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
         except MalformedReplyError as fault:
-            if self.owner.cache is not None:  # kept, they would fail the question for ever
+            if self.owner.cache is not None:  # if kept, they would fail the question forever
                 self.owner.cache.drop(*first.keys, *second.keys)
             why = second.cut_words(reply) if is_cut(reply) else f"{fault}; use a model that follows JSON mode"
             raise StructuredOutputError(
@@ -194,9 +194,9 @@ class ModelSession:
     async def areply(
         self, stage_name: str, messages: Sequence[Message], *, round_: int = 0, sampling: Sampling = _PLAIN
     ) -> Reply:
-        """Ask for free text; the reply as it came, with the tokens' log-probabilities where they were asked for.
+        """Request free text; returns the reply as received, with the tokens' log-probabilities if requested.
 
-        Raises a `StructuredOutputError` where hidden reasoning left no room for a word, even when asked again.
+        Raises a `StructuredOutputError` if hidden reasoning left no room for text, even on the second attempt.
         """
         asked = tuple(messages)
         call = await self._prepare(stage_name, asked, None, round_=round_, attempt=0, sampling=sampling)
@@ -213,7 +213,7 @@ class ModelSession:
         owner = self.owner
         if owner.tape is not None and (played := self._played(owner.tape, call)) is not None:
             return played
-        # where replies are cached, equal calls go one at a time
+        # with a cache, equal calls run one at a time
         turn = nullcontext() if owner.cache is None else alone(owner._under_way, call.row.request, self.deadline)
         async with turn:
             kept = owner.cache.get(*call.keys) if owner.cache is not None else None
@@ -225,7 +225,7 @@ class ModelSession:
                 return await self._served(call)
 
     async def _served(self, call: Call) -> Reply:
-        """Serve a call, and make it again where it was lost, late or not to be understood; each try has its row."""
+        """Serve a call, and repeat it if it was lost, late or unreadable; each attempt has its own row."""
         tries = self._tries()
         while True:
             try:
@@ -237,7 +237,7 @@ class ModelSession:
             await in_time(asyncio.sleep(seconds), self.deadline)
 
     def _played(self, tape: Tape, call: Call) -> Reply | None:
-        """What the tape holds of a call, try by try as `_served` made them; `None` where nothing is played."""
+        """Replay a call from the tape, attempt by attempt as in `_served`; `None` if nothing is replayed."""
         tries = self._tries()
         while True:
             if (played := tape.play(call.row, call.request)) is None:
@@ -323,7 +323,7 @@ class ModelSession:
             error = None
             warn_of_cut(call, outcome, owner._told)
             if owner.cache is not None:
-                # before the ledger's row: a kill between the two must not have the call paid again
+                # before the ledger row: a kill between the two must not cause the call to be paid twice
                 owner.cache.put(call.row.request, outcome, call.row.at)
         except TimeoutError:
             error, fault = "timeout", self._late(seconds)
@@ -336,19 +336,19 @@ class ModelSession:
             error, fault = type(raised).__name__, raised
             raise
         finally:
-            # where the bill is not known, all that it could have cost counts as paid, in a resumed run too
+            # if the bill is unknown, the maximum cost counts as paid, also in a resumed run
             held = None if unbilled or not owner.budget.holds else call.highest(outcome)
             row = replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error, paid_usd=held)
             recorded = False
             try:
                 row = self._record(replace(call, row=row), outcome, fault=fault)
                 recorded = True
-            finally:  # a ledger that cannot be written must not leave others waiting for this reservation
+            finally:  # a failed ledger write must not leave others waiting for this reservation
                 owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd, recorded=recorded)
         return outcome
 
     def _now(self, call: Call) -> Call:
-        """A call is priced as it goes out, not as it was prepared."""
+        """The call with its current time: it is priced when sent, not when prepared."""
         return replace(call, row=replace(call.row, at=self.owner.clock()))
 
     def _record(

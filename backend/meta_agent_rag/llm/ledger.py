@@ -1,4 +1,4 @@
-"""The cost ledger: one row for every call, cached and failed ones included."""
+"""The cost ledger: one row per call, including cached and failed ones."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -18,11 +18,11 @@ from .providers import EMBEDDED
 class LedgerRow:
     """One call. Tokens are counts, `latency_s` seconds, money USD.
 
-    `cost_usd` is the call's price and `None` where the model has no known price; `paid_usd` is the
-    same, and 0 if the response cache served it; where a limit, a cap or reservations are kept, a call whose
-    bill is not known holds all that it could have cost. `cached` is the response cache; `cache_hit_tokens`
-    the provider's prefix cache. `request` is the key of the request: equal keys are equal calls. `role` is what the
-    stage is for and `endpoint` what served it, by the name that MODEL_ROLES knows; both are empty in older ledgers.
+    `cost_usd` is the call's price, and `None` if the model has no known price; `paid_usd` is the same, but 0 if the
+    response cache served it; if a limit, a cap or reservations are kept, it is the maximum cost for a call with an
+    unknown bill. `cached` refers to the response cache; `cache_hit_tokens` to the provider's prefix cache.
+    `request` is the key of the request: equal keys are equal calls. `role` is the purpose of the stage and
+    `endpoint` the name in MODEL_ROLES of what served it; both are empty in older ledgers.
     """
 
     at: datetime
@@ -54,9 +54,9 @@ class LedgerRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
-    """Sums over rows. `cost_usd` is `None` where any served call has no known price.
+    """Sums over rows. `cost_usd` is `None` if any served call has no known price.
 
-    `on_this_machine` is true if there are calls, and the embedded model served all of them.
+    `on_this_machine` is true if there are calls, all served by the embedded model.
     """
 
     calls: int = 0
@@ -77,7 +77,7 @@ class Totals:
 
 
 def total(rows: Iterable[LedgerRow]) -> Totals:
-    """Add rows up; failed calls count as calls, and their unknown cost is not held against the sum."""
+    """Sum up rows; failed calls count as calls, and their unknown cost does not make the sum unknown."""
     rows = list(rows)
     served = [row for row in rows if row.error is None]
     return Totals(
@@ -105,9 +105,9 @@ def _sum_or_none(amounts: Iterable[Decimal | None]) -> Decimal | None:
 
 @dataclass
 class Ledger:
-    """Writes rows to a JSONL file as they come, where one is given, and tells them to its listeners.
+    """Writes rows to a JSONL file, if given, as they come, and passes them to its listeners.
 
-    It keeps none in memory: a service makes calls for months.
+    It keeps none in memory, because a service makes calls for months.
     """
 
     path: Path | None = None
@@ -123,14 +123,14 @@ class Ledger:
             listener(row)
 
     def close(self) -> None:
-        """Close the file behind the ledger."""
+        """Close the ledger's file."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None
 
 
 def read_ledger(path: Path) -> Iterator[LedgerRow]:
-    """Rows of an earlier session, one by one; torn lines, and records that are no rows, are passed over."""
+    """Rows of an earlier session, one by one; torn lines and invalid records are skipped."""
     for _, record in records(path):
         with suppress(KeyError, TypeError, ValueError, ArithmeticError):
             if record is not None:
@@ -138,7 +138,7 @@ def read_ledger(path: Path) -> Iterator[LedgerRow]:
 
 
 def ledger_row(row: dict[str, Any]) -> LedgerRow:
-    """A row as it was written to JSONL, back as a value."""
+    """A row restored from its JSONL form."""
     money = {name: Decimal(row[name]) if row.get(name) is not None else None for name in ("cost_usd", "paid_usd")}
     return LedgerRow(**{**row, **money, "at": datetime.fromisoformat(row["at"])})
 

@@ -1,4 +1,4 @@
-"""Puts a language model together from settings."""
+"""Assembles a language model from the settings."""
 
 import logging
 from collections.abc import AsyncIterator, Collection
@@ -32,10 +32,10 @@ async def open_language_model(
     reservations: Path | None = None,
     transport: Transport | None = None,
 ) -> AsyncIterator[LanguageModel]:
-    """The model that settings choose, closed at the end.
+    """The model chosen by the settings, closed at the end.
 
     `paid_usd` is what an earlier part of the same run has paid, counted against its cost limit;
-    `reservations` is a file that holds what calls in progress could cost.
+    `reservations` is a file with the maximum cost of calls in progress.
     `transport` replaces the provider's, for tests and offline work.
     """
     settings = decided(settings)
@@ -64,9 +64,9 @@ async def open_language_model(
 
 
 def described(settings: Settings, uses: Collection[Use] = CHAT) -> str:
-    """What answers, where, why it was taken, and what serves single roles, in one line.
+    """The serving model, its place, the reason for the choice, and the models of individual roles, in one line.
 
-    Raises `SettingsError` if the embedded model is to serve and is not installed.
+    Raises `SettingsError` if the embedded model is chosen and not installed.
     """
     used = endpoints_in_use(settings, uses)
     models: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""When a call is made: its turn among others, its deadline, and further tries after a failure."""
+"""The timing of calls: waiting for others, the deadline, and retries after a failure."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ PASSED = "The deadline has passed; ask a simpler question or allow more time."
 
 
 async def in_time(waiting: Awaitable[Any], deadline: float | None) -> None:
-    """Wait for something. `deadline` is a `time.monotonic` moment; raises `DeadlineError` once it has passed."""
+    """Await something. `deadline` is a `time.monotonic` timestamp; raises `DeadlineError` once it has passed."""
     try:
         async with asyncio.timeout(None if deadline is None else deadline - time.monotonic()):
             await waiting
@@ -25,7 +25,7 @@ async def in_time(waiting: Awaitable[Any], deadline: float | None) -> None:
 
 @asynccontextmanager
 async def holding(lock: asyncio.Lock | asyncio.Semaphore, deadline: float | None) -> AsyncIterator[None]:
-    """Hold a lock or a place, which is waited for as in `in_time`."""
+    """Hold a lock or a semaphore, acquired as in `in_time`."""
     await in_time(lock.acquire(), deadline)
     try:
         yield
@@ -35,7 +35,7 @@ async def holding(lock: asyncio.Lock | asyncio.Semaphore, deadline: float | None
 
 @dataclass
 class KeyLock:
-    """The lock of one key, and how many hold it or wait for it."""
+    """The lock of one key, and the number of its holders and waiters."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
@@ -43,7 +43,7 @@ class KeyLock:
 
 @asynccontextmanager
 async def alone(under_way: dict[str, KeyLock], key: str, deadline: float | None) -> AsyncIterator[None]:
-    """One at a time of what has this key, so that the second finds what the first has paid for. Raises as `holding`."""
+    """Serialise work with the same key, so that the second finds what the first has paid for. Raises as `holding`."""
     turn = under_way.setdefault(key, KeyLock())
     turn.users += 1
     try:
@@ -61,9 +61,9 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _LONGEST_WISH_S = 0.5, 8.0, 60.0
 
 @dataclass(kw_only=True)
 class Tries:
-    """Of one call: `most` after lost connections, two where it came late or garbled.
+    """The attempts of one call: `most` after lost connections, two if it was late or garbled.
 
-    Each may have been billed, and is a call of its own to the budget and the ledger.
+    Each may have been billed, and is a separate call for the budget and the ledger.
     """
 
     most: int
@@ -71,7 +71,7 @@ class Tries:
     late: int = 0
 
     def another(self, fault: ModelError) -> bool:
-        """Is it worth another try?"""
+        """Is another attempt worthwhile?"""
         if isinstance(fault, LostConnectionError):
             self.lost += 1
             return self.lost <= self.most
@@ -81,12 +81,12 @@ class Tries:
         return False
 
     def pause(self, fault: ModelError) -> float:
-        """Seconds to wait before it."""
+        """Seconds to wait before the next attempt."""
         return pause(self.lost - 1) if isinstance(fault, LostConnectionError) else 0.0
 
 
 def pause(made: int, headers: Mapping[str, str] | None = None) -> float:
-    """Seconds before a further try, after so many: what the server asks for, else twice as long each time."""
+    """Seconds before the next attempt, given the number made: the server's request, else doubled each time."""
     wished = _wished(headers or {})
     if wished is not None and 0 < wished <= _LONGEST_WISH_S:
         return wished

@@ -1,4 +1,4 @@
-"""What a call costs: DeepSeek's dated, peak-aware tariffs from data, others' from genai-prices.
+"""The cost of a call: DeepSeek's dated, peak-aware tariffs from data, others' from genai-prices.
 
 An unknown price is `None`, never 0.
 """
@@ -19,10 +19,10 @@ from .exchange import Request, Usage
 from .providers import Endpoint, providers
 from .serving.stages import endpoints_in_use
 
-ANY_PROVIDER = "*"  # instead of a provider's name in genai-prices: whoever makes the model
+ANY_PROVIDER = "*"  # instead of a provider's name in genai-prices: the maker of the model
 _MILLION = Decimal(1_000_000)
 _MINUTES = range(-10, 71, 10)
-"""When a call may be billed, from when it is sent: clocks differ, and it may wait for its turn."""
+"""The period around sending in which a call may be billed: clocks differ, and it may be queued."""
 
 
 class Peak(BaseModel):
@@ -82,7 +82,7 @@ class Price:
 
 @cache
 def tariff_book() -> TariffBook:
-    """The dated tariffs that ship with the package."""
+    """The dated tariffs in the package."""
     return TariffBook.model_validate(
         yaml.safe_load(files(__package__).joinpath("tariffs.yaml").read_text(encoding="utf-8"))
     )
@@ -100,8 +100,8 @@ def price(
 ) -> Price | None:
     """Cost of a call that used `usage` tokens of `model` at the time `at`.
 
-    `prices` is the provider's name in genai-prices. Models of the embedded provider and unknown ones
-    return `None`.
+    `prices` is the provider's name in genai-prices. `None` for models of the embedded provider and unknown
+    ones.
     """
     book = book or tariff_book()
     tariff = next((row for row in book.tariffs if row.in_force(model, at.astimezone(UTC).date())), None)
@@ -141,10 +141,10 @@ def _listed_price(usage: Usage, model: str, provider: str, at: datetime) -> Pric
 def highest_price(
     prompt_tokens: int, max_tokens: int, *, model: str, prices: str | None, at: datetime
 ) -> Decimal | None:
-    """The most that a call sent at `at` could cost: nothing cached, the whole reply used, and peak prices where
+    """The maximum cost of a call sent at `at`: nothing cached, the whole reply used, and peak prices if
     peak hours are near.
 
-    A reservation of this much keeps a cost limit, even where the call waits for its turn into peak hours.
+    Reserving this amount enforces a cost limit even if the call is queued into peak hours.
     """
     usage = Usage(prompt=prompt_tokens, completion=max_tokens)
     found = [price(usage, model=model, prices=prices, at=at)]
@@ -156,7 +156,7 @@ def highest_price(
 
 @lru_cache(maxsize=64)
 def _near(model: str, at: datetime) -> tuple[datetime, ...]:
-    """One moment for each price that a call may have which is sent within ten minutes of `at`."""
+    """One time for each price that may apply to a call sent within ten minutes of `at`."""
     moments: dict[tuple[Tariff, bool], datetime] = {}
     for moment in (at + timedelta(minutes=minutes) for minutes in _MINUTES):
         for row in tariff_book().tariffs:
@@ -167,7 +167,7 @@ def _near(model: str, at: datetime) -> tuple[datetime, ...]:
 
 
 def million_token_prices(model: str, prices: str | None, at: datetime) -> dict[str, Decimal] | None:
-    """What a million cached, uncached and completion tokens cost at a time, in USD; `None` if unknown."""
+    """The price of a million cached, uncached and completion tokens at a time, in USD; `None` if unknown."""
     kinds = {
         "cache hit": Usage(prompt=1_000_000, cache_hit=1_000_000),
         "cache miss": Usage(prompt=1_000_000),
@@ -181,7 +181,7 @@ _FRAME_TOKENS = 64
 
 
 def priced_model(settings: Settings, endpoint: Endpoint, *, at: datetime) -> tuple[str, str | None]:
-    """The model whose prices count, and its provider's name in genai-prices; PRICE_AS replaces both."""
+    """The model whose prices apply, and its provider's name in genai-prices; PRICE_AS replaces both."""
     wanted = settings.price_as
     if not wanted:
         return endpoint.model, endpoint.provider.prices
@@ -193,7 +193,7 @@ def priced_model(settings: Settings, endpoint: Endpoint, *, at: datetime) -> tup
 
 
 def unpriced_models(settings: Settings, *, at: datetime) -> tuple[str, ...]:
-    """The models that serve without a known price; the embedded one costs nothing and needs none."""
+    """The models in use without a known price; the embedded one is free and needs none."""
     priced = [
         priced_model(settings, endpoint, at=at)
         for endpoint in endpoints_in_use(settings).values()
@@ -205,14 +205,14 @@ def unpriced_models(settings: Settings, *, at: datetime) -> tuple[str, ...]:
 def most_it_costs(
     request: Request, reply: str | None = None, *, model: str, prices: str | None, at: datetime
 ) -> Decimal | None:
-    """The most that a call could cost, or, with its `reply`, could have cost; `None` without a known price."""
+    """The maximum cost of a call or, given its `reply`, of the completed call; `None` without a known price."""
     prompt = _most_tokens(message.content for message in request.messages)
-    if request.json_schema is not None:  # some endpoints write it into the prompt
+    if request.json_schema is not None:  # some endpoints include it in the prompt
         prompt += len(json.dumps(request.json_schema))
     completion = request.max_tokens if reply is None else min(_most_tokens([reply]), request.max_tokens)
     return highest_price(prompt, completion, model=model, prices=prices, at=at)
 
 
 def _most_tokens(texts: Iterable[str]) -> int:
-    """No tokenizer makes more tokens than there are bytes, and over digits or hieroglyphs some make as many."""
+    """The byte count: no tokenizer produces more tokens, and for digits or hieroglyphs some produce as many."""
     return sum(len(text.encode("utf-8", "replace")) for text in texts) + _FRAME_TOKENS

@@ -1,4 +1,4 @@
-"""Providers are rows of `providers.yaml`; an endpoint is a model of one of them at an address, chosen by settings."""
+"""Providers are rows of `providers.yaml`; an endpoint is a provider's model at an address, chosen by the settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ EMBEDDED = "embedded"
 
 
 class Provider(BaseModel):
-    """One row of `providers.yaml`; its comment explains the fields."""
+    """One row of `providers.yaml`; the fields are explained there."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,18 +43,18 @@ class Provider(BaseModel):
     source: str | None = None
 
     def default_model(self, tier: Tier) -> str | None:
-        """The provider's own model of a tier, where it names one."""
+        """The provider's own model of a tier, if it names one."""
         return self.flash if tier == "flash" else self.pro
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """A model at an address, and how it is asked.
+    """A model at an address, with its request parameters.
 
-    `name` is what roles call it: a tier, PROVIDER:MODEL, or a name of MODEL_ROLES' file. `provider` is the row of
-    `providers.yaml` with the endpoint's own values in place. Endpoints of one `connection` share a client.
-    `missing_key` is the variable that should hold its key and does not: a replay needs none. `seconds` is a time limit
-    of its own, `body` and `headers` join every request.
+    `name` is its name in roles: a tier, PROVIDER:MODEL, or a name in MODEL_ROLES' file. `provider` is the row of
+    `providers.yaml` with the endpoint's own values applied. Endpoints of one `connection` share a client.
+    `missing_key` is the variable of its key if that is not set: a replay needs none. `seconds` is its own time
+    limit; `body` and `headers` are added to every request.
     """
 
     name: str
@@ -72,16 +72,16 @@ class Endpoint:
 
     @property
     def is_embedded(self) -> bool:
-        """Does it run in a child process of this one?"""
+        """Does it run in a child process?"""
         return self.provider.name == EMBEDDED
 
     @property
     def has_own_address(self) -> bool:
-        """Is it at another address than its provider's, so that only the server can tell what serves there?"""
+        """Is its address different from its provider's, so that only the server knows which model it serves?"""
         return not self.is_embedded and self.base_url != providers()[self.provider.name].base_url
 
     def require_key(self) -> None:
-        """Raises `SettingsError` if the key that it needs is not set."""
+        """Raise `SettingsError` if the key that it needs is not set."""
         if self.missing_key is not None:
             raise SettingsError(
                 f"The endpoint {self.name!r} of MODEL_ROLES needs the key {self.missing_key}, which is not set; set it "
@@ -89,17 +89,17 @@ class Endpoint:
             )
 
     def window(self, settings: Settings) -> int:
-        """Tokens that prompt and reply share."""
+        """The tokens that prompt and reply share."""
         return settings.embedded_context_tokens if self.is_embedded else self.provider.context
 
     def thinking_room(self, settings: Settings) -> int:
-        """Tokens that hidden reasoning may take before the reply; 0 where it does not think."""
+        """Tokens allowed for hidden reasoning before the reply; 0 if it does not think."""
         return min(settings.thinking_tokens, self.window(settings) // 2) if self.thinking else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The endpoints of both tiers, and why they were taken; the flash tier's is the provider of a run."""
+    """The endpoints of both tiers, and the reason for the choice; the flash tier's provider is that of the run."""
 
     tiers: Mapping[Tier, Endpoint]
     reason: str
@@ -111,7 +111,7 @@ class Choice:
 
     @property
     def base_url(self) -> str | None:
-        """Where it is reached."""
+        """Its address."""
         return self.tiers["flash"].base_url
 
     @property
@@ -138,9 +138,9 @@ def providers() -> Mapping[str, Provider]:
 
 
 def choose_provider(settings: Settings) -> Choice:
-    """Pick the provider that `LLM_PROVIDER` names, or the first one with a key; MODEL_ROLES may map tiers elsewhere.
+    """Choose the provider that `LLM_PROVIDER` names, or the first one with a key; MODEL_ROLES may reassign tiers.
 
-    Raises `UnknownNameError` or `SettingsError` with the setting that is missing.
+    Raises `UnknownNameError`, or `SettingsError` with the missing setting.
     """
     roles = settings.model_roles.roles
     if "flash" in roles or "pro" in roles:
@@ -157,16 +157,16 @@ def choose_provider(settings: Settings) -> Choice:
 
 
 def endpoint_named(name: str, settings: Settings, choice: Choice) -> Endpoint:
-    """The endpoint of a name in MODEL_ROLES: a tier, PROVIDER:MODEL, or one of its file.
+    """The endpoint of a name in MODEL_ROLES: a tier, PROVIDER:MODEL, or one in its file.
 
-    Raises `SettingsError` with the names that there are, or with the field that is missing.
+    Raises `SettingsError` with the available names, or with the missing field.
     """
     if name in get_args(Tier):
         return next(endpoint for tier, endpoint in choice.tiers.items() if tier == name)
     provider, _, model = name.partition(":")
     own = name not in settings.model_roles.endpoints and provider == choice.provider.name
     if own and model and provider != EMBEDDED:
-        return replace(choice.tiers["flash"], name=name, model=model, thinking=False)  # where that provider is served
+        return replace(choice.tiers["flash"], name=name, model=model, thinking=False)  # at that provider's address
     return _named(name, settings)
 
 
@@ -203,7 +203,7 @@ def _chosen(settings: Settings) -> Choice:
 
 
 def _named(name: str, settings: Settings) -> Endpoint:
-    """An endpoint of the file, or PROVIDER:MODEL with the provider as it is in `providers.yaml`."""
+    """An endpoint in the file, or PROVIDER:MODEL with the provider's row in `providers.yaml`."""
     known = settings.model_roles.endpoints
     provider, colon, model = name.partition(":")
     if name in known:
@@ -230,7 +230,7 @@ def _of_row(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
     elif base_url is None or model is None:
         lacking = "base_url" if base_url is None else "model"
         raise SettingsError(f"The endpoint {name!r} of MODEL_ROLES has no {lacking}; add it to its row.")
-    # the provider's key goes to the provider's address alone
+    # the provider's key is only sent to the provider's address
     variable = row.key or ((standard.key or "").upper() if base_url == standard.base_url else "")
     key = settings.secret(variable) if variable else None
     return Endpoint(
@@ -266,7 +266,7 @@ def _pick(settings: Settings) -> tuple[str, str]:
 def _models(settings: Settings, provider: Provider) -> Mapping[Tier, str]:
     if provider.name == EMBEDDED and (file := own_model_file(settings)) is not None:
         return dict.fromkeys(("flash", "pro"), file.stem)
-    own = provider.name == EMBEDDED  # one file serves both tiers, whatever models are named
+    own = provider.name == EMBEDDED  # one file serves both tiers, regardless of the named models
     flash = (None if own else settings.flash_model) or provider.flash
     pro = (None if own else settings.pro_model) or provider.pro or flash
     if flash is None or pro is None:

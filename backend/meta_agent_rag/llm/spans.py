@@ -1,4 +1,4 @@
-"""What the span of a model call says: who was asked for what, and what came back in which measure."""
+"""The contents of a model call's span: endpoint, request, and measures of the reply."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,9 +19,9 @@ async def completed(
     content: bool,
     price: Callable[[Reply], Price | None],
 ) -> Reply:
-    """What the transport replies, within a span; `content` puts prompt and reply into it, `price` is what it cost.
+    """The transport's reply, within a span; `content` includes prompt and reply, `price` is the cost.
 
-    Raises what the transport raises, and `TimeoutError` after N seconds.
+    Raises the errors of the transport, and `TimeoutError` after N seconds.
     """
     with telemetry.span(f"chat {request.model}", _asked(row, request, content=content), kind="client") as opened:
         async with asyncio.timeout(seconds):

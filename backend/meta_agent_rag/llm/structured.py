@@ -1,4 +1,4 @@
-"""A model's text as a validated value, or a reason why it is not one: never a default of success."""
+"""A model's text as a validated value, or the reason why it is invalid: never a default of success."""
 
 import json
 import re
@@ -16,21 +16,21 @@ _THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
 
 
 class MalformedReplyError(ValueError):
-    """The text does not hold what was asked; the message says what is wrong with it."""
+    """The text is not what was requested; the message says what is wrong with it."""
 
 
 def without_thinking(text: str) -> str:
     """The reply without the reasoning that some models print before it.
 
-    Where the chat template opened it, a reply holds its end alone.
+    If the chat template opened it, the reply contains only its end.
     """
     return _THINKING.sub("", text).rpartition("</think>")[2].strip()
 
 
 def parse_reply(text: str, schema: type[Parsed], *, cut: bool = False) -> Parsed:
-    """Read JSON out of a reply, repaired where its syntax is broken, and validate it.
+    """Extract JSON from a reply, repair broken syntax, and validate it.
 
-    A reply that was `cut` at its token limit is not repaired: its last field may be half a word.
+    A reply that was `cut` at its token limit is not repaired, because its last field may be incomplete.
     Raises `MalformedReplyError`.
     """
     value = _json_object(without_thinking(text), cut=cut)
@@ -61,7 +61,7 @@ def _read(text: str, *, cut: bool) -> Any:
         if cut:
             raise MalformedReplyError("the reply was cut at its token limit; be brief") from None
         value = _repaired(text)
-    # half a surrogate pair, of an escape that was cut, can be neither stored nor sent: it becomes a question mark
+    # a lone surrogate, from a truncated escape, can be neither stored nor sent: it becomes a question mark
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
@@ -78,7 +78,7 @@ def _repaired(text: str) -> object:
 
 
 def asked_again(reply: Reply, fault: MalformedReplyError, folder: Path | None) -> tuple[Message, Message]:
-    """What is said to a model after a malformed reply: the reply, and what is wrong with it."""
+    """The messages to a model after a malformed reply: the reply, and its fault."""
     return (
         Message(role="assistant", content=reply.text[:2000]),
         Message(role="user", content=prompt("reask", folder).text(fault=str(fault))),

@@ -1,1 +1,1 @@
-"""Whole documents: what one says, section by section, and how two compare; every point is checked and cited."""
+"""Overviews of whole documents: summaries section by section, and comparisons; every point is checked and cited."""

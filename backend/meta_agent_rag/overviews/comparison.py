@@ -1,4 +1,4 @@
-"""Compares two documents by their points: a model groups them, and code keeps every point as it stands."""
+"""Compares two documents by their points: a model groups them, and code keeps every point unchanged."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Relation = Literal["agree", "differ", "related"]
 
 
 def _numbers(value: object) -> object:
-    """Numbers of points, also where they are written as `A3`."""
+    """Numbers of points, also in the form `A3`."""
     if not isinstance(value, list):
         return value
     return [int(digits) for one in value if (digits := str(one).strip("ABab .#"))[:1].isdigit() and digits.isdigit()]
@@ -48,7 +48,7 @@ class AspectsReply(ReplyModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Aspect:
-    """Points of both documents on the same matter; `name` and `relation` are the model's words."""
+    """Points of both documents on the same subject; `name` and `relation` are the model's words."""
 
     name: str
     relation: Relation
@@ -58,9 +58,9 @@ class Aspect:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two documents side by side: what both speak of, then what only one does.
+    """Two documents side by side: what both cover, then what only one covers.
 
-    `uncompared` counts the points that did not fit into the prompt; they are listed as the document's own.
+    `uncompared` counts the points that did not fit into the prompt; they are listed under their own document.
     """
 
     first: Overview
@@ -78,9 +78,9 @@ class Comparison:
 
 
 async def compared(work: Work, on_section: OnSection | None = None) -> Comparison:
-    """Compare the two documents of the work. Raises `InputError` where there are not two, and a `ModelError`."""
+    """Compare the two documents of the work. Raises `InputError` if there are not two, and a `ModelError`."""
     if len(work.documents) != 2:
-        raise InputError("A comparison needs two different documents; name both by title or file.")
+        raise InputError("A comparison needs two different documents; give both by title or file.")
     summary = await work.done(on_section)
     first, second = summary.overviews
     if not first.points or not second.points:
@@ -121,7 +121,7 @@ def _without_aspects(summary: Summary) -> Comparison:
 
 
 def _that_fit(first: Sequence[Point], second: Sequence[Point], budget: int) -> tuple[int, int]:
-    """How many points of each are shown: as many of one as of the other, as long as both have some."""
+    """The number of points shown of each document: equally many, as long as both have some."""
     shown, used = [0, 0], 0
     for place in range(max(len(first), len(second))):
         for side, points in enumerate((first, second)):
@@ -138,7 +138,7 @@ def _listed(letter: str, points: Sequence[Point]) -> str:
 
 
 def _aspects(reply: AspectsReply, first: Sequence[Point], second: Sequence[Point]) -> Iterator[Aspect]:
-    """The aspects that both documents speak of; a point counts where it is named first."""
+    """The aspects that both documents cover; a point counts where it is named first."""
     used: set[tuple[int, int]] = set()
     for said in reply.aspects:
         sides: list[tuple[Point, ...]] = []
@@ -152,7 +152,7 @@ def _aspects(reply: AspectsReply, first: Sequence[Point], second: Sequence[Point
 
 
 def _checked(relation: Relation, first: Sequence[Point], second: Sequence[Point]) -> Relation:
-    """What the model says, unless it says that points agree of whose figures none stands on the other side."""
+    """The model's relation, unless it says that points agree although they share no figure."""
     ours, theirs = ([one for point in side for one in _figures(point)] for side in (first, second))
     shared = any(stands_in(one, theirs) for one in ours) or any(stands_in(one, ours) for one in theirs)
     return "related" if relation == "agree" and ours and theirs and not shared else relation

@@ -1,4 +1,4 @@
-"""What an overview will take, known before the first call."""
+"""The cost of an overview, estimated before the first call."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from ..wording import FREE, counted
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Calls, prompt tokens (estimated, rarely too low) and the cost if every reply is as long as it may be, in USD.
+    """Calls, prompt tokens (estimated, rarely too low) and the maximum cost in USD, with every reply at its limit.
 
-    `usd` is `None` where no price is known; `free` where the model runs on this machine.
+    `usd` is `None` if no price is known; `free` if the model runs on this machine.
     """
 
     calls: int
@@ -30,7 +30,7 @@ class Estimate:
 
 
 def estimate(model: LanguageModel, stage: str, prompts: Iterable[tuple[Message, ...]], *, further: int = 0) -> Estimate:
-    """The estimate for these prompts of a stage, with `further` calls that read the replies to all of them."""
+    """The estimate for these prompts of a stage, plus `further` calls that read the replies to all of them."""
     sizes = [sum(estimate_tokens(message.content) for message in prompt) for prompt in prompts]
     served, endpoint = model.serving(stage)
     calls = len(sizes) + further

@@ -1,4 +1,4 @@
-"""Summarises documents: one call a section, all at the same time."""
+"""Summarises documents with one call per section, all concurrent."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,26 +18,26 @@ from .sections import Divided, Section, divided
 
 STAGE = "overview"
 EVERY = "all"
-"""The name that stands for every document of a corpus."""
+"""The name for all documents of a corpus."""
 _METHOD = "overview"
 
 OnSection: TypeAlias = Callable[[int, int], None]
-"""Called with how many sections are done, and of how many."""
+"""Called with the number of completed sections and their total number."""
 
 
 class Library(Protocol):
-    """Where documents and their passages are found: the catalogue of a corpus."""
+    """A source of documents and their passages: the catalogue of a corpus."""
 
     def documents(self) -> tuple[DocumentRecord, ...]:
         """All documents."""
 
     def passages_of(self, document: str) -> tuple[Passage, ...]:
-        """The passages of a document, in their order."""
+        """The passages of a document, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SectionPoints:
-    """What a section says. `invented` counts points without a true quote; `failure` says why there are none at all."""
+    """A section's points. `invented` counts points without a true quote; `failure` says why there are none."""
 
     heading: str
     points: tuple[Point, ...]
@@ -74,7 +74,7 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """Documents divided for an overview, whose cost can be said before `done` is awaited."""
+    """Documents divided for an overview, whose cost is known before `done` is awaited."""
 
     model: LanguageModel
     documents: tuple[Divided, ...]
@@ -82,19 +82,19 @@ class Work:
 
     @property
     def estimate(self) -> Estimate:
-        """What it will take."""
+        """The estimated effort."""
         return self.estimated()
 
     def estimated(self, *, further: int = 0) -> Estimate:
-        """What it will take, with `further` calls over all points."""
+        """The estimated effort, with `further` calls over all points."""
         settings = self.model.settings
         prompts = [points_prompt(settings, one.document, part) for one in self.documents for part in one.sections]
         return estimate(self.model, STAGE, prompts, further=further)
 
     async def done(self, on_section: OnSection | None = None) -> Summary:
-        """The overviews. A section whose call fails says so, and the others stand.
+        """The overviews. A section whose call fails reports that; the others are kept.
 
-        Raises what must stop the run: a refused key, a spent budget.
+        Raises only errors that must stop the run: a rejected key, an exhausted budget.
         """
         session = self.model.session("overview", method=_METHOD)
         progress = _Progress(of=sum(len(one.sections) for one in self.documents), told=on_section)
@@ -126,10 +126,10 @@ class Work:
 
 
 async def prepared(model: LanguageModel, library: Library, names: Sequence[str], *, further: int = 0) -> Work:
-    """The work for documents named by title or file, or for `all`; the only one of a corpus needs no name.
+    """The work for documents given by title or file, or for `all`; optional if the corpus has only one.
 
-    `further` calls are to follow. Raises `InputError` for a name that no document has, for none where there are
-    several, and where more calls are needed than OVERVIEW_CALLS allows.
+    `further` is the number of calls that will follow. Raises `InputError` for a name that no document has, if no
+    name is given although there are several, and if more calls are needed than OVERVIEW_CALLS allows.
     """
     documents = await asyncio.to_thread(library.documents)
     wanted = _wanted(documents, names)
@@ -140,7 +140,7 @@ async def prepared(model: LanguageModel, library: Library, names: Sequence[str],
     work = Work(model=model, documents=tuple(parts), style=chosen(model.settings.citation_style))
     if calls > most:
         raise InputError(
-            f"This needs {calls} calls, more than OVERVIEW_CALLS {most!r} allows; name fewer documents, or raise it."
+            f"This needs {calls} calls, more than OVERVIEW_CALLS {most!r} allows; choose fewer documents, or raise it."
         )
     return work
 
@@ -152,7 +152,7 @@ def _wanted(documents: Sequence[DocumentRecord], names: Sequence[str]) -> tuple[
     if tuple(names) == (EVERY,) or (not names and len(documents) == 1):
         return tuple(documents)
     if not names:
-        raise InputError(f"The corpus has {len(documents)} documents; name one of them, or {EVERY!r}.")
+        raise InputError(f"The corpus has {len(documents)} documents; choose one of them, or {EVERY!r}.")
     by_name = [documents_named(documents, [name]) for name in names]
     by_id = {document.id: document for document in documents}
     return tuple(by_id[id_] for id_ in dict.fromkeys(id_ for (id_,) in by_name))

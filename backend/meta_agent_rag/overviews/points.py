@@ -1,4 +1,4 @@
-"""The points of a section: asked for in one call, and kept only with the sentence that each rests on."""
+"""The points of a section, requested in one call and kept only with the sentence that supports each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from ..text.sentences import sentences
 from .sections import Section
 
 MOST_POINTS = 6
-"""Points that are asked for of each section."""
+"""The number of points requested per section."""
 
 
 class SaidPoint(ReplyModel):
@@ -33,7 +33,7 @@ class SaidPoint(ReplyModel):
 
 
 def _whole_ones(value: object) -> object:
-    """The entries that are complete: one that a cut reply broke off costs only itself."""
+    """The complete entries: one that is cut off in a truncated reply is dropped on its own."""
     if not isinstance(value, list):
         return value
     return [one for one in value if isinstance(one, dict) and all(one.get(key) for key in ("quote", "point"))]
@@ -51,7 +51,7 @@ class PointsReply(ReplyModel):
 class Point:
     """A point that may be shown; `text` has its citation written out.
 
-    Where the rules confirm the model's wording, that is the text; else it is the document's own sentence, quoted.
+    If the rules confirm the model's wording, that is the text; else it is the document's own sentence, quoted.
     """
 
     text: str
@@ -61,7 +61,7 @@ class Point:
 
 
 def points_prompt(settings: Settings, document: DocumentRecord, section: Section) -> tuple[Message, ...]:
-    """The messages for a section; what is the same for all comes first, for the provider's prefix cache."""
+    """The messages for a section; the part shared by all comes first, for the provider's prefix cache."""
     text = prompt("overview", settings.prompts_dir).text(
         most=MOST_POINTS, title=document.title, passages=section.packed.text
     )
@@ -69,9 +69,9 @@ def points_prompt(settings: Settings, document: DocumentRecord, section: Section
 
 
 def kept_points(reply: PointsReply, section: Section, style: Style, seen: set[str]) -> tuple[tuple[Point, ...], int]:
-    """The points whose quotes stand in the section, and how many had invented ones.
+    """The points whose quotes occur in the section, and the number with invented quotes.
 
-    A sentence makes one point: `seen` holds those of the document so far, and grows.
+    Each sentence yields one point: `seen` holds those of the document so far, and is extended.
     """
     points: list[Point] = []
     invented = 0
@@ -93,7 +93,7 @@ def _number(quote: str, passages: Sequence[Found]) -> int | None:
 
 
 def _is_heading(sentence: str, found: Found) -> bool:
-    """Is it a title above the passage, which says nothing by itself?"""
+    """Is it a title above the passage, without content of its own?"""
     return sentence in (found.passage.title, found.passage.section)
 
 

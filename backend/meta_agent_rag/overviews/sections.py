@@ -13,20 +13,20 @@ _NO_LIMIT = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Neighbouring passages of a document. `heading` says where they stand, and is empty where nothing tells."""
+    """Neighbouring passages of a document. `heading` names their place, and is empty if unknown."""
 
     heading: str
     passages: tuple[Found, ...]
 
     @property
     def packed(self) -> Packed:
-        """The passages as a prompt shows them, each sentence marked as data."""
+        """The passages as shown in a prompt, with each sentence marked as data."""
         return pack(self.passages, _NO_LIMIT, marked=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Divided:
-    """A document in sections; `left_out` counts passages that address a language model and are not shown to one."""
+    """A document in sections; `left_out` counts passages that address a language model and are therefore omitted."""
 
     document: DocumentRecord
     sections: tuple[Section, ...]

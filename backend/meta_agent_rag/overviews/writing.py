@@ -1,4 +1,4 @@
-"""Summaries and comparisons as Markdown: for a terminal, a chat and a file alike."""
+"""Summaries and comparisons as Markdown, for a terminal, a chat or a file."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from .comparison import Comparison
 from .overview import Overview, SectionPoints, Summary
 from .points import Point
 
-_RELATIONS = {"agree": "they agree", "differ": "they differ", "related": "both speak of it"}
+_RELATIONS = {"agree": "they agree", "differ": "they differ", "related": "both mention it"}
 
 
 def summary_text(summary: Summary) -> str:
@@ -17,7 +17,7 @@ def summary_text(summary: Summary) -> str:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """What both documents speak of, point against point, and what only one does."""
+    """What both documents cover, point by point, and what only one covers."""
     first, second = _name(comparison.first.document), _name(comparison.second.document)
     lines = [f"# {first} and {second}"]
     for aspect in comparison.aspects:
@@ -55,17 +55,17 @@ def _points(points: Sequence[Point]) -> list[str]:
 def _why_none(section: SectionPoints) -> str:
     if section.failure:
         return f"This section could not be summarised: {section.failure}"
-    return "No point of this section could be confirmed." if section.invented else "Nothing new is said here."
+    return "No point of this section could be confirmed." if section.invented else "This section contains nothing new."
 
 
 def _notes(one: Overview) -> Iterator[str]:
     name = _name(one.document)
     if not one.sections:
-        yield f"{name} has no text that could be shown to a model."
+        yield f"{name} has no text that may be shown to a model."
     if invented := sum(section.invented for section in one.sections):
-        yield f"{name}: {counted(invented, 'point')} left out, whose quotes are not in the document."
+        yield f"{name}: {counted(invented, 'point')} left out because their quotes are not in the document."
     if one.left_out:
-        yield f"{name}: {counted(one.left_out, 'passage')} left out, which read like orders to a language model."
+        yield f"{name}: {counted(one.left_out, 'passage')} left out because they read like orders to a language model."
 
 
 def _name(document: DocumentRecord) -> str:

@@ -1,4 +1,4 @@
-"""The prompts, in YAML beside this file and beside the benchmark's methods, and the builder that assembles them."""
+"""The prompts, in YAML files here and beside the benchmark's methods, and the builder that assembles them."""
 
 from .builder import (
     SECTIONS,

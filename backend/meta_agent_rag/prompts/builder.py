@@ -1,7 +1,7 @@
 """Assembles a prompt from the sections of a YAML file, always in the same order.
 
-Only `instruction` is required. A section is a text, or a list that becomes bullets; `$name` stands
-for a value given to `Prompt.text`. `reasoning_strategy` is a text, or one word: an entry of `strategies.yaml`.
+Only `instruction` is required. A section is a text, or a list that becomes bullets; `$name` is replaced
+by a value given to `Prompt.text`. `reasoning_strategy` is a text, or one word: an entry of `strategies.yaml`.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ _HEADINGS = {
 _STRATEGIES = "strategies"
 _PHRASES = "phrases"
 _TABLES = {_STRATEGIES, _PHRASES, "stages"}
-"""Files that are no prompts."""
+"""YAML files that are not prompts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Prompt:
     sections: Mapping[str, str]
 
     def text(self, **values: object) -> str:
-        """The assembled prompt; values are put in as they are and never read as templates.
+        """The assembled prompt; values are inserted verbatim and never interpreted as templates.
 
         Raises `PromptError` if the prompt needs a value that was not given.
         """
@@ -69,7 +69,7 @@ class Prompt:
 
     @property
     def values(self) -> frozenset[str]:
-        """The names of the values that its sections take in. Raises `PromptError` for a `$` that names none."""
+        """The names of the values in its sections. Raises `PromptError` for a `$` without a name."""
         templates = {section: Template(text) for section, text in self.sections.items()}
         for section, template in templates.items():
             if not template.is_valid():
@@ -78,7 +78,7 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        """First 12 hex digits of the SHA-256 over its sections: changes when the prompt does."""
+        """First 12 hex digits of the SHA-256 over its sections; it changes with the prompt."""
         return hashlib.sha256(repr(sorted(self.sections.items())).encode()).hexdigest()[:12]
 
 
@@ -96,19 +96,19 @@ def prompt_files() -> Mapping[str, Path]:
 
 
 def prompt_names(methods: Path | None = None) -> list[str]:
-    """Names of the built-in prompts, and of those beside the `methods` of METHODS_DIR."""
+    """Names of the built-in prompts, and of those beside the user's `methods` (METHODS_DIR)."""
     beside = [] if methods is None else [file.stem for file in methods.glob("*.yaml")]
     return sorted({*prompt_files(), *beside})
 
 
 def require_folder(setting: str, folder: Path, of_what: str) -> None:
-    """Raise `PromptError` unless a folder of one's own is there."""
+    """Raise `PromptError` unless the user's folder exists."""
     if not folder.is_dir():
-        raise PromptError(f"{setting} {str(folder)!r} is not a folder; name one with {of_what}.")
+        raise PromptError(f"{setting} {str(folder)!r} is not a folder; give a folder with {of_what}.")
 
 
 def own_yaml(file: Path) -> Any:
-    """What a YAML file of one's own holds. Raises `PromptError` where it cannot be read."""
+    """The contents of a user's YAML file. Raises `PromptError` if it cannot be read."""
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -116,7 +116,7 @@ def own_yaml(file: Path) -> Any:
 
 
 def phrase(key: str) -> str:
-    """A sentence of `phrases.yaml`, which prompts take in as a value."""
+    """A sentence in `phrases.yaml`, inserted into prompts as a value."""
     if key not in _table(_PHRASES):
         raise UnknownNameError("phrase", key, list(_table(_PHRASES)))
     return _table(_PHRASES)[key]
@@ -124,9 +124,9 @@ def phrase(key: str) -> str:
 
 @cache
 def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None) -> Prompt:
-    """The prompt with that name: from `folder` where it has one, else the built-in, else one beside own `methods`.
+    """The prompt with that name: from `folder` if it has one, else built-in, else beside the user's `methods`.
 
-    Raises `UnknownNameError`, or `PromptError` that names the offending key.
+    Raises `UnknownNameError`, or `PromptError`, which names the offending key.
     """
     if folder is not None:
         require_folder("PROMPTS_DIR", folder, "prompt files")
@@ -146,10 +146,10 @@ def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None
 
 
 def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
-    """Read every prompt of one's own folder, before the first call needs one.
+    """Validate every prompt in the user's folder before the first call.
 
-    Raises `PromptError` that names the file and the offending key: a file that replaces no prompt, built in or beside
-    own `methods`, an unknown section, a `$name` that the replaced prompt does not have.
+    Raises `PromptError`, which names the file and the offending key: a file that replaces no prompt, built in or beside
+    the user's `methods`, an unknown section, or a `$name` that the replaced prompt does not have.
     """
     if folder is None:
         return
@@ -203,7 +203,7 @@ def _strategy(name: str, value: object, folder: Path | None) -> str:
 
 @cache
 def _strategies(folder: Path | None) -> Mapping[str, str]:
-    """The built-in strategies, and those of one's own folder beside them or in their place."""
+    """The built-in strategies, with the user's own added or replacing them."""
     own = folder / f"{_STRATEGIES}.yaml" if folder is not None else None
     if own is None or not own.is_file():
         return _table(_STRATEGIES)
@@ -226,7 +226,7 @@ def _table(name: str) -> Mapping[str, str]:
     tables = [path for folder in _folders() if (path := folder / f"{name}.yaml").is_file()]
     rows = [row for path in tables for row in yaml.safe_load(path.read_text(encoding="utf-8")).items()]
     if len(dict(rows)) < len(rows):
-        raise DuplicateNameError(f"An entry stands twice in {name}.yaml of {', '.join(map(str, tables))}; rename one.")
+        raise DuplicateNameError(f"An entry occurs twice in {name}.yaml of {', '.join(map(str, tables))}; rename one.")
     return {key: text.strip() for key, text in rows}
 
 

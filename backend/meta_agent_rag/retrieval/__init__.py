@@ -1,4 +1,4 @@
 """Finding passages: encoders, stores, fusion, guardrails, and the corpus on disk.
 
-This layer knows nothing of the agent, of models that write, or of benchmarks.
+This layer is independent of the agent, of language models, and of benchmarks.
 """

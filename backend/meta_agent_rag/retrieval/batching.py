@@ -1,4 +1,4 @@
-"""One encoder for many tasks: off the event loop, a batch at a time, waiting requests merged, recent texts known."""
+"""One encoder for many tasks: off the event loop, in batches, with waiting requests merged and recent texts cached."""
 
 import asyncio
 import threading
@@ -15,12 +15,12 @@ from .encoders.encoder import Encoder
 from .vectors import FloatMatrix
 
 _MOST_TEXTS = 1024
-"""Merging stops here, so that a question does not wait for many large requests at once."""
+"""The most texts merged, so that a question does not wait for many large requests at once."""
 
 _RECENT_TEXTS = 4096
-"""So many vectors are kept: the sentences of passages that many questions find are encoded once."""
+"""The number of cached vectors: sentences of passages that many questions find are encoded once."""
 _BULK = 256
-"""A request with more texts is an index being built, of which no text comes again."""
+"""A request with more texts comes from building an index, whose texts do not recur."""
 
 Kind = Literal["queries", "passages"]
 
@@ -33,11 +33,11 @@ class _Request:
 
 
 class AsyncEncoder:
-    """Awaitable face of an `Encoder`.
+    """Asynchronous interface of an `Encoder`.
 
     The encoder runs in one worker thread. Requests that arrive while a batch is computed wait, and
-    those of one kind become the next batch together. An exception of a batch reaches everyone who
-    waits for it. Nothing here belongs to an event loop, so one object serves successive loops.
+    those of one kind form the next batch together. An exception of a batch is raised for every
+    request in it. No state belongs to an event loop, so one object serves successive loops.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -54,7 +54,7 @@ class AsyncEncoder:
         return self._encoder.name
 
     async def dimension(self) -> int:
-        """Length of the vectors; may load the model, so it is awaited."""
+        """The length of the vectors; awaited, because it may load the model."""
         return await asyncio.wrap_future(self._worker.submit(lambda: self._encoder.dimension))
 
     async def queries(self, texts: Sequence[str]) -> FloatMatrix:
@@ -91,7 +91,7 @@ class AsyncEncoder:
         return await asyncio.wrap_future(request.answer)
 
     def _start_next(self) -> None:
-        """Hand the next batch to the worker, or become idle where nobody waits."""
+        """Pass the next batch to the worker, or become idle if nothing is waiting."""
         batch = self._next_batch()
         if batch:
             texts = [text for request in batch for text in request.texts]
@@ -99,7 +99,7 @@ class AsyncEncoder:
             work.add_done_callback(partial(self._deliver, batch))
 
     def _next_batch(self) -> list[_Request]:
-        """The oldest request and those of its kind behind it, without the ones that were cancelled."""
+        """The oldest request and the later ones of its kind, without cancelled ones."""
         with self._lock:
             batch: list[_Request] = []
             later: deque[_Request] = deque()

@@ -9,16 +9,16 @@ from .passage import Found
 DENSE_WEIGHT = 0.85
 LEXICAL_WEIGHT = 0.15
 BM25_HALF = 37.0
-"""The BM25 score that counts half: between the medians of supporting passages in HotpotQA (38.6) and
+"""The BM25 score that counts as 0.5: between the medians of supporting passages in HotpotQA (38.6) and
 2WikiMultiHopQA (35.4), first 150 and 100 questions, scored as `stores.tantivy_store` does."""
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[Found]], k: int = 60) -> list[Found]:
     """Fuse rankings: score(p) = sum over rankings of 1 / (k + rank(p)), ranks from 1.
 
-    Cormack, Clarke and Buettcher, SIGIR 2009, whose k is 60. Ties go by passage id. A fused passage
-    keeps the best `dense` and `lexical` score that any ranking had for it; a passage that one ranking
-    lists twice counts there once, at its better rank.
+    Cormack, Clarke and Buettcher, SIGIR 2009, with k = 60. Ties are broken by passage id. A fused passage
+    keeps its best `dense` and `lexical` score in any ranking; a passage that one ranking
+    lists twice counts once, at its better rank.
     """
     merged: dict[str, Found] = {}
     shares: dict[str, list[float]] = {}
@@ -30,16 +30,16 @@ def reciprocal_rank_fusion(rankings: Sequence[Sequence[Found]], k: int = 60) -> 
                 seen.add(id_)
                 merged[id_] = _merged(merged[id_], found) if id_ in merged else found
                 shares.setdefault(id_, []).append(1.0 / (k + rank))
-    # fsum is exact, so that the order of the rankings cannot break a tie.
+    # fsum is exact, so the order of the rankings cannot break a tie.
     fused = [_scored(found, fsum(shares[id_])) for id_, found in merged.items()]
     return sorted(fused, key=lambda found: (-found.score, found.passage.id))
 
 
 def best_of(rankings: Sequence[Sequence[Found]], k: int = 60) -> list[Found]:
-    """Merge what several questions found: score(p) = max over rankings of 1 / (k + rank(p)).
+    """Merge the results of several questions: score(p) = max over rankings of 1 / (k + rank(p)).
 
     CombMAX (Fox and Shaw, TREC-2, 1994) over reciprocal ranks: the questions ask for different things, so
-    that what is best for one of them comes before what is passable for all. Ties go by the sum, then by id.
+    the best result for one of them precedes results that are mediocre for all. Ties are broken by the sum, then by id.
     """
     summed = reciprocal_rank_fusion(rankings, k)
     best: dict[str, float] = {}
@@ -51,7 +51,7 @@ def best_of(rankings: Sequence[Sequence[Found]], k: int = 60) -> list[Found]:
 
 
 def blend(rankings: Sequence[Sequence[Found]]) -> list[Found]:
-    """Merge rankings by `blended_score`, best first; ties go by passage id."""
+    """Merge rankings by `blended_score`, best first; ties are broken by passage id."""
     merged: dict[str, Found] = {}
     for found in (found for ranking in rankings for found in ranking):
         merged[found.passage.id] = _merged(merged.get(found.passage.id, found), found)
@@ -60,9 +60,9 @@ def blend(rankings: Sequence[Sequence[Found]]) -> list[Found]:
 
 
 def blended_score(dense: float | None, lexical: float | None) -> float:
-    """How well a passage fits, absolutely, in 0..1: 0.85 * cosine (clipped) + 0.15 * saturated BM25.
+    """The absolute relevance of a passage, 0..1: 0.85 * cosine (clipped) + 0.15 * saturated BM25.
 
-    A side that did not return the passage (`None`) adds nothing.
+    A side that did not return the passage (`None`) contributes nothing.
 
     >>> round(blended_score(1.0, 37.0), 3)
     0.925
@@ -77,7 +77,7 @@ def saturated(bm25: float) -> float:
 
 
 def _scored(found: Found, score: float) -> Found:
-    """As `replace` would, in a third of its time."""
+    """Like `replace`, but three times as fast."""
     return Found(passage=found.passage, score=score, dense=found.dense, lexical=found.lexical, via=found.via)
 
 

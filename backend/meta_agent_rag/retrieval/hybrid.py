@@ -1,4 +1,4 @@
-"""Hybrid retrieval: both indexes for every query, fused, linked across hops, screened, the best k."""
+"""Hybrid retrieval: both indexes for every query, fused, linked across hops, screened, cut to the best k."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,11 +23,11 @@ _WIDER = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Retrieval:
-    """What a retrieval brought.
+    """The result of a retrieval.
 
-    `found` are at most k passages, best first. `dropped` are those that would have been among them,
-    had they not been screened out. `pool_ids` are the ids of all candidates, best first, before
-    anything was excluded or dropped.
+    `found` are at most k passages, best first. `dropped` are those that would have been among them
+    if screening had not removed them. `pool_ids` are the ids of all candidates, best first, before
+    any were excluded or dropped.
     """
 
     found: tuple[Found, ...] = ()
@@ -39,20 +39,20 @@ class Retriever(Protocol):
     """Finds passages for questions."""
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        """The k best passages for the queries together, none of whose ids is in `exclude`."""
+        """The k best passages for the queries together, without those whose ids are in `exclude`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HybridRetriever:
-    """Retrieves from a corpus: for each query `pool` candidates of each index, fused.
+    """Retrieves from a corpus: for each query, `pool` candidates from each index, fused.
 
-    `fusion` is reciprocal rank fusion with the constant `rrf_k`, or the weighted blend, under which a
-    passage below `blend_floor` counts as irrelevant unless a link from a better one leads to it. With
-    `links` the fused candidates are widened and ordered across hops; a reranker has the last word.
+    `fusion` is reciprocal rank fusion with the constant `rrf_k`, or the weighted blend, in which a
+    passage below `blend_floor` counts as irrelevant unless a better one links to it. With
+    `links`, the fused candidates are extended and ordered across hops; a reranker decides last.
 
-    With `on_fault` a search survives the failure of one index, or its taking longer than `side_seconds`: it is
-    answered from the other, and `on_fault` is told which (`dense`, `lexical`) failed and how. `telemetry_content`
-    puts the queries into spans. With `documents`, only passages of the documents with these ids are found.
+    With `on_fault`, a search survives the failure or the timeout (`side_seconds`) of one index: it is
+    answered by the other one, and `on_fault` receives the side (`dense`, `lexical`) and its error. `telemetry_content`
+    includes the queries in spans. With `documents`, only passages of the documents with these ids are found.
     """
 
     corpus: Corpus
@@ -73,9 +73,9 @@ class HybridRetriever:
         return replace(self, documents=documents)
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        """See `Retriever`. Blank and repeated queries count for nothing.
+        """See `Retriever`. Blank and repeated queries are ignored.
 
-        `score` is that of the last step that ordered the result: fusion, links, or reranker; over
+        `score` is that of the last step that ordered the result: fusion, links, or reranker; with
         several queries, that of `best_of`.
         """
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
@@ -99,9 +99,9 @@ class HybridRetriever:
         return Retrieval(found=kept, dropped=dropped, pool_ids=tuple(found.passage.id for found in ranked))
 
     async def candidates(self, query: str, vector: FloatVector, among: frozenset[str] | None = None) -> list[Found]:
-        """All candidates for one query, best first, before anything is excluded or screened out.
+        """All candidates for one query, best first, before exclusion and screening.
 
-        With `among`, only passages that have these ids.
+        With `among`, only passages with these ids.
         """
         listed = among if among is None or len(among) <= MOST_LISTED else None
         pool = self.pool if listed is among else _WIDER * self.pool
@@ -119,7 +119,7 @@ class HybridRetriever:
         return ranked if self.reranker is None else await self._reranked(self.reranker, query, ranked)
 
     async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:
-        """What each index found. Raises what an index raised, or `SearchDownError` where `on_fault` survives one."""
+        """The results of each index. Raises an index's error, or, with `on_fault`, `SearchDownError` if both fail."""
         if self.on_fault is None:
             return await asyncio.gather(*searches.values())
         outcomes = await asyncio.gather(*(self._in_time(search) for search in searches.values()))
@@ -139,7 +139,7 @@ class HybridRetriever:
             return fault
 
     async def _reranked(self, reranker: Reranker, query: str, ranked: Sequence[Found]) -> list[Found]:
-        """The first `pool` candidates in the reranker's order, and the others behind them."""
+        """The first `pool` candidates in the reranker's order, followed by the others."""
         first, others = ranked[: self.pool], ranked[self.pool :]
         scores = await reranker.rerank(query, [found.passage for found in first])
         scored = [replace(found, score=score) for found, score in zip(first, scores, strict=True)]
@@ -152,15 +152,15 @@ class HybridRetriever:
 
 
 def confidence(found: Found) -> float:
-    """How well the passage fits by its own scores, in 0..1, whatever the fusion: see `blended_score`.
+    """The relevance of a passage by its own scores, 0..1, independent of the fusion: see `blended_score`.
 
-    A passage that only one side returned is rated by that side alone, so too low rather than too high.
+    A passage that only one side returned is rated by that side alone, i.e. too low rather than too high.
     """
     return blended_score(found.dense, found.lexical)
 
 
 def _best_clean(ranked: Sequence[Found], k: int, floor: float | None) -> tuple[tuple[Found, ...], tuple[Dropped, ...]]:
-    """The first k that pass the guardrails and the floor, and what failed on the way: the next ones move up."""
+    """The first k that pass the guardrails and the floor, and those that failed; later ones move up."""
     relevant = {found.passage.id for found in ranked if floor is None or confidence(found) >= floor}
     kept: list[Found] = []
     dropped: list[Dropped] = []

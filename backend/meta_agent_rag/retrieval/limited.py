@@ -1,4 +1,4 @@
-"""Retrieval from some of a corpus's documents alone."""
+"""Retrieval from only some documents of a corpus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from .passage import Found
 from .screening.guardrails import Dropped
 
 _WIDER = (4, 12)
-"""How many times as many passages as wanted are searched, first and, where that does not do, once more."""
+"""The factor by which more passages than wanted are searched, first and, if too few remain, once more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitedRetriever:
-    """Keeps another `Retriever` to documents by their ids: it searches past all others, as far as the pool goes."""
+    """A `Retriever` limited to documents by id: it searches further, up to the pool's size, to replace others."""
 
     retriever: Retriever
     documents: frozenset[str]

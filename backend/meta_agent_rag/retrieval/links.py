@@ -1,18 +1,18 @@
 """Links across hops, without a model call: a passage often names the one that completes it.
 
-A question of several hops names some things by title (its *anchors*) and means others that only the
-evidence names. So, beside the passages that the two searches found, the candidates are the anchors,
-whatever the anchors and the best passages found mention by title, and what shares a rare name with the
-very best, one that the question does not have. Every candidate then gets one sum, all of whose parts lie
-in 0..1 and count alike (no weight was fitted):
+A multi-hop question names some things by title (its *anchors*) and refers to others that only the
+evidence names. Besides the passages found by the two searches, the candidates are therefore the anchors,
+all passages that the anchors and the best passages found mention by title, and those that share a rare name, not in
+the question, with the very best. Every candidate then gets a sum whose parts all lie
+in 0..1 and have equal weight (no weight was fitted):
 
     cosine + BM25 / best BM25 + anchor + link + back link
 
-`anchor` is 1 where the question names the passage. `link` is, for the best passage that mentions this
+`anchor` is 1 if the question names the passage. `link` is, for the best passage that mentions this
 one or shares a name with it, (1 if that is an anchor) + the share of the question's words that the pair
-of them covers, over the number of documents that bear the name, or that have it in their texts. `back
-link` is that share for the best passage that this one mentions. A name with many bearers says nothing
-and is passed over.
+covers, divided by the number of documents that have the name as a title or in their texts. `back
+link` is that share for the best passage that this one mentions. A name shared by many documents says nothing
+and is skipped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,20 +26,20 @@ from .passage import Found, Passage
 from .vectors import FloatVector
 
 SEEDS = 10
-"""The best passages found whose mentions are followed, beside the anchors."""
+"""The number of best passages whose mentions are followed, besides the anchors."""
 
 SHARING = 5
-"""The best passages found whose names are looked for in other texts."""
+"""The number of best passages whose names are looked up in other texts."""
 
 MOST_BEARERS = 5
-"""Documents of one name; a name with more is passed over."""
+"""The most documents with one name; a more frequent name is skipped."""
 
 MOST_LINKED = 200
-"""Candidates that links bring in for one question."""
+"""The most candidates that links add for one question."""
 
 
 class Link(NamedTuple):
-    """One passage mentions another, or both share a name: `bearers` documents have the name."""
+    """One passage mentions another, or both share a name: `bearers` is the number of documents with the name."""
 
     source: str
     target: str
@@ -48,7 +48,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbourhood:
-    """What links lead to from a question and what was found for it."""
+    """The targets of links from a question and from the passages found for it."""
 
     anchors: frozenset[str]
     links: tuple[Link, ...]
@@ -56,10 +56,10 @@ class Neighbourhood:
 
 
 def linked(query: str, vector: FloatVector, found: Sequence[Found], corpus: Corpus) -> list[Found]:
-    """The candidates for `query`, best first: those `found` and those that links lead to.
+    """The candidates for `query`, best first: those `found` and those reached by links.
 
     `vector` is the query's. `score` is the sum above, in 0..6, and every candidate has its cosine. `via` is
-    the passage whose mention led to a result, where the question itself does not name it.
+    the passage whose mention led to a result, if the question itself does not name it.
     """
     around = neighbourhood(query, found, corpus)
     return ranked(query, _completed(vector, found, around, corpus), around)
@@ -82,7 +82,7 @@ def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbo
         for name in (name for name in mentioned if name in named):
             bearers = len({one.doc_id for one in named[name]})
             for one in named[name]:
-                elsewhere = one.doc_id != known[id_].doc_id  # a document that names itself leads nowhere
+                elsewhere = one.doc_id != known[id_].doc_id  # a document's mention of itself is not a link
                 if elsewhere and (len(targets) < MOST_LINKED or one.passage_id in targets):
                     targets.add(one.passage_id)
                     links[Link(id_, one.passage_id, bearers)] = None
@@ -91,7 +91,7 @@ def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbo
 
 
 def _shared(query: str, seeds: Sequence[Passage], corpus: Corpus) -> list[Link]:
-    """Links from the seeds to passages that share a rare name with them, one that the question does not have."""
+    """Links from the seeds to passages that share with them a rare name that is not in the question."""
     asked = plain(query)
     names = {
         seed.id: [name for name in proper_names(f"{seed.title}. {seed.text}") if f" {name} " not in asked]
@@ -109,7 +109,7 @@ def _shared(query: str, seeds: Sequence[Passage], corpus: Corpus) -> list[Link]:
 
 
 def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> list[Found]:
-    """The candidates by their sums; ties by passage id."""
+    """The candidates by their sums; ties are broken by passage id."""
     best = max((one.lexical or 0.0 for one in candidates), default=0.0) or 1.0
     coverage = _Coverage(query, {**around.passages, **{one.passage.id: one.passage for one in candidates}})
     sources: dict[str, list[Link]] = {}
@@ -139,7 +139,7 @@ def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> li
 
 
 class _Coverage:
-    """Which of the question's content words a passage contains; function words count if there are no others."""
+    """The content words of the question that a passage contains; function words count if there are no others."""
 
     def __init__(self, query: str, passages: Mapping[str, Passage]) -> None:
         self._bits = [(f" {word} ", 1 << place) for place, word in enumerate(content_words(query))]
@@ -159,10 +159,10 @@ class _Coverage:
 
 
 def _completed(vector: FloatVector, found: Sequence[Found], around: Neighbourhood, corpus: Corpus) -> list[Found]:
-    """Everything found, and everything that links lead to, with the cosine of each.
+    """Everything found and everything reached by links, with the cosine of each.
 
-    Cosines come from the catalogue, which is quicker than a second search. What the lexical side did not
-    return is beyond its pool and counts there as nothing.
+    Cosines come from the catalogue, which is faster than a second search. A passage that the lexical side did not
+    return is beyond its pool and has no lexical score.
     """
     known = {one.passage.id: one for one in found}
     targets = dict.fromkeys([*sorted(around.anchors), *(link.target for link in around.links)])
@@ -177,5 +177,5 @@ def _completed(vector: FloatVector, found: Sequence[Found], around: Neighbourhoo
 
 
 def _few(named: Mapping[str, list[Named]]) -> dict[str, list[Named]]:
-    """Names that few documents bear."""
+    """Names that only few documents have."""
     return {name: ones for name, ones in named.items() if len({one.doc_id for one in ones}) <= MOST_BEARERS}

@@ -1,4 +1,4 @@
-"""Opens a corpus for questions, as settings describe it."""
+"""Opens a corpus for questions, as the settings describe it."""
 
 import asyncio
 import logging
@@ -19,16 +19,16 @@ from .reranker import load_reranker
 
 _LOG = logging.getLogger(__name__)
 ENGINES = ("ray",)
-"""What spreads work over the machines of a cluster."""
+"""Engines that distribute work over the machines of a cluster."""
 
 
 def open_encoder(settings: Settings, name: str | None = None) -> AsyncEncoder:
-    """The encoder with that name (default: that of passages), or the packaged one in its place, which is said."""
+    """The encoder with that name (default: that of passages), or, with a warning, the packaged one."""
     return AsyncEncoder(_chosen(settings, name))
 
 
 def open_cluster_encoder(settings: Settings, engine: str) -> AsyncEncoder:
-    """The encoder of passages, whose work the machines of a cluster do.
+    """The encoder of passages that runs on the machines of a cluster.
 
     Raises `UnknownNameError` for an engine other than `ray`, and `MissingExtraError`.
     """
@@ -57,7 +57,7 @@ async def open_retriever(
 ) -> AsyncIterator[HybridRetriever]:
     """A retriever over a corpus, closed at the end; `sample` is built on first use.
 
-    Raises `CorpusError` if there is no such corpus, or it was built with another encoder.
+    Raises `CorpusError` if the corpus does not exist or was built with another encoder.
     """
     await asyncio.to_thread(require_corpus, settings.marag_data_dir, corpus)
     if encoder is None:

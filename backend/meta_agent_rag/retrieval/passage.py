@@ -1,4 +1,4 @@
-"""The unit of evidence: a passage, and a passage that a search has found."""
+"""The unit of evidence: a passage, and a passage found by a search."""
 
 import hashlib
 import re
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Passage:
     """A piece of a document, small enough to read and to cite.
 
-    Pages and sentences count from 1 and 0; `span` is the (start, end) in characters within the
-    document's text. They are `None` where the source does not have them.
+    Pages count from 1 and sentences from 0; `span` is the (start, end) in characters of the
+    document's text. They are `None` if the source does not have them.
     """
 
     id: str
@@ -31,12 +31,12 @@ class Passage:
 
     @classmethod
     def of(cls, title: str, text: str) -> "Passage":
-        """The passage of a paragraph; the same title and text are the same passage wherever they are met."""
+        """The passage of a paragraph; equal title and text always give the same passage."""
         identity = passage_id(title, text)
         return cls(id=identity, doc_id=identity, title=title, text=text)
 
     def searchable(self) -> str:
-        """Title and text as they are indexed: the title often holds the words that the text lacks."""
+        """Title and text as they are indexed: the title often contains the words that the text lacks."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
@@ -45,9 +45,9 @@ class Found:
     """A passage with the scores that found it.
 
     `score` orders a result (the store's own, or the fused one); `dense` is the cosine in -1..1 and
-    `lexical` the BM25 score, `None` where that side did not return the passage. `via` names the
-    passage id that led to this one, where a link across hops did. `suspect` holds the names of the
-    injection patterns found in its text, where it was marked rather than dropped.
+    `lexical` the BM25 score, `None` if that side did not return the passage. `via` is the id of the
+    passage that led to this one, if a link across hops did. `suspect` holds the names of the
+    injection patterns found in its text, if it was marked rather than dropped.
     """
 
     passage: Passage
@@ -59,13 +59,13 @@ class Found:
 
 
 def passages_of(paragraphs: "Iterable[Paragraph]") -> tuple[Passage, ...]:
-    """The passages of a data set's paragraphs, each once, in the order of first appearance."""
+    """The passages of a data set's paragraphs, without duplicates, in order of first appearance."""
     passages = (Passage.of(paragraph.title, paragraph.text) for paragraph in paragraphs)
     return tuple({passage.id: passage for passage in passages}.values())
 
 
 def passage_id(title: str, text: str) -> str:
-    """A readable id that depends on content alone, so that one paragraph met twice is one passage."""
+    """A readable id that depends on content alone, so that identical paragraphs are one passage."""
     slug = "-".join(re.findall(r"[^\W_]+", title.lower()))[:48] or "untitled"
     digest = hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()
     return f"{slug}-{digest[:12]}"

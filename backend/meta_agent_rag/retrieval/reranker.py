@@ -1,4 +1,4 @@
-"""An optional cross-encoder, which reads question and passage together and scores the pair."""
+"""An optional cross-encoder, which scores question and passage as a pair."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ _REMEDY = "set RERANKER to the folder or hub name of a cross-encoder, or unset i
 
 
 class Reranker:
-    """The cross-encoder in `folder`, on torch, in one worker thread; loaded at the first use."""
+    """The cross-encoder in `folder`, on torch, in one worker thread; loaded on first use."""
 
     def __init__(self, *, name: str, folder: Path) -> None:
         self.name = name
@@ -32,10 +32,10 @@ class Reranker:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reranker")
 
     async def rerank(self, query: str, passages: Sequence[Passage]) -> list[float]:
-        """How well each passage answers `query`: one score a passage, in their order, higher is better.
+        """How well each passage answers `query`: one score per passage, in order, higher is better.
 
-        Scores compare passages of one query and nothing else. What exceeds the model's window is not
-        read. Raises `SettingsError` if the folder holds no cross-encoder that gives one score.
+        Scores are only comparable for the same query. Text beyond the model's window is
+        ignored. Raises `SettingsError` if the folder contains no cross-encoder with a single score.
         """
         if not passages:
             return []
@@ -62,12 +62,12 @@ class Reranker:
 
 
 def load_reranker(settings: Settings) -> Reranker | None:
-    """The cross-encoder that `settings.reranker` names, `None` where it names none.
+    """The cross-encoder that `settings.reranker` names, `None` if unset.
 
-    A name is a local folder, or a model of the hub, taken from its local cache before the hub is
-    asked. Loads no weights yet; may block for 3 s where no hub answers, and for a download.
+    A name is a local folder, or a model on the hub, taken from its local cache before the hub is
+    contacted. Loads no weights yet; may block for 3 s if the hub does not respond, and for a download.
 
-    Raises `SettingsError` if it cannot be had: nothing is taken in its place.
+    Raises `SettingsError` if it is not available; there is no substitute.
     """
     name = settings.reranker
     if name is None:
@@ -87,7 +87,7 @@ def load_reranker(settings: Settings) -> Reranker | None:
 
 
 def _scores_pairs(folder: Path) -> bool:
-    """Has the model a head that was trained to score? A plain encoder would get a random one, silently."""
+    """Does the model have a head trained for scoring? A plain encoder would silently get a random one."""
     try:
         if (folder / "modules.json").is_file():
             modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
@@ -99,5 +99,5 @@ def _scores_pairs(folder: Path) -> bool:
 
 
 def _readable(text: str) -> str:
-    """Lone surrogates are not text, and tokenizers refuse them."""
+    """The text without lone surrogates, which tokenizers reject."""
     return text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Retrieval over a handful of passages that the caller supplies: no index, the same order across hops."""
+"""Retrieval over a few passages supplied by the caller: no index, but the same order across hops."""
 
 import asyncio
 import math
@@ -20,10 +20,10 @@ _RRF_K = 60
 
 @dataclass(frozen=True, kw_only=True)
 class SuppliedRetriever:
-    """A `Retriever` over supplied passages, ordered by the sum that `links` describes.
+    """A `Retriever` over supplied passages, ordered by the sum described in `links`.
 
-    In place of BM25 stands the share of the query's words, weighted by their rarity among the passages.
-    What is supplied is marked where it is suspect, and never dropped here. Passages are encoded once.
+    BM25 is replaced by the share of the query's words, weighted by their rarity among the passages.
+    Suspect passages are marked, and never dropped here. Passages are encoded once.
     """
 
     passages: tuple[Passage, ...]
@@ -32,7 +32,7 @@ class SuppliedRetriever:
     _encoding: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        """See `Retriever`. `score` is the sum, in 0..6; over several queries, that of `best_of`."""
+        """See `Retriever`. `score` is the sum, in 0..6; with several queries, that of `best_of`."""
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         if not asked or not self.passages or k < 1:
             return Retrieval()
@@ -76,7 +76,7 @@ class SuppliedRetriever:
 
 
 def _neighbourhood(query: str, passages: Sequence[Passage]) -> Neighbourhood:
-    """Which passages the query names, and which passage mentions which by its title."""
+    """The passages that the query names, and the passages that mention each other by title."""
     bearers: dict[str, list[Passage]] = {}
     for passage in passages:
         for name in name_keys(passage.title):

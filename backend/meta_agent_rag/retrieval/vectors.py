@@ -1,7 +1,7 @@
-"""Types of the vectors that encoders return and dense stores keep.
+"""Types of the vectors that encoders return and dense stores hold.
 
-`FloatVector` has the shape (dimension,), `FloatMatrix` (n, dimension); both are float32, and rows
-that come from an encoder have unit length, so that their dot product is their cosine.
+`FloatVector` has the shape (dimension,), `FloatMatrix` (n, dimension); both are float32, and an
+encoder's rows have unit length, so their dot product is their cosine.
 """
 
 from typing import TypeAlias

@@ -1,1 +1,1 @@
-"""The loop behind HTTP, for a trusted client: one honest answer within a deadline, and a record of it."""
+"""The loop behind HTTP, for a trusted client: one verified answer within a deadline, and a record of it."""

@@ -18,7 +18,7 @@ Opening = Callable[[], AbstractAsyncContextManager[Service]]
 
 
 def create_app(opening: Opening) -> FastAPI:
-    """The application; `opening` gives the service that it holds open while it runs.
+    """The application; `opening` yields the service and keeps it open while the application runs.
 
     >>> app = create_app(lambda: open_service(settings, ["sample"]))  # doctest: +SKIP
     """
@@ -28,7 +28,7 @@ def create_app(opening: Opening) -> FastAPI:
         async with opening() as service:
             app.state.service = service
             _LOG.info(
-                "Serving %s; a request has %g s.",
+                "Serving %s; the time limit for a request is %g s.",
                 ", ".join(map(repr, service.retrievers)) or "no corpus",
                 service.budgets.total,
             )
@@ -39,10 +39,10 @@ def create_app(opening: Opening) -> FastAPI:
         summary="Answers from documents, checked before they are shown.",
         version=_version(),
         lifespan=lifespan,
-        docs_url=None,  # its page loads scripts from elsewhere
+        docs_url=None,  # its page loads third-party scripts
         redoc_url=None,
         redirect_slashes=False,  # a redirect would repeat the client's own Host
-        # spans for requests, and nothing that repeats their words: its logs tell what a body held
+        # creates spans for requests, but records no logs, which would contain the bodies
         telemetry={"metrics": False, "logs": False, "operation_spans": False, "auto_configure": False},
     )
     app.include_router(router)

@@ -1,4 +1,4 @@
-"""Every failure as a status, a code and one clear sentence; what is not the client's to know stays in the log."""
+"""Maps every failure to a status, a code and one clear sentence; details not meant for the client stay in the log."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,25 +36,25 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (SearchDownError, 503, "search_unavailable", "The documents cannot be searched at the moment; try again later."),
     (CorpusError, 503, "search_unavailable", "The documents cannot be searched at the moment; try again later."),
     (SettingsError, 503, "unavailable", "The service is not configured correctly; tell its operator the request id."),
-    (BudgetError, 503, "budget", "The service may not spend any more at the moment; tell its operator."),
+    (BudgetError, 503, "budget", "The service has reached its spending limit; tell its operator."),
     (AuthenticationError, 503, "model_key_refused", _PROVIDER_REFUSED),
     (BalanceError, 503, "model_balance_empty", _PROVIDER_REFUSED),
-    (ModelError, 503, "model_unavailable", "The language model does not respond at the moment; try again later."),
+    (ModelError, 503, "model_unavailable", "The language model is not responding at the moment; try again later."),
     (MetaRagError, 503, "unavailable", "The service cannot answer at the moment; try again later."),
 )
 
 
 PROVIDER_REFUSALS = frozenset({"model_key_refused", "model_balance_empty"})
-"""Failures that only the operator can end."""
+"""Failures that only the operator can resolve."""
 
 
 def timed_out() -> RequestError:
-    """The refusal of a request whose time is up."""
+    """The refusal of a request that exceeded its deadline."""
     return RequestError(504, "timeout", TIMED_OUT)
 
 
 def refusal(error: BaseException) -> RequestError:
-    """Any failure as what the client is told."""
+    """The refusal sent to the client for any failure."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, RequestValidationError):
@@ -71,7 +71,7 @@ def refusal(error: BaseException) -> RequestError:
 
 
 def envelope(error: RequestError, request_id: str) -> dict[str, Any]:
-    """The body of a refusal."""
+    """The response body of a refusal."""
     return {"error": {"code": error.code, "message": str(error), "request_id": request_id}}
 
 
@@ -79,7 +79,7 @@ def _invalid(error: RequestValidationError) -> RequestError:
     faults = error.errors()
     if faults[0]["type"] == "json_invalid":
         return RequestError(422, "invalid_request", "The body is not JSON; send one JSON object.")
-    # where a field may be of several kinds, each has its faults: the deepest is of the kind that was meant
+    # a field of several kinds has a fault for each: the deepest belongs to the kind that was meant
     same = [one for one in faults if one["loc"][:2] == faults[0]["loc"][:2]]
     path, fault = max(((_path(one, error.body), one) for one in same), key=lambda found: len(found[0]))
     place = ".".join(str(part)[:40] for part in path)
@@ -89,7 +89,7 @@ def _invalid(error: RequestValidationError) -> RequestError:
 
 
 def _path(fault: Mapping[str, Any], body: object) -> list[str | int]:
-    """Where a fault is, without the names that pydantic puts between for the kinds that a field may be of."""
+    """The path of a fault, without the names that pydantic inserts for the kinds of a field."""
     inside, *parts = fault["loc"]
     path: list[str | int] = []
     for place, part in enumerate(parts):
@@ -103,5 +103,5 @@ def _path(fault: Mapping[str, Any], body: object) -> list[str | int]:
 
 
 def _sayable(text: str) -> str:
-    """Text that may hold a client's half surrogate pairs, as a response can hold it."""
+    """The text with a client's lone surrogates replaced, so that a response can contain it."""
     return text.encode("utf-8", "replace").decode()[:_MOST_WORDS]

@@ -1,4 +1,4 @@
-"""What every request passes: an id, headers, a place, a key, a rate, a body of a bearable size; and its record."""
+"""The gate for all requests: id, headers, concurrency, key, rate, and body size; and the request's record."""
 
 import asyncio
 import re
@@ -22,11 +22,11 @@ from .request_record import RequestRecord, new_id
 from .server.logs import REQUESTS, log_request
 
 QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"})
-"""Each response of these to a known client leaves an audit row."""
+"""Each response to a known client at these addresses gets an audit row."""
 _GUARDED = "/v1/"
 _METRICS = "/metrics"
 _UPLOADS = "/v1/documents"
-"""A POST to this address is not read here: its body goes to disk as it comes."""
+"""The body of a POST to this address is not read here but written to disk as it arrives."""
 _READS = "read"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -39,15 +39,15 @@ SECURITY_HEADERS: Mapping[str, str] = {
 }
 _CLIENT_WENT = 499
 _BODY_UNREAD = frozenset({401, 408, 413})
-"""Refusals after which a client may continue sending: the connection ends with them."""
+"""Refusals after which a client may continue sending, so the connection is closed."""
 _WENT = "The client disconnected before the end."
 
 
 @dataclass(kw_only=True)
 class Visit:
-    """A request on its way through the gate; `status` is 0 until its response begins.
+    """A request in the gate; `status` is 0 until its response begins.
 
-    `unrecorded` is why its audit row could not be kept.
+    `unrecorded` is the reason why its audit row could not be stored.
     """
 
     service: Service
@@ -60,9 +60,9 @@ class Visit:
     unrecorded: StorageError | None = None
 
     def file(self, status: int) -> None:
-        """Keep the audit row, once; before the response leaves, so that no answer is without one.
+        """Store the audit row once, before the response is sent, so that every answer has one.
 
-        Raises `StorageError`, which is in the log then.
+        Raises `StorageError`, which is also logged.
         """
         record = self.record
         if self.asks and record.client is not None and not record.filed:
@@ -77,7 +77,7 @@ class Visit:
 
 
 class Gate:
-    """An ASGI middleware; it finds the service in the application's state."""
+    """An ASGI middleware; it takes the service from the application's state."""
 
     def __init__(self, app: ASGIApp, endpoint_of: Callable[[str], str]) -> None:
         self.app = app
@@ -98,14 +98,14 @@ class Gate:
         service.metrics.in_flight.inc()
         try:
             if any(character < " " for character in path):
-                # a route's pattern takes a line feed at its end, which the comparisons here do not
+                # a route's pattern accepts a trailing line feed, which the comparisons here do not
                 raise RequestError(
                     404, "not_found", "Addresses cannot contain control characters; see GET /openapi.json."
                 )
             with service.places.one() if asks else nullcontext():
                 await self._served(scope, receive, responder, visit)
-        except Exception as raised:  # noqa: BLE001  # the last one to look: it is logged, and the client is told
-            # the framework puts an error of its own in the place of one that is raised as a response begins
+        except Exception as raised:  # noqa: BLE001  # the last handler: logs it and informs the client
+            # the framework replaces an error raised as a response begins with its own
             error = visit.unrecorded or raised
             if visit.unrecorded is None and not isinstance(error, RequestError):
                 REQUESTS.error("failed", exc_info=error, extra={"fields": {"request_id": record.request_id}})
@@ -140,7 +140,7 @@ class Gate:
     async def _unless_left(
         self, scope: Scope, sources: tuple[Receive, Receive], send: "_Responder", visit: Visit
     ) -> None:
-        """Work as long as the client waits for it: an answer that nobody reads is not paid for.
+        """Work as long as the client is connected, since an answer that nobody reads should not be paid for.
 
         `sources` are the connection itself, and the body that was read from it.
         """
@@ -162,7 +162,7 @@ class Gate:
 
 @dataclass(kw_only=True)
 class _Responder:
-    """Sends a response with the gate's headers, after its audit row was kept."""
+    """Sends a response with the gate's headers, after storing its audit row."""
 
     visit: Visit
     send: Send
@@ -182,12 +182,12 @@ class _Responder:
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, visit: Visit, error: BaseException) -> None:
-    """Send what a failure amounts to."""
+    """Send the response for a failure."""
     await as_response(visit, error)(scope, receive, send)
 
 
 def as_response(visit: Visit, error: BaseException) -> JSONResponse:
-    """A failure as a response; the record is told its code."""
+    """A failure as a response; its code is added to the record."""
     refused = noted(visit.record, error)
     headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
     if refused.status == 401:
@@ -203,7 +203,7 @@ def as_response(visit: Visit, error: BaseException) -> JSONResponse:
 
 
 def noted(record: RequestRecord, error: BaseException) -> RequestError:
-    """What the client is told about a failure; the record has the code, and what really happened."""
+    """The refusal for the client; the record receives its code and the real cause."""
     refused = refusal(error)
     record.error = refused.code
     record.message = f"{type(error).__name__}: {error}"[:1000]
@@ -213,13 +213,13 @@ def noted(record: RequestRecord, error: BaseException) -> RequestError:
 
 
 def _request_id(scope: Scope) -> str:
-    """The client's own id where it is harmless, else a new one."""
+    """The client's own id if it is harmless, else a new one."""
     given = _header(scope, b"x-request-id")
     return given if _REQUEST_ID.fullmatch(given) else new_id()
 
 
 def _token(scope: Scope) -> str:
-    """The bearer token; raises `RequestError` with 401 if there is none."""
+    """The bearer token; raises `RequestError` with 401 if it is missing."""
     kind, _, token = _header(scope, b"authorization").partition(" ")
     if kind.lower() != "bearer" or not token.strip():
         raise RequestError(401, "missing_key", "A key is required; send it as `Authorization: Bearer KEY`.")
@@ -231,12 +231,12 @@ def _too_large(most: int) -> RequestError:
 
 
 def _guarded(path: str, service: Service) -> bool:
-    """Does this address want a key?"""
+    """Does this address require a key?"""
     return path.startswith(_GUARDED) or (path == _METRICS and not service.settings.service_open_metrics)
 
 
 def _peer(scope: Scope) -> str:
-    """Where the connection comes from."""
+    """The peer address of the connection."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
@@ -247,13 +247,13 @@ def _header(scope: Scope, name: bytes) -> str:
 
 
 async def _left(connection: Receive) -> None:
-    """Wait until the client has gone."""
+    """Wait until the client has disconnected."""
     while (await connection())["type"] != "http.disconnect":
         pass
 
 
 async def _whole_body(scope: Scope, receive: Receive, most: int, deadline: float) -> Receive:
-    """Read the body in time and within its size, and give it out again. Raises `RequestError` (413, 504)."""
+    """Read the body within its time and size limits, and replay it. Raises `RequestError` (413, 504)."""
     announced = _header(scope, b"content-length")
     if announced.isdecimal() and int(announced) > most:
         raise _too_large(most)

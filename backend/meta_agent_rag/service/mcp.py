@@ -1,7 +1,7 @@
 """The tools `ask` and `search` for clients that speak the Model Context Protocol, over stdio or HTTP.
 
-A question is answered from a corpus as `marag ask --grounded` answers it. Model, encoder and corpora are opened when
-they are first needed, so that a client that only lists the tools waits for nothing, and stay open until the end.
+Questions are answered from a corpus as by `marag ask --grounded`. Model, encoder and corpora are opened on
+first use, so that a client that only lists the tools does not wait, and stay open until the end.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class ToolPassages(BaseModel):
 
 @dataclass(kw_only=True)
 class Library:
-    """What the tools work with, opened when it is first needed and closed with `stack`."""
+    """The tools' resources, opened on first use and closed with `stack`."""
 
     settings: Settings
     stack: AsyncExitStack
@@ -95,7 +95,7 @@ class Library:
         return ToolAnswer(**as_checked(result), cost_usd=None if cost is None else float(cost), corpus=corpus)
 
     async def search(self, query: str, corpus: str, k: int) -> ToolPassages:
-        """Find passages; asks no model. Raises `MetaRagError`."""
+        """Find passages without calling a model. Raises `MetaRagError`."""
         wanted = _words("query", query)
         found = (await (await self._retriever(corpus)).retrieve([wanted], k=k)).found
         return ToolPassages(corpus=corpus, passages=[_passage(one) for one in found])
@@ -127,7 +127,7 @@ async def open_library(
     retrievers: Mapping[str, Retriever] | None = None,
     monitor_encoder: AsyncEncoder | None = None,
 ) -> AsyncIterator[Library]:
-    """A library as settings describe it, closed at the end; what is passed in is used instead."""
+    """A library as the settings describe it, closed at the end; components passed in are used instead."""
     async with AsyncExitStack() as stack:
         yield Library(
             settings=settings,
@@ -139,7 +139,7 @@ async def open_library(
 
 
 def create_server(library: Library) -> "MCPServer":
-    """The server with its tools. Raises `MissingExtraError` where the extra is not installed."""
+    """The server with its tools. Raises `MissingExtraError` if the extra is not installed."""
     require("mcp", "`marag mcp`")
     from importlib.metadata import version
 
@@ -178,7 +178,7 @@ async def serve_stdio(settings: Settings) -> None:
 
 
 async def serve_http(settings: Settings, *, host: str, port: int) -> None:
-    """Serve clients over HTTP below `/mcp`, until SIGTERM or SIGINT; beyond this machine, those with a key alone."""
+    """Serve clients over HTTP at `/mcp` until SIGTERM or SIGINT; remote clients need a key."""
     from uvicorn import Config, Server
 
     from .access.keys import open_keys
@@ -195,13 +195,13 @@ async def serve_http(settings: Settings, *, host: str, port: int) -> None:
             app = KeyHolders(app, open_keys(database, settings))
         listener = stack.enter_context(bound(host, port))
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)  # uvicorn stops at it, and raises it again: see `running`
+            signal.signal(number, lambda *_: None)  # uvicorn stops on it and raises it again: see `running`
         config = Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_DRAIN_SECONDS)
         await Server(config).serve(sockets=[listener])
 
 
 class KeyHolders:
-    """An ASGI middleware: only who holds a key with the scope `ask` passes."""
+    """An ASGI middleware that requires a key with the scope `ask`."""
 
     def __init__(self, app: ASGIApp, keys: "Keys") -> None:
         self.app, self.keys = app, keys

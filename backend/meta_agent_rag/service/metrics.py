@@ -1,6 +1,6 @@
-"""Figures for Prometheus, of one process: how much was asked, how long it took, what models were paid for.
+"""Prometheus metrics of one process: number and duration of requests, and paid model calls.
 
-Labels name addresses of the service, stages and tiers alone: no client, no question, no path that a client made up.
+Labels are only addresses of the service, stages and tiers: no clients, questions, or paths made up by a client.
 """
 
 import time
@@ -37,7 +37,7 @@ class Metrics:
         self.waiting = Gauge("marag_audit_waiting", "Records not yet written to the database.", registry=own)
 
     def served(self, record: RequestRecord, endpoint: str, status: int) -> None:
-        """Count a request at its end."""
+        """Count a request when it ends."""
         self.requests.labels(endpoint, str(status or _CLIENT_WENT)).inc()
         self.seconds.labels(endpoint).observe(time.monotonic() - record.arrived)
         for what in record.degraded:
@@ -56,6 +56,6 @@ class Metrics:
         self.cost.labels(*staged).inc(float(row.paid_usd or 0))
 
     def text(self, *, audit_waiting: int) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """All metrics in Prometheus's text format."""
         self.waiting.set(audit_waiting)
         return generate_latest(self.registry)

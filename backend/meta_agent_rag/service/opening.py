@@ -1,4 +1,4 @@
-"""Everything that the service holds open: engine, corpora, keys, limits and audit log, put together once."""
+"""The service's resources: engine, corpora, keys, limits and audit log, opened once."""
 
 import asyncio
 import time
@@ -43,17 +43,17 @@ from .storage.database import open_database
 from .uploads.intake import Intake, open_intake
 
 CONTEXT = "context"
-"""How the checks of text that came along are named: no corpus is."""
+"""The name under which answers from a supplied text are checked, since it has no corpus."""
 QUESTIONS = "ask"
-"""The window in which questions are counted; reads are counted in another one."""
+"""The window that counts questions; reads have another one."""
 _MEMORY_OF_FAULTS_SECONDS = 60.0
 _BEFORE_COUNTED = timedelta(seconds=3)
-"""A request is counted when its key was looked up, which can be so much later than it came."""
+"""A request is counted after its key look-up, which can be this much later than its arrival."""
 
 
 @dataclass(kw_only=True)
 class CallLog:
-    """Hands every model call to the record that it was made for; plays nothing back."""
+    """Adds every model call to the record of its request; replays nothing."""
 
     records: dict[str, RequestRecord] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class CallLog:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """What serves requests. `faults` are the moments (`time.monotonic`) at which an index last failed."""
+    """The resources that serve requests. `faults` are the times (`time.monotonic`) at which an index last failed."""
 
     settings: Settings
     engine: Engine
@@ -91,15 +91,15 @@ class Service:
     faults: dict[str, float] = field(default_factory=dict)
 
     def degraded(self) -> list[str]:
-        """What is not as it should be: indexes that failed in the last minute, and the audit database."""
+        """The degraded parts: indexes that failed in the last minute, and the audit database."""
         now = time.monotonic()
         sides = [side for side, at in self.faults.items() if now - at < _MEMORY_OF_FAULTS_SECONDS]
         return sorted(sides) + (["audit"] if self.audit.fault is not None else [])
 
     async def require_affordable(self, client: Client) -> None:
-        """Raises `RequestError` if a key's day has cost what it may, or that cannot be known.
+        """Raise `RequestError` if a key has reached its daily cap, or its cost cannot be determined.
 
-        What is in progress is not counted yet: the last questions of a day may pass the cap by their own cost.
+        Requests in progress are not counted yet, so the last questions of a day may exceed the cap by their own cost.
         """
         if client.daily_usd is None:
             return
@@ -133,9 +133,9 @@ async def open_service(
     monitor_encoder: AsyncEncoder | None = None,
     retrievers: Mapping[str, Retriever] | None = None,
 ) -> AsyncIterator[Service]:
-    """The service as settings describe it, closed at the end; what is passed in is used instead.
+    """The service as the settings describe it, closed at the end; components passed in are used instead.
 
-    Raises a `MetaRagError` that says what keeps it from serving.
+    Raises a `MetaRagError` that says what prevents it from serving.
     """
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
@@ -148,7 +148,7 @@ async def open_service(
         limits = await stack.enter_async_context(open_limits(settings))
         await _recall(audit, limits)
         model = await stack.enter_async_context(open_language_model(settings, transport=transport))
-        model.budget.counting = True  # a key's daily cap counts what was cut off before it was billed
+        model.budget.counting = True  # so that a key's daily cap includes calls cut off before billing
         engine = await stack.enter_async_context(
             open_engine(settings, model=replace(model, tape=calls), monitor_encoder=monitor_encoder)
         )
@@ -183,7 +183,7 @@ async def open_service(
 
 
 async def _warmed(engine: Engine) -> None:
-    """Load what a first question would wait for: its time is as short as that of the others. Asks no model."""
+    """Load what a first question would wait for, since it has the same time limit as the others. Calls no model."""
     await asyncio.to_thread(import_module, "openai")
     await engine.monitor_encoder.queries(["Is everything there?"])
     await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
@@ -192,7 +192,7 @@ async def _warmed(engine: Engine) -> None:
 
 
 def _compared() -> None:
-    """Have the libraries loaded by which values and claims are compared, some of which take a second."""
+    """Load the libraries that compare values and claims, some of which take a second."""
     text = "The tower is 3 metres high since 1 May 1990."
     passage = Found(passage=Passage(id="warm", doc_id="warm", title="Tower", text=text), score=1.0)
     supports(claims(f"{text} [1]", [text]), [passage], question="How high is the tower?")
@@ -201,7 +201,7 @@ def _compared() -> None:
 
 
 async def _recall(audit: AuditLog, limits: RateLimits) -> None:
-    """Let the sliding minute continue where an earlier process ended."""
+    """Continue the sliding minute of an earlier process."""
     since = datetime.now(UTC) - timedelta(minutes=1) - _BEFORE_COUNTED
     for client_id, count in (await audit.admitted(since)).items():
         await limits.recall(client_id, QUESTIONS, count)

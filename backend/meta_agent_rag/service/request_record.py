@@ -1,4 +1,4 @@
-"""What is known of one request while it is served: the source of its log line and of its audit row."""
+"""The record of a request while it is served: the source of its log line and its audit row."""
 
 import secrets
 import time
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def new_id() -> str:
-    """32 hexadecimal digits that begin with the time, so that later ids sort behind earlier ones."""
+    """32 hexadecimal digits that begin with the time, so that ids sort by time."""
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """Who holds a key, and what the key allows. `daily_usd` caps what its questions may cost in a UTC day."""
+    """The holder of a key, and the key's permissions. `daily_usd` caps the cost of its questions in a UTC day."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class Client:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCall:
-    """One call of a model: its ledger row, what was sent, and the reply or what was raised."""
+    """One model call: its ledger row, the messages, and the reply or error."""
 
     row: "LedgerRow"
     request: "Request"
@@ -39,7 +39,7 @@ class ModelCall:
 
 @dataclass(frozen=True, kw_only=True)
 class SmallTalk:
-    """What is said to a message that no document is needed for; `intent` is what it wants."""
+    """A reply that needs no document; `intent` is what the message wants."""
 
     text: str
     intent: str
@@ -50,10 +50,10 @@ Result: TypeAlias = "GroundedAnswer | CoachReply | SmallTalk"
 
 @dataclass(kw_only=True)
 class RequestRecord:
-    """One request; filled in as it is served, by the one task that serves it.
+    """One request; filled in by the one task that serves it.
 
-    `arrived` is a `time.monotonic` moment, `seconds` are durations by stage, `degraded` names what failed
-    and was survived. `filed` says that its audit row was written.
+    `arrived` is a `time.monotonic` timestamp, `seconds` are durations by stage, `degraded` names tolerated
+    failures. `filed` says that its audit row was written.
     """
 
     request_id: str

@@ -1,4 +1,4 @@
-"""What goes over the wire: requests, answers, records and errors, with an example each."""
+"""The data sent and received: requests, answers, records and errors, with an example each."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -31,7 +31,7 @@ def _question(text: str) -> str:
     if not trimmed:
         raise ValueError("it is empty; write a question")
     if len(trimmed) > QUESTION_CHARACTERS:
-        raise ValueError(f"it has {len(trimmed)} characters; ask in at most {QUESTION_CHARACTERS}")
+        raise ValueError(f"it has {len(trimmed)} characters; use at most {QUESTION_CHARACTERS}")
     return trimmed
 
 
@@ -48,7 +48,7 @@ def _a_number(value: Any) -> Any:
 
 
 NUMBER = BeforeValidator(_a_number)
-"""Of a whole number, where 2.0 is one as JSON has it, and "2" and true are none."""
+"""A whole number; 2.0 is accepted, as in JSON, but "2" and true are not."""
 Text = Annotated[str, AfterValidator(_without_null), Field(json_schema_extra={"pattern": r"^[^\u0000]*$"})]
 ContextText = Annotated[
     str,
@@ -85,7 +85,7 @@ _ONE_SOURCE: list[JsonValue] = [
         ]
     },
 ]
-"""What `AskRequest` checks between its fields, as its JSON schema says it."""
+"""The cross-field checks of `AskRequest` as JSON schema."""
 
 
 class _Wire(BaseModel):
@@ -93,14 +93,14 @@ class _Wire(BaseModel):
 
 
 class ContextPassage(_Wire):
-    """A piece of the text that a question is to be answered from."""
+    """A piece of the text from which a question is answered."""
 
     title: Annotated[Text, Field(max_length=300)] = ""
     text: ContextText
 
 
 class AskOptions(_Wire):
-    """What a client may choose for one question, within what the service allows."""
+    """A client's options for one question, within the service's limits."""
 
     max_rounds: Annotated[int, Field(ge=0, le=50), NUMBER] | None = Field(
         None, description="Maximum repairs; no more than MAX_METACOGNITIVE_ROUNDS."
@@ -114,17 +114,17 @@ class AskOptions(_Wire):
     documents: (
         Annotated[tuple[Annotated[Text, Field(min_length=1, max_length=200)], ...], Field(min_length=1, max_length=20)]
         | None
-    ) = Field(None, description="Answer from these documents of the corpus alone, named by title or file.")
+    ) = Field(None, description="Answer only from these documents of the corpus, given by title or file.")
     level: Annotated[int, Field(ge=1, le=3), NUMBER] | None = Field(
         None, description="How little the coach reveals: 1 (a hint and a question) to 3; only with mode coach."
     )
     topic: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="The topic the coach keeps to, and whose documents alone it searches; only with mode coach."
+        None, description="The topic to which the coach limits its search and its questions; only with mode coach."
     )
 
 
 class AskRequest(_Wire):
-    """A question for a corpus, or for a text that comes along."""
+    """A question for a corpus, or for a supplied text."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -154,7 +154,7 @@ class AskRequest(_Wire):
     ) = Field(None, description="The text to answer from; only with context-restricted.")
     mode: AskMode = Field(
         "grounded",
-        description="The checked answer, explained as to a learner (teacher), or a coach's question instead.",
+        description="The checked answer, explained to a learner (teacher), or a coach's question instead.",
     )
     session: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$")] | None = Field(
         None, description="A session name; follow-up questions are understood from what this key asked before in it."
@@ -200,7 +200,7 @@ class CitationOut(BaseModel):
 
 
 def as_checked(result: "GroundedAnswer") -> dict[str, Any]:
-    """What is said of a checked answer, whoever asked for it."""
+    """The fields of a checked answer that all interfaces share."""
     sure = result.confidence
     return {
         "answer": result.text,
@@ -221,11 +221,11 @@ class ConfidenceParts(BaseModel):
     """The two parts of a confidence, both in 0..1; the score is 0.6 x retrieval + 0.4 x generation."""
 
     retrieval: float = Field(description="How well the cited passages fit the question.")
-    generation: float = Field(description="The calibrated probability that the answer is correct, if it is known.")
+    generation: float = Field(description="The calibrated probability that the answer is correct, if known.")
 
 
 class AskResponse(BaseModel):
-    """A checked answer, or a text that says what to try, with `refused` naming the reason."""
+    """A checked answer, or a text that suggests what to try, with the reason in `refused`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -267,7 +267,7 @@ class AskResponse(BaseModel):
     level: Literal["high", "medium", "low"] | None
     confidence_score: float | None = Field(None, description="The same as `confidence`.")
     confidence_level: Literal["high", "medium", "low"] | None = Field(None, description="The same as `level`.")
-    confidence_parts: ConfidenceParts | None = Field(None, description="What the score is made of.")
+    confidence_parts: ConfidenceParts | None = Field(None, description="The components of the score.")
     rounds: int = Field(description="Number of drafts; 1 means that nothing was repaired.")
     stop_reason: str = Field(description="Why the loop stopped; for the coach, what happened to the draft.")
     cost_usd: float | None = Field(description="`null` if the model has no known price.")
@@ -309,13 +309,13 @@ class ErrorEnvelope(BaseModel):
 
 
 class Health(BaseModel):
-    """The process answers."""
+    """The process is running."""
 
     status: Literal["ok"] = "ok"
 
 
 class Readiness(BaseModel):
-    """Whether questions are answered, and what is not as it should be."""
+    """Whether questions can be answered, and what is degraded."""
 
     status: Literal["ready", "degraded", "stopping"]
     corpora: list[str]
@@ -326,7 +326,7 @@ class Readiness(BaseModel):
 
 
 class CorpusOut(BaseModel):
-    """A corpus that is served; the counts are `null` where they are not known."""
+    """A served corpus; the counts are `null` if unknown."""
 
     name: str
     documents: int | None
@@ -335,7 +335,7 @@ class CorpusOut(BaseModel):
 
 
 class Corpora(BaseModel):
-    """What questions can be asked of, the default first."""
+    """The corpora that can be asked, the default first."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -349,7 +349,7 @@ class Corpora(BaseModel):
 
 
 class DocumentOut(BaseModel):
-    """An uploaded document on its way into a corpus."""
+    """An uploaded document and its state."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -375,7 +375,7 @@ class DocumentOut(BaseModel):
 
 
 class DocumentsOut(BaseModel):
-    """What was accepted, in the order of the files."""
+    """The accepted documents, in the order of the files."""
 
     documents: list[DocumentOut]
 

@@ -1,1 +1,1 @@
-"""Figures of answers, for the benchmark and the demo."""
+"""Statistics of answers, for the benchmark and the demo."""

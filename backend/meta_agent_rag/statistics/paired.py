@@ -1,6 +1,6 @@
-"""How sure a mean is, and whether two answers to the same questions differ: intervals and paired tests.
+"""Confidence intervals of means, and paired tests of two answers to the same questions.
 
-All are order-independent: a resumed run reports what an unbroken one does.
+All are order-independent, so that a resumed run reports the same as an uninterrupted one.
 """
 
 import math
@@ -13,7 +13,7 @@ from ..errors import InputError
 Verdict: TypeAlias = Literal["more", "less", "unknown"]
 SIGNIFICANT = 0.05
 DRAWS_IN_MEMORY = 4_000_000
-"""Numbers that a batch of resamples holds: 32 MB, whatever the number of questions."""
+"""The number of values in a batch of resamples: 32 MB, regardless of the number of questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +28,14 @@ class Difference:
 def bootstrap_ci(
     values: Sequence[float], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 42
 ) -> tuple[float, float]:
-    """Give the percentile bootstrap interval of the mean (Efron 1979), low and high, in the unit of `values`.
+    """The percentile bootstrap interval of the mean (Efron 1979), low and high, in the unit of `values`.
 
-    The same values and seed give the same interval, in whatever order the values come, so that a
-    resumed run reports what an unbroken one does. Where all values are equal, or there is only one,
-    nothing can be resampled: the interval is that value twice.
+    The same values and seed give the same interval in any order, so that a
+    resumed run reports the same as an uninterrupted one. If all values are equal, or there is only one,
+    resampling has no effect: the interval is that value twice.
 
-    Raises `InputError` without values, for values that are not finite, for a confidence outside 0..1
-    and for less than one resample.
+    Raises `InputError` if there are no values, for values that are not finite, for a confidence outside 0..1
+    and for fewer than one resample.
     """
     import numpy as np
     from scipy.stats import bootstrap
@@ -60,9 +60,9 @@ def bootstrap_ci(
 def paired_difference(
     one: Sequence[float], other: Sequence[float], *, seed: int = 42, resamples: int = 2000
 ) -> Difference:
-    """Give the mean of `other` minus `one` over pairs, with the percentile bootstrap interval over pairs.
+    """The mean of `other` minus `one` over pairs, with the percentile bootstrap interval over pairs.
 
-    Raises `InputError` as `bootstrap_ci` does, and for sequences of unequal length.
+    Raises the errors of `bootstrap_ci`, and `InputError` for sequences of unequal length.
     """
     differences = _differences(one, other)
     low, high = bootstrap_ci(differences, resamples=resamples, seed=seed)
@@ -70,16 +70,16 @@ def paired_difference(
 
 
 def verdict(difference: Difference, p: float) -> Verdict:
-    """Is a difference known, and which way? Only where p is below 0.05 and the interval leaves 0 out."""
+    """Is a difference significant, and in which direction? Only if p is below 0.05 and the interval excludes 0."""
     if not p < SIGNIFICANT or difference.low <= 0.0 <= difference.high:
         return "unknown"
     return "more" if difference.mean > 0.0 else "less"
 
 
 def mcnemar_exact(only_one: int, only_other: int) -> float:
-    """Give the two-sided exact p of McNemar's test (McNemar 1947), from what only one of two got right.
+    """The two-sided exact p of McNemar's test (McNemar 1947), from the counts that only one of two got right.
 
-    Under the null hypothesis either is as likely: a binomial test with 1/2; 1.0 without discordant pairs.
+    Under the null hypothesis both are equally likely: a binomial test with 1/2; 1.0 without discordant pairs.
     Raises `InputError` for a negative count.
     """
     from scipy.stats import binomtest
@@ -92,11 +92,11 @@ def mcnemar_exact(only_one: int, only_other: int) -> float:
 
 
 def permutation_p(one: Sequence[float], other: Sequence[float], *, seed: int = 42, resamples: int = 10000) -> float:
-    """Give the two-sided p of the paired permutation test of a mean difference (Fisher 1935), by signs.
+    """The two-sided p of the paired permutation test of a mean difference (Fisher 1935), by signs.
 
-    Exact where the unequal pairs have no more than `resamples` patterns of signs; otherwise drawn, and
-    counted with the observed one among them, so that it is never 0 (Phipson & Smyth 2010).
-    The same whichever of the two comes first. Raises `InputError` as `paired_difference` does.
+    Exact if the unequal pairs have at most `resamples` patterns of signs; otherwise sampled, and
+    counted including the observed one, so that it is never 0 (Phipson & Smyth 2010).
+    Symmetric in its arguments. Raises the errors of `paired_difference`.
     """
     import numpy as np
     from scipy.stats import permutation_test
@@ -120,13 +120,13 @@ def permutation_p(one: Sequence[float], other: Sequence[float], *, seed: int = 4
 
 
 def require_pairs(one: Sequence[object], other: Sequence[object]) -> None:
-    """Raise `InputError` for sequences of unequal length, or without values."""
+    """Raise `InputError` for sequences of unequal length or without values."""
     if len(one) != len(other):
         raise InputError(
             f"Values must come in pairs, but there are {len(one)!r} and {len(other)!r}; leave out unpaired ones."
         )
     if len(one) == 0:
-        raise InputError("There are no pairs to compare; leave the figure out if nothing was answered.")
+        raise InputError("There are no pairs to compare; omit the figure if nothing was answered.")
 
 
 def _differences(one: Sequence[float], other: Sequence[float]) -> list[float]:
@@ -135,9 +135,9 @@ def _differences(one: Sequence[float], other: Sequence[float]) -> list[float]:
 
 
 def finite(values: Sequence[float]) -> list[float]:
-    """The values as floats. Raises `InputError` without values, and for one that is not finite."""
+    """The values as floats. Raises `InputError` if there are none, and for one that is not finite."""
     if len(values) == 0:
-        raise InputError("There are no values to summarise; leave the figure out if nothing was answered.")
+        raise InputError("There are no values to summarise; omit the figure if nothing was answered.")
     for value in values:
         if not math.isfinite(value):
             raise InputError(f"Every value must be a finite number, but one is {value!r}.")

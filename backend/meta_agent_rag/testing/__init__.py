@@ -1,4 +1,4 @@
-"""Stand-ins that behave: for the package's tests, and for yours."""
+"""Test doubles with realistic behaviour, for the package's tests and for yours."""
 
 from .scripted import Scripted, ScriptedModel, universal_reply
 

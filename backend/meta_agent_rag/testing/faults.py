@@ -1,4 +1,4 @@
-"""Misbehaviour on a script: the same calls fail in the same ways in every run, in whatever order they come."""
+"""Scripted faults: the same calls fail in the same way in every run, in any order."""
 
 import hashlib
 import json
@@ -46,14 +46,14 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "400 on a parameter": _unsupported,
 }
-"""What can go wrong with a call, by its name."""
+"""Possible faults of a call, by name."""
 
 
 @dataclass(kw_only=True)
 class Misbehaving:
-    """A behaviour of which a share of calls go wrong: which, and how, follows from the call and the seed.
+    """A behaviour in which a share of calls fail; the call and the seed determine which and how.
 
-    A call that comes again, or is asked again after a malformed reply, is served. `seen` counts calls by their
+    A call that is repeated, or re-asked after a malformed reply, is served. `seen` counts calls by their
     hash, `struck` faults by their name.
     """
 
@@ -80,7 +80,7 @@ class Misbehaving:
 
 
 def request_hash(body: Mapping[str, Any]) -> str:
-    """Names what a call asks for; a second asking after a malformed reply has the name of the first."""
+    """A hash of the question of a call; a re-ask after a malformed reply has the same hash."""
     messages = body["messages"]
     if len(messages) > 2 and messages[-2]["role"] == "assistant":
         messages = messages[:-2]

@@ -1,4 +1,4 @@
-"""A scripted model that reads: it answers from the sentences that a question rests on, where its prompt has them."""
+"""A scripted model that reads: it answers from the supporting sentences if its prompt contains them."""
 
 import html
 import re
@@ -16,12 +16,12 @@ NOT_FOUND: Mapping[str, Any] = {
     "short_answer": "NOT FOUND",
     "confidence": 0.9,
 }
-"""The draft of a writer that finds nothing."""
+"""The draft of a writer that found nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """A question with its answer and the sentences that it rests on, each with the title of its passage."""
+    """A question with its answer and its supporting sentences, each with the title of its passage."""
 
     question: str
     answer: str
@@ -36,13 +36,13 @@ class Known:
 
 
 def passages_of(request: Request) -> dict[int, str]:
-    """The texts of a prompt's passages by their number."""
+    """The texts of a prompt's passages by number."""
     found = re.findall(r'<passage n="(\d+)"[^>]*>(.*?)</passage>', request.messages[1].content, re.DOTALL)
     return {int(number): html.unescape(text) for number, text in found}
 
 
 def question_of(request: Request) -> str:
-    """The question that a prompt is about."""
+    """The question in a prompt."""
     found = re.findall(r"^Question: (.*)$", request.messages[1].content, re.MULTILINE)
     return str(found[0])
 
@@ -50,8 +50,8 @@ def question_of(request: Request) -> str:
 def reading_model(questions: Iterable[Known], *, barely: bool = False) -> ScriptedModel:
     """A model that quotes the supporting sentences and gives the answer, or says NOT FOUND.
 
-    Its answer repeats them and then gives the bare answer, or, `barely`, gives the bare answer alone. Its critic
-    asks for the titles that are missing.
+    Its answer repeats them and then gives the bare answer or, with `barely`, gives only the bare answer. Its critic
+    asks for the missing titles.
     """
     known = {one.question: one for one in questions}
 

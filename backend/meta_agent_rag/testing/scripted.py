@@ -1,4 +1,4 @@
-"""A model that says what a script tells it to, behind the same door as a real one."""
+"""A model that follows a script, with the interface of a real one."""
 
 import asyncio
 import json
@@ -19,8 +19,8 @@ class ScriptedModel:
     """Replies by stage, as a `Transport`.
 
     A stage's script is a text, an object (sent as JSON), an error to raise, a list of these (used in turn, the last
-    one again and again), or a function of the request. A stage without a script gets `universal_reply`.
-    `requests` holds what was asked.
+    one repeatedly), or a function of the request. A stage without a script gets `universal_reply`.
+    `requests` holds all requests.
 
     >>> model = ScriptedModel({"write": {"quotes": [], "answer": "Paris.", "short_answer": "Paris"}})
     >>> model.endpoint
@@ -34,7 +34,7 @@ class ScriptedModel:
     closed: bool = False
 
     async def complete(self, request: Request) -> Reply:
-        """Say the next line of the request's stage."""
+        """Return the next reply for the request's stage."""
         line = self._line(request)
         self.requests.append(request)
         await asyncio.sleep(self.seconds)
@@ -47,7 +47,7 @@ class ScriptedModel:
         )
 
     async def aclose(self) -> None:
-        """Nothing to release; remembers that it was asked to."""
+        """Release nothing, but remember that it was called."""
         self.closed = True
 
     def asked(self, stage: str) -> list[Request]:
@@ -64,7 +64,7 @@ class ScriptedModel:
 
 
 def universal_reply(short_answer: str = "scripted", **fields: Any) -> dict[str, Any]:
-    """An object that every stage's schema accepts; `fields` replace its parts."""
+    """An object that every stage's schema accepts; `fields` override its parts."""
     return {
         "quotes": [],
         "answer": f"It is {short_answer}.",

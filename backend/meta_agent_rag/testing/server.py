@@ -1,4 +1,4 @@
-"""A loopback server that speaks OpenAI's chat API, counts what it is asked, and misbehaves on request."""
+"""A loopback server for OpenAI's chat API that counts its requests and misbehaves on demand."""
 
 import asyncio
 import json
@@ -25,10 +25,10 @@ from .scripted import universal_reply
 
 @dataclass(frozen=True, kw_only=True)
 class ServerReply:
-    """What the server sends: a reply text with its usage, or a status and a body in its place.
+    """The server's reply: a text with its usage, or a status and a body instead.
 
-    `wire` is what goes wrong below HTTP: the connection is `closed` before a byte, or `reset` after the headers, the
-    body `drip`s blanks for ever, or is `cut`.
+    `wire` is a fault below HTTP: the connection is `closed` before the first byte or `reset` after the headers, or the
+    body `drip`s blanks forever or is `cut`.
     """
 
     text: str = ""
@@ -52,12 +52,12 @@ def always(reply: ServerReply) -> Behaviour:
 
 
 def helpful(seconds: float = 0.0) -> Behaviour:
-    """A valid reply to every stage, after N seconds; its answer is of any kind that a question asks for."""
+    """A valid reply to every stage, after N seconds; its answer fits every kind of question."""
     return always(ServerReply(text=json.dumps(universal_reply("yes, scripted, 1 or 2")), seconds=seconds))
 
 
 def disagreeing(seconds: float = 0.0) -> Behaviour:
-    """Valid replies of which no two agree, so that the loop goes all its rounds."""
+    """Valid replies that all differ, so that the loop uses all its rounds."""
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         said = zlib.crc32(json.dumps(body["messages"]).encode())
@@ -69,7 +69,7 @@ def disagreeing(seconds: float = 0.0) -> Behaviour:
 
 
 def quoting(seconds: float = 0.0) -> Behaviour:
-    """Answers with the first sentence of the first passage of the prompt, so that draft and reference agree."""
+    """Answers with the first sentence of the first passage in the prompt, so that draft and reference agree."""
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         passage = re.search(r'<passage n="1"[^>]*>(.*?)</passage>', body["messages"][-1]["content"], re.DOTALL)
@@ -97,10 +97,10 @@ _ACCOUNT = {
 
 @dataclass
 class LoopbackServer:
-    """The server's side of a test: its address, the bodies of the calls it received, the account and models it tells.
+    """The server as seen by a test: its address, the bodies of received calls, the account, and the reported models.
 
-    `left` are calls whose client went before the answer: the last message, and when (`time.monotonic`). `at_once` are
-    the calls in progress, `most_at_once` the most of them since `GET /seen` was asked.
+    `left` are calls whose client disconnected before the answer: the last message, and when (`time.monotonic`).
+    `at_once` is the number of calls in progress, `most_at_once` its maximum since the last `GET /seen`.
     """
 
     behaviour: Behaviour
@@ -137,7 +137,7 @@ class LoopbackServer:
         return whole if reply.wire is None else _broken(bytes(whole.body), reply.wire, request)
 
     async def _wait(self, seconds: float, request: Request, body: dict[str, Any]) -> None:
-        """Let time pass, or the client go."""
+        """Wait, or until the client disconnects."""
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
@@ -170,7 +170,7 @@ class LoopbackServer:
 
 
 def _broken(body: bytes, wire: str, request: Request) -> Response:
-    """A reply that never comes whole."""
+    """A reply that is never completed."""
     if wire == "closed":
         _reset(request)
 
@@ -184,13 +184,13 @@ def _broken(body: bytes, wire: str, request: Request) -> Response:
             await asyncio.sleep(0.01)
         _reset(request)
 
-    # without its length a body that is cut would seem to be whole
+    # without a content length, a truncated body would seem complete
     headers = {} if wire == "drip" else {"content-length": str(len(body))}
     return StreamingResponse(parts(), media_type="application/json", headers=headers)
 
 
 def _reset(request: Request) -> None:
-    """Drop the connection: uvicorn shows it to an application in no other way."""
+    """Drop the connection; uvicorn gives an application no other access to it."""
     request.receive.__self__.transport.abort()  # type: ignore[attr-defined]  # the cycle of uvicorn
 
 
@@ -219,7 +219,7 @@ def loopback_server(behaviour: Behaviour) -> Iterator[LoopbackServer]:
 
 
 _QUIET: dict[str, Any] = {"access_log": False, "lifespan": "off", "timeout_keep_alive": 600}
-"""Idle connections stay: a client that takes one up just as it is closed would lose its call."""
+"""Keep idle connections: a client that reuses one just as it is closed would lose its call."""
 
 
 def _config(state: LoopbackServer) -> Config:
@@ -236,9 +236,9 @@ KINDS: Mapping[str, Callable[[float], Behaviour]] = {"disagreeing": disagreeing,
 
 @contextmanager
 def model_server(seconds: float, *, kind: str = "disagreeing", hangs: float = 0.0) -> Iterator[str]:
-    """The address of a server in its own process: a measurement's other side.
+    """The address of a server in a separate process, for measurements.
 
-    Its model behaves as one of KINDS, takes N seconds a call, and hangs in a share of them.
+    Its model behaves as one of KINDS, takes N seconds per call, and hangs in a share of them.
     """
     command = [sys.executable, "-m", "meta_agent_rag.testing.server", str(seconds), kind, str(hangs)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:

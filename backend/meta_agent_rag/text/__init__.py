@@ -1,1 +1,1 @@
-"""Plain text, whoever wrote it: normal forms, words, sentences and names."""
+"""Processing of plain text: normal forms, words, sentences and names."""

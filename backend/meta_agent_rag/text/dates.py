@@ -1,4 +1,4 @@
-"""Dates as values, as precise as their text; read by dateutil."""
+"""Dates as values with the precision of their text; parsed by dateutil."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _OTHER = datetime(2, 2, 2)
 
 @dataclass(frozen=True, kw_only=True)
 class Date:
-    """A date as precise as its source: `month` and `day` are 0 if it gives none. Years before Christ are negative."""
+    """A date with the precision of its source: `month` and `day` are 0 if missing. Years BC are negative."""
 
     year: int
     month: int = 0
@@ -22,7 +22,7 @@ class Date:
 
 
 def as_date(text: str) -> Date | None:
-    """The date that a text gives, or `None`. A decade or century is no date.
+    """The date in a text, or `None`. A decade or century is not a date.
 
     >>> as_date("born 8 December 1966"), as_date("in 1969"), as_date("the 1990s")
     (Date(year=1966, month=12, day=8), Date(year=1969, month=0, day=0), None)
@@ -36,7 +36,7 @@ def as_date(text: str) -> Date | None:
 
 
 def _month_and_day(text: str, year: int) -> tuple[int, int]:
-    """Both 0 where the text does not give them: dateutil fills what is missing from its default, so ask with two."""
+    """Both 0 if the text does not give them: dateutil fills in missing parts from its default, so parse with two."""
     from dateutil import parser
 
     plain = _TIME_OR_ORDINAL.sub("", _BEFORE_CHRIST.sub("", text))
@@ -63,7 +63,7 @@ _DATES = re.compile(
 
 
 def date_texts(text: str) -> tuple[str, ...]:
-    """The stretches of a text that give a date, in their order.
+    """The stretches of a text that contain a date, in order.
 
     >>> date_texts("Born on 8 December 1966, he died in 1990.")
     ('8 December 1966', '1990')
@@ -72,7 +72,7 @@ def date_texts(text: str) -> tuple[str, ...]:
 
 
 def dates_in(text: str) -> frozenset[Date]:
-    """Every date of a text, and for each the less precise ones that it implies: its month, its year."""
+    """Every date in a text, and the less precise ones that each implies: its month, its year."""
     dates: set[Date] = set()
     for stretch in date_texts(text):
         if (date := as_date(stretch)) is not None:
@@ -81,7 +81,7 @@ def dates_in(text: str) -> frozenset[Date]:
 
 
 def later(one: Date, other: Date) -> bool | None:
-    """Is `one` later than `other`? `None` where the shared precision does not tell."""
+    """Is `one` later than `other`? `None` if the shared precision does not decide."""
     pairs = ((one.year, other.year), (one.month, other.month), (one.day, other.day))
     for left, right in pairs:
         if left == 0 or right == 0:

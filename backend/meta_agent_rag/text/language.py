@@ -1,4 +1,4 @@
-"""Tells what language a text is in."""
+"""Detects the language of a text."""
 
 from functools import cache, lru_cache
 from typing import Any
@@ -7,12 +7,12 @@ LANGUAGES = (
     *("en", "de", "fr", "es", "it", "pt", "nl", "da", "no", "sv", "fi", "pl", "cs", "hu", "ro", "ru", "uk", "el"),
     *("tr", "ar", "he", "ja", "ko", "zh", "th"),
 )
-"""ISO 639-1 codes of the languages that are told apart, and whose dates and units are read."""
+"""ISO 639-1 codes of the languages that are detected, and whose dates and units are supported."""
 
 
 @lru_cache(maxsize=1024)
 def language_of(text: str) -> str:
-    """The code of the language that a text is most likely in, of `LANGUAGES`; English for one without letters.
+    """The code in `LANGUAGES` of the most likely language of a text; English for one without letters.
 
     >>> language_of("Die Mauer ist 180 Meter lang."), language_of("The wall is high.")
     ('de', 'en')

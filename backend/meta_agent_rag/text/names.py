@@ -1,4 +1,4 @@
-"""Names of things, compared as a reader would: the keys by which a mention finds a title."""
+"""Names, compared as a reader would: the keys by which a mention finds a title."""
 
 import html
 import re
@@ -10,12 +10,12 @@ from typing import NamedTuple
 from .words import stop_words
 
 LONGEST_NAME = 8
-"""Words; a longer title is found by its words, not by its name."""
+"""The most words; a longer title is found by its words, not by its name."""
 
 LONGEST_PHRASE = 6
-"""Words; a longer run of capitals is a heading rather than a name."""
+"""The most words; a longer capitalised run is a heading rather than a name."""
 SHORTEST_WORD = 4
-"""Letters of a name of one word: shorter ones are mostly initials and ranks."""
+"""The minimum number of letters in a one-word name: shorter ones are mostly initials and ranks."""
 
 _CAPITAL = r"[^\W\d_a-z\u00df-\u00ff][\w.&-]*"
 _PHRASE = re.compile(rf"{_CAPITAL}(?:\s+(?:(?:of|the|de|la|le|von|van|der|del|al|ibn)\s+)*{_CAPITAL})*")
@@ -28,14 +28,14 @@ _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 class NameKey(NamedTuple):
-    """A key of a title; `whole` unless a qualifier in brackets was left out of it."""
+    """A key of a title; `whole` unless a qualifier in brackets was removed from it."""
 
     key: str
     whole: bool
 
 
 def words(text: str) -> list[str]:
-    """The words of a text without case, accents and punctuation; `&` is the word "and".
+    """The words of a text without case, accents and punctuation; `&` becomes the word "and".
 
     >>> words("Béla Bartók &amp; Sons")
     ['bela', 'bartok', 'and', 'sons']
@@ -45,18 +45,18 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def plain(text: str) -> str:
-    """The words of a text between single blanks, one at either end, so that a word or name is found as a part."""
+    """The words of a text separated by single blanks, with one at either end, so that whole words can be found."""
     return f" {' '.join(words(text))} "
 
 
 @lru_cache(maxsize=8192)
 def spaced(text: str) -> str:
-    """As `plain`, with any number of blanks between words: enough, and quicker, for finding single words."""
+    """Like `plain`, with any number of blanks between words: sufficient, and faster, for searching single words."""
     return f" {_spaced(_folded(text))} "
 
 
 def content_words(text: str) -> list[str]:
-    """The distinct words of a text without function words; where it has no others, these.
+    """The distinct words of a text without function words; if it has no others, the function words.
 
     >>> content_words("Where was the director of The Salt Road born?")
     ['director', 'salt', 'road', 'born']
@@ -66,9 +66,9 @@ def content_words(text: str) -> list[str]:
 
 
 def name_keys(title: str) -> tuple[NameKey, ...]:
-    """The keys of a title: as it stands, and without a qualifier in brackets at its end.
+    """The keys of a title: complete, and without a qualifier in brackets at its end.
 
-    A function word alone, such as "It", is not a name: every text would mention it.
+    A function word alone, such as "It", is not a name, because every text would mention it.
 
     >>> name_keys("Crash (2004 film)")
     (NameKey(key='crash 2004 film', whole=True), NameKey(key='crash', whole=False))
@@ -84,9 +84,9 @@ def unqualified(title: str) -> str:
 
 
 def proper_names(text: str) -> tuple[str, ...]:
-    """The keys of the names in a text, each once: runs of capitalised words, whether or not they are titles.
+    """The keys of the names in a text, without duplicates: capitalised runs, whether or not they are titles.
 
-    A single word counts only within a sentence, since every sentence begins with a capital.
+    A single word counts only within a sentence, because every sentence begins with a capital.
 
     >>> proper_names("In 1943 the painter Laura Knight met Ruby. She lived in Staithes.")
     ('laura knight', 'ruby', 'staithes')
@@ -104,9 +104,9 @@ def proper_names(text: str) -> tuple[str, ...]:
 
 
 class Names:
-    """All names of a corpus, as hashes in memory: which of them a text mentions.
+    """All names of a corpus, as hashes in memory, for finding those that a text mentions.
 
-    An entry may be wrong (two strings of one hash), so whoever uses a hit looks it up.
+    A hit may be wrong (two strings with one hash), so callers must look it up.
     """
 
     def __init__(self, keys: Iterable[str]) -> None:
@@ -119,7 +119,7 @@ class Names:
         self._whole, self._beginnings = frozenset(whole), frozenset(beginnings)
 
     def mentioned(self, text: str) -> tuple[str, ...]:
-        """The names that occur in a text, each once, in its order; of overlapping ones the first and longest."""
+        """The names that occur in a text, without duplicates, in order; of overlapping ones the first and longest."""
         folded, starts = _starts(text)
         hits: dict[str, None] = {}
         after = 0
@@ -143,10 +143,10 @@ class Names:
 
 
 def _starts(text: str) -> tuple[list[str], Sequence[int]]:
-    """The words of a text, and where a name can begin: at a capital letter or digit, or anywhere if there is none."""
+    """The words of a text, and possible starts of names: at a capital letter or digit, or anywhere if there is none."""
     found = _spaced(_unescaped(text)).split()
     folded = _folded(" ".join(found)).split()
-    if len(found) != len(folded):  # a letter falls apart when it is folded, as the half in "2½" does
+    if len(found) != len(folded):  # folding splits a character, such as the half in "2½"
         folded = [_key(word) for word in found]
     capitals = [place for place, word in enumerate(found) if not word[0].islower()]
     return folded, capitals or range(len(found))
@@ -168,7 +168,7 @@ def _folded(text: str) -> str:
 
 
 def _spaced(text: str) -> str:
-    """The text with blanks for all that is no letter or digit. In two steps, for speed: most of a text is ASCII."""
+    """The text with blanks for everything but letters and digits. In two steps, for speed: most text is ASCII."""
     if not text.isascii():
         text = _FOREIGN.sub(lambda char: char[0] if char[0].isalnum() else " ", text)
     return text.translate(_NO_WORD)

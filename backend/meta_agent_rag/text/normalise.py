@@ -1,8 +1,8 @@
-"""Text brought to a form in which what a reader sees as the same is the same.
+"""Normal forms of text, in which differences that do not matter to a reader disappear.
 
-The forms differ, since what counts as the same does: `normalised` compares answers, `as_quoted` quotes with their
+There are several, because what matters depends on the use: `normalised` compares answers, `as_quoted` quotes with their
 source, `unmarked` a reply with the words of a prompt, `undisguised` a passage with the wordings of attacks, and `typed`
-a chat message with phrases. Names have a form of their own in `names.py`, without accents; the benchmark's scores use
+a chat message with phrases. Names have their own form in `names.py`, without accents; the benchmark's scores use
 the official script's (`benchmarks.metrics.normalize_answer`).
 """
 
@@ -21,7 +21,7 @@ _TYPOGRAPHIC = str.maketrans(
 
 
 def normalised(text: str) -> str:
-    """Lower case, without punctuation and articles, single spaces; articles alone are kept (blood group A)."""
+    """Lower case, without punctuation and articles, single spaces; a text of articles is kept (blood group A)."""
     plain = _PUNCTUATION.sub(" ", _plain(text).lower())
     return " ".join(_ARTICLES.sub(" ", plain).split() or plain.split())
 
@@ -32,19 +32,19 @@ def tokens(text: str) -> frozenset[str]:
 
 
 def as_quoted(text: str) -> str:
-    """White space and typographic quotes and dashes made plain; words and case untouched."""
+    """White space and typographic quotes and dashes simplified; words and case unchanged."""
     return " ".join(_plain(text).split())
 
 
 def unmarked(text: str) -> str:
-    """As quoted, in lower case, without invisible characters, Markdown and quotation marks: a retold prompt."""
+    """As quoted, in lower case, without invisible characters, Markdown and quotation marks: a repeated prompt."""
     shown = "".join(character for character in as_quoted(text) if unicodedata.category(character) != "Cf")
     return " ".join(shown.translate(_MARKS).casefold().split())
 
 
 def undisguised(text: str) -> str:
-    """Lower case, without invisible characters, look-alike forms made equal; attacks use punctuation, so it is kept."""
-    # Lower case here instead of a flag in each regex: three times as fast.
+    """Lower case, without invisible characters, look-alike forms unified; punctuation is kept, since attacks use it."""
+    # Lower case here instead of a flag in each regex, which is three times as fast.
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).lower()
 
 
@@ -59,6 +59,6 @@ def typed(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    if text.isascii():  # as most texts are: there is nothing to do
+    if text.isascii():  # as most texts are: nothing to do
         return text
     return unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHIC)

@@ -1,4 +1,4 @@
-"""pysbd, which tells where a sentence ends: imported with its first use, and without a word on its own source."""
+"""pysbd, which finds sentence boundaries: imported on first use, with its syntax warnings suppressed."""
 
 import warnings
 from functools import cache
@@ -7,12 +7,12 @@ from typing import Any
 
 @cache
 def segmenter(*, char_span: bool, language: str = "en") -> Any:
-    """pysbd's rules for a language, or for English if it has none of its own.
+    """pysbd's rules for a language, or for English if it has none.
 
-    With `char_span` it gives places in the text, else the sentences themselves.
+    With `char_span` it returns places in the text, else the sentences.
     """
     with warnings.catch_warnings():
-        # compiled for the first time, its patterns would be warned of on stderr, among the lines of the service's log
+        # on first compilation its patterns cause warnings on stderr, which would mix with the service's log
         warnings.filterwarnings("ignore", message=".*invalid escape sequence")
         import pysbd
         from pysbd.languages import LANGUAGE_CODES

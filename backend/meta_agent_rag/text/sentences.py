@@ -1,4 +1,4 @@
-"""Divides a text into its sentences."""
+"""Splits a text into sentences."""
 
 import re
 from collections.abc import Iterator
@@ -7,23 +7,23 @@ from functools import lru_cache
 from .segmenter import segmenter
 
 _AT_ONCE = 5_000
-"""Characters handed to pysbd, which takes time that grows faster than the text."""
+"""The most characters passed to pysbd, whose time grows faster than linearly."""
 _SENTENCE_END = re.compile(r"[.!?]\s+")
 _FULL_WIDTH_END = re.compile(r"[\u3002\uff01\uff1f]+[\u300d\u300f\uff09\u201d]*\s*")
-"""An end in Chinese or Japanese, which no space need follow, with the brackets and quotation marks that it closes."""
+"""A sentence end in Chinese or Japanese, which needs no space after it, with closing brackets and quotes."""
 
 
 def sentences(text: str, language: str = "en") -> list[str]:
-    """Sentences of a text with the white space that follows them, so that joining gives the text back.
+    """Sentences of a text with the white space that follows them; joined, they equal the text.
 
-    A sentence does not go beyond its line. One of more than 5,000 characters may be divided.
+    A sentence ends with its line at the latest. One of more than 5,000 characters may be split.
     """
     return [sentence for stretch in _stretches(text) for sentence in _divided(stretch, language)]
 
 
 @lru_cache(maxsize=256)
 def _divided(stretch: str, language: str) -> tuple[str, ...]:
-    """Remembered, since the checks of one answer divide it several times, at more than a millisecond each."""
+    """Cached, because the checks of one answer split it several times, at more than a millisecond each."""
     if (end := _FULL_WIDTH_END.search(stretch)) is not None and end.end() < len(stretch):
         return stretch[: end.end()], *_divided(stretch[end.end() :], language)
     spans = segmenter(char_span=True, language=language).segment(stretch)
@@ -33,7 +33,7 @@ def _divided(stretch: str, language: str) -> tuple[str, ...]:
 
 
 def _stretches(text: str) -> Iterator[str]:
-    """The lines of a text; a very long one in parts that end with a sentence, else with a word, if they can."""
+    """The lines of a text; very long ones in parts that end with a sentence, else with a word, if possible."""
     for line in text.splitlines(keepends=True):
         start = 0
         while len(line) - start > _AT_ONCE:

@@ -1,4 +1,4 @@
-"""The words of a text in any script, divided by Unicode's rules and dictionaries as ICU has them."""
+"""The words of a text in any script, segmented by ICU with Unicode's rules and dictionaries."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from typing import Any
 from .language import language_of
 
 _INFLECTED_BY_KANA = range(0x3040, 0x30A0)
-"""Hiragana: a token of them alone is a particle or an ending."""
+"""Hiragana: a token of only hiragana is a particle or an ending."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """A word at `text[start:end]`: as written, and its stem in lower case, by which it is compared.
+    """A word at `text[start:end]`: as written, and its lower-case stem for comparison.
 
-    `is_particle` tells that it is Japanese in hiragana alone, which carries grammar rather than meaning.
+    `is_particle` marks a Japanese token of only hiragana, which carries grammar rather than meaning.
     """
 
     written: str
@@ -28,7 +28,7 @@ class Token:
 
 @lru_cache(maxsize=1024)
 def tokens(text: str, language: str = "") -> tuple[Token, ...]:
-    """The words and numbers of a text in their order, without punctuation.
+    """The words and numbers of a text in order, without punctuation.
 
     >>> [token.written for token in tokens("甲板のクレーンは4.5トン", "ja")]
     ['甲板', 'の', 'クレーン', 'は', '4.5', 'トン']
@@ -58,7 +58,7 @@ def _tokens(text: str, language: str) -> Iterator[Token]:
 
 @lru_cache(maxsize=16384)
 def stem(word: str, language: str) -> str:
-    """The stem of a word in lower case, by Snowball's rules where it has some for the language."""
+    """The lower-case stem of a word, by Snowball's rules if the language has any."""
     plain = unicodedata.normalize("NFKC", word).lower().removesuffix("'s").removesuffix("\u2019s")
     stemmer = _stemmer(language)
     return str(stemmer.stemWord(plain)) if stemmer is not None else plain

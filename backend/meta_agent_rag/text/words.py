@@ -1,4 +1,4 @@
-"""The function words that a query is searched without."""
+"""The function words that are removed from search queries."""
 
 from functools import cache
 from importlib.resources import files

@@ -1,7 +1,7 @@
 """The knowledge deficits that the critic can name, one file each.
 
-Built-in files, files of `DEFICITS_DIR` and entry points of the group `meta_agent_rag.deficits` come
-through the same door and obey the same rules.
+Built-in files, files of `DEFICITS_DIR` and entry points of the group `meta_agent_rag.deficits` are loaded
+and validated in the same way.
 """
 
 from .deficit import Deficit, Heuristic

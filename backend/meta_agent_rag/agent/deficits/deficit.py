@@ -12,7 +12,7 @@ from ..state import NO_DEFICIT, AnswerMode, Repair, Signals
 Heuristic: TypeAlias = Callable[[Signals], bool]
 Rule: TypeAlias = Callable[[Findings], Finding | None]
 RESERVED = (NO_DEFICIT, "retrieve", "write", "diagnose", "remediate", "stop")
-"""Names that no deficit may have: what a diagnosis says of a sound draft, and the graph's own nodes."""
+"""Reserved names: what a diagnosis reports for a sound draft, and the graph's own nodes."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 
 
@@ -22,18 +22,18 @@ class Deficit:
 
     - `when`: one clause for the critic, completing "the deficit is NAME when ...".
     - `directive`: what the next write is told to do.
-    - `answer_mode`: what it may draw on: `evidence`, `memory` or `evidence_and_memory`.
-    - `retrieves`: look up the critic's suggested queries before it.
+    - `answer_mode`: the sources that it may use: `evidence`, `memory` or `evidence_and_memory`.
+    - `retrieves`: search with the critic's suggested queries first.
     - `examples`: short cases that the critic sees.
-    - `quadrant`: (does memory suffice, does the evidence suffice) in the cases that it is meant for, by which
-      a benchmark judges diagnoses; `None` where these two do not tell.
-    - `heuristic`, `priority`: where the critic fails, the deficit of the lowest `priority` whose
-      heuristic holds is taken.
-    - `last_resort`: taken where no heuristic holds and no rule finds anything; without any, that of the highest
-      `priority`.
-    - `rule`: where DIAGNOSIS is `facts`, the deficit of the lowest `priority` whose rule finds something is taken.
+    - `quadrant`: (does memory suffice, does the evidence suffice) in the cases that it is meant for, against which
+      a benchmark judges diagnoses; `None` if these two do not determine it.
+    - `heuristic`, `priority`: if the critic fails, the deficit with the lowest `priority` whose
+      heuristic holds is chosen.
+    - `rule`: with DIAGNOSIS=facts, the deficit with the lowest `priority` whose rule finds something is chosen.
+    - `last_resort`: chosen if no heuristic holds and no rule finds anything. If no deficit is a last resort, the one
+      with the highest `priority` is chosen.
     - `repair`: how a diagnosis by facts is repaired. `rewrite` writes a new draft under the directive, `reread` one
-      from the cited passages alone, `look_up` asks for the fact again (of the evidence, or of memory if that is the
+      from the cited passages alone, `look_up` asks for the fact again (from the evidence, or from memory if that is the
       `answer_mode`) and derives the answer, `conclude` takes what follows from the facts, or what the vote elected.
     """
 

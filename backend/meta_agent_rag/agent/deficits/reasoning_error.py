@@ -1,4 +1,4 @@
-"""Both suffice and the reasoning failed: derive the answer anew, step by step."""
+"""Both suffice and the reasoning failed: derive the answer again, step by step."""
 
 from ..facts.findings import Finding, Findings
 from ..state import Signals

@@ -16,7 +16,7 @@ _CONSTANT = "DEFICIT"
 
 @dataclass(frozen=True, kw_only=True)
 class DeficitRegistry:
-    """Deficits in the order of their names; a name occurs once."""
+    """Deficits sorted by name; names are unique."""
 
     deficits: tuple[Deficit, ...]
 
@@ -44,18 +44,18 @@ class DeficitRegistry:
         raise UnknownNameError("deficit", name, list(self.names))
 
     def without(self, names: Sequence[str]) -> "DeficitRegistry":
-        """The registry with some left out, as the paper's ablations do."""
+        """A copy of the registry without the named deficits, as in the paper's ablations."""
         for name in names:
             self[name]
         return DeficitRegistry(deficits=tuple(deficit for deficit in self.deficits if deficit.name not in names))
 
     def guess(self, signals: Signals | None) -> Deficit:
-        """The deficit that the rules name: the lowest priority whose heuristic holds, else the last resort."""
+        """The deficit chosen by the rules: the lowest priority whose heuristic holds, else the last resort."""
         holding = (deficit for deficit in self._by_priority if signals is not None and deficit.heuristic(signals))
         return next(holding, self._last_resort)
 
     def found(self, findings: Findings) -> tuple[Deficit, Finding]:
-        """The deficit that the facts name: the lowest priority whose rule finds something new, else the last resort."""
+        """The deficit chosen by the facts: the lowest priority whose rule finds something new, else the last resort."""
         for deficit in self._by_priority:
             finding = deficit.rule(findings)
             if finding is not None and (deficit.name, finding.about) not in findings.tried:

@@ -1,6 +1,6 @@
-"""A derivation: facts in place of opinions. A plan from the question alone, one look-up a fact, an operator in code.
+"""A derivation: a plan made from the question alone, one look-up per fact, and an operator in code.
 
-The values alone are exported here, so that the state can hold them; `derive.py` makes them.
+Only the values are exported here, so that the state can hold them; `derive.py` makes them.
 """
 
 from .derivation import Derivation, Fact

@@ -1,4 +1,4 @@
-"""What the operators that choose between candidates share: reading the values, and choosing the extreme one."""
+"""Shared by the operators that choose between candidates: reading the values and choosing the extreme one."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ _WORSE = re.compile(r"\b(?:low(?:er|est)|worst|worse)\b", re.IGNORECASE)
 
 
 def two_candidates(operator: str, one: str, other: str, *facts: str) -> Plan:
-    """The plan of an example: the same facts, in which `NAME` stands for the candidate, for both of them."""
+    """The plan of an example: the same facts for both candidates; `NAME` stands for the candidate."""
     return Plan(
         operator=operator,
         chains=tuple(
@@ -29,7 +29,7 @@ def two_candidates(operator: str, one: str, other: str, *facts: str) -> Plan:
 def extreme(
     operands: Sequence[Operand], read: Callable[[str], V | None], beats: Callable[[V, V], bool | None], words: str
 ) -> Outcome | None:
-    """The operand whose value beats all others; `None` where one cannot be read or two cannot be told apart."""
+    """The operand with the most extreme value; `None` if a value cannot be read or two cannot be ordered."""
     values = [read(operand.value) for operand in operands]
     known = [value for value in values if value is not None]
     if len(known) < len(operands):
@@ -57,33 +57,33 @@ def earliest(question: str, operands: Sequence[Operand]) -> Outcome | None:
 
 
 def most(question: str, operands: Sequence[Operand]) -> Outcome | None:
-    """The candidate with the greatest number; of ranks, the one with the smallest."""
+    """The candidate with the greatest number; for ranks, the one with the smallest."""
     if lower_is_better(question):
         return extreme(operands, as_quantity, smaller, "a higher rank")
     return extreme(operands, as_quantity, greater, "more")
 
 
 def least(question: str, operands: Sequence[Operand]) -> Outcome | None:
-    """The candidate with the smallest number; of ranks, the one with the greatest."""
+    """The candidate with the smallest number; for ranks, the one with the greatest."""
     if lower_is_better(question):
         return extreme(operands, as_quantity, greater, "a lower rank")
     return extreme(operands, as_quantity, smaller, "less")
 
 
 def greater(one: Quantity, other: Quantity) -> bool | None:
-    """Is one quantity greater? `None` where they measure different things, or are equal."""
+    """Is one quantity greater? `None` if they measure different things or are equal."""
     number = in_unit(other.number, other.unit, one.unit)
     return None if number is None or one.number == number else one.number > number
 
 
 def smaller(one: Quantity, other: Quantity) -> bool | None:
-    """Is one quantity smaller? `None` where they measure different things, or are equal."""
+    """Is one quantity smaller? `None` if they measure different things or are equal."""
     verdict = greater(one, other)
     return None if verdict is None else not verdict
 
 
 def lower_is_better(question: str) -> bool:
-    """Does the question ask for a rank, of which the first is the highest?
+    """Does the question ask for a rank, where a lower number is a higher rank?
 
     >>> lower_is_better("Which song had the higher chart position, A or B?"), lower_is_better("Which tower is higher?")
     (True, False)

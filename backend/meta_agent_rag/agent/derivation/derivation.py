@@ -1,4 +1,4 @@
-"""What a derivation holds: every fact with its value and its place in the evidence, and what follows from them."""
+"""The contents of a derivation: each fact with its value and its place in the evidence, and the conclusion."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from .plan import Plan
 class Fact:
     """One looked-up fact.
 
-    `chain` and `index` are its place in the plan, from 0; `asked` its question with every reference resolved;
-    `entity` what it is about. `value` is what the look-up gave, `passage_id` and `sentence` where it occurs, `logprob`
-    the mean log-probability of its tokens (<= 0). `open` says why the value cannot be relied on; `None` if it can.
+    `chain` and `index` are its place in the plan, from 0; `asked` is its question with every reference resolved;
+    `entity` what it is about. `value` is the result of the look-up, `passage_id` and `sentence` where it occurs,
+    `logprob` the mean log-probability of its tokens (<= 0). `open` says why the value is unreliable, or is `None`.
     """
 
     chain: int
@@ -30,8 +30,8 @@ class Fact:
 class Derivation:
     """An answer that follows from facts.
 
-    `answer` is empty where the facts give none; `because` is one sentence that says how it follows. `compared` tells
-    that an operator compared values in code, so that the answer outranks a vote. `dropped` says why there is no plan.
+    `answer` is empty if the facts give none; `because` explains in one sentence how it follows. `compared` means
+    that an operator compared values in code, so the answer outranks a vote. `dropped` says why there is no plan.
     """
 
     plan: Plan | None
@@ -48,5 +48,5 @@ class Derivation:
 
     @property
     def stands(self) -> bool:
-        """Is there an answer, and does every fact that it rests on have a reliable value, none of them from memory?"""
+        """Is there an answer whose facts all have a reliable value, none of them from memory?"""
         return bool(self.answer) and not self.open_facts and not any(fact.from_memory for fact in self.facts)

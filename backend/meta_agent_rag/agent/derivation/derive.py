@@ -1,4 +1,4 @@
-"""Derives an answer: a plan, one look-up a fact, and an operator in code."""
+"""Derives an answer: a plan, one look-up per fact, and an operator in code."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from .plan import Chain, Plan, Planned, references, resolved
 from .planning import plan_for
 
 _READS_OFF = "last"
-"""The operator that combines nothing: it reads off the end of a chain."""
+"""The operator that combines nothing: it reads the value at the end of a chain."""
 
 
 async def planned(context: Context, question: str, *, round_: int) -> Planned:
-    """The plan of a question, which needs no evidence. Raises only what must stop the run."""
+    """The plan of a question, made without evidence. Raises only errors that must stop the run."""
     if "derivation" in context.settings.loop_without:
         return Planned(plan=None, fault="derivations are left out")
     if context.oracles.plan is not None:
@@ -26,7 +26,7 @@ async def planned(context: Context, question: str, *, round_: int) -> Planned:
 
 
 async def derive(context: Context, question: str, made: Planned, packed: Packed, *, round_: int) -> Derivation:
-    """The derivation of a planned question over the evidence in `packed`. Raises only what must stop the run."""
+    """The derivation of a planned question over the evidence in `packed`. Raises only errors that must stop the run."""
     if made.plan is None:
         return Derivation(plan=None, dropped=made.fault)
     return await looked_up(context, question, made.plan, packed, context.operators, round_=round_)
@@ -42,7 +42,7 @@ async def looked_up(
     round_: int,
     known: Sequence[Fact] = (),
 ) -> Derivation:
-    """The derivation of a plan; facts in `known` are taken as they are. Chains are looked up side by side."""
+    """The derivation of a plan; facts in `known` are not looked up again. Chains are looked up concurrently."""
     chains = await asyncio.gather(
         *(_chain(context, plan, place, packed, known=known, round_=round_) for place in range(len(plan.chains)))
     )
@@ -77,7 +77,7 @@ async def _chain(
 
 
 def concluded(question: str, plan: Plan, facts: Sequence[Fact], operators: Operators) -> Derivation:
-    """What follows from the facts; a chain without its last value gives no operand."""
+    """The conclusion from the facts; a chain without its last value provides no operand."""
     operator = operators[plan.operator]
     operands = [_operand(chain, place, facts) for place, chain in enumerate(plan.chains)]
     whole = [operand for operand in operands if operand is not None]

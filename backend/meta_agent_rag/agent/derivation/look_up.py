@@ -1,4 +1,4 @@
-"""Looks one fact up: a very short call over the evidence that every stage shares, and its check in code."""
+"""Looks up one fact: a very short call over the evidence that all stages share, and a check in code."""
 
 import re
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ _NAME = re.compile(r"^\s*(?:who|whom|whose)\b", re.IGNORECASE)
 async def look_up(
     context: Context, asked: str, entity: str, packed: Packed, *, chain: int, index: int, of: str, round_: int
 ) -> Fact:
-    """The fact with its value, or open with the reason. Raises only what must stop the run."""
+    """The fact with its value, or open with the reason. Raises only errors that must stop the run."""
     entity = entity or entity_of(asked, of)
     blank = Fact(chain=chain, index=index, asked=asked, entity=entity, value="")
     known = context.oracles.fact(asked, entity) if context.oracles.fact is not None else None
@@ -59,7 +59,7 @@ def grounded(fact: Fact, value: str, packed: Packed, *, logprob: float | None) -
 
 
 def value_of(reply: Reply, asked: str, titles: Iterable[str]) -> str:
-    """The bare value of a reply: its first line; of a sentence that gives a date, the date."""
+    """The bare value of a reply: its first line, or only the date if that line is a sentence that gives one."""
     line = reply.text.strip().partition("\n")[0].strip().strip('"').rstrip(".").strip()
     if kind_asked(asked) == "date" and len(dates := date_texts(line)) == 1:
         return dates[0]
@@ -67,7 +67,7 @@ def value_of(reply: Reply, asked: str, titles: Iterable[str]) -> str:
 
 
 def kind_wanted(asked: str) -> str:
-    """What the words of a fact ask for, as the key of a phrase."""
+    """The kind of value that a fact's wording asks for, as the key of a phrase."""
     if is_closed(asked):
         return "verdict"
     if (kind := kind_asked(asked)) is not None:

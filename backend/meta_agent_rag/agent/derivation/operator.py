@@ -1,4 +1,4 @@
-"""What an operator is: a way to combine the values at the ends of a plan's chains, in code."""
+"""The definition of an operator: a way to combine the values at the ends of a plan's chains, in code."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -29,16 +29,16 @@ class Operand:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What follows from the operands: the answer, and one sentence that says why."""
+    """The conclusion from the operands: the answer, and one sentence that explains it."""
 
     answer: str
     because: str
 
 
 Combine: TypeAlias = Callable[[str, Sequence[Operand]], Outcome | None]
-"""From the question and the operands to what follows; `None` where the values do not tell."""
+"""Maps the question and the operands to a conclusion; `None` if the values do not allow one."""
 Check: TypeAlias = Callable[[str, Plan], str | None]
-"""From the question and a plan to what is wrong with the plan, in words for the planner; `None` if nothing is."""
+"""Maps the question and a plan to the plan's fault, worded for the planner; `None` if it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)

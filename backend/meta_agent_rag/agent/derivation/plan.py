@@ -1,4 +1,4 @@
-"""A plan: the single facts that a question needs, in chains, and the operator that puts their values together."""
+"""A plan: the individual facts that a question needs, in chains, and the operator that combines their values."""
 
 import re
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ _REFERENCE = re.compile(r"#(\d*)")
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """Facts to look up one after the other, each written as a question.
+    """Facts to look up one after the other, each phrased as a question.
 
-    In a fact `#` stands for the value of the fact before it and `#n` for that of the chain's n-th fact, from 1.
-    `of` is what the chain is about: for a comparison the candidate, as the question names it.
+    In a fact `#` stands for the value of the preceding fact and `#n` for that of the chain's n-th fact, counted from 1.
+    `of` is the subject of the chain: in a comparison, the candidate as the question names it.
     """
 
     of: str
@@ -21,7 +21,7 @@ class Chain:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What has to be looked up for a question, and the name of the operator that combines the chains' last values."""
+    """The facts to look up for a question, and the operator that combines the chains' last values."""
 
     operator: str
     chains: tuple[Chain, ...]
@@ -29,7 +29,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A plan that passed the checks, or, in `fault`, why there is none."""
+    """A plan that passed the checks; if there is none, `fault` says why."""
 
     plan: Plan | None
     fault: str | None = None
@@ -45,7 +45,7 @@ def references(fact: str, index: int) -> tuple[int, ...]:
 
 
 def resolved(fact: str, index: int, values: Mapping[int, str]) -> str:
-    """The fact with the values of the facts that it refers to; `values` are by place."""
+    """The fact with its references replaced by values; `values` are keyed by place."""
 
     def value(match: re.Match[str]) -> str:
         return values[int(match[1]) - 1 if match[1] else index - 1]
@@ -54,10 +54,10 @@ def resolved(fact: str, index: int, values: Mapping[int, str]) -> str:
 
 
 def tidied(plan: Plan) -> Plan:
-    """The plan with its slips mended, where only one thing can be meant.
+    """The plan with slips corrected wherever only one reading is possible.
 
-    In a chain's first fact `#` can only stand for what the chain is about; without that, in a later chain, for the
-    end of the chain before, which it then continues. A fact that comes twice in a row is asked once.
+    In a chain's first fact, `#` can only stand for the subject of the chain; if a later chain has none, `#` stands
+    for the end of the previous chain, which this chain then continues. A fact repeated immediately is asked once.
     """
     chains: list[Chain] = []
     for chain in plan.chains:

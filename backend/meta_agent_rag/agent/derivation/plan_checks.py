@@ -1,4 +1,4 @@
-"""Checks of a plan in code, before any of its look-ups is paid for."""
+"""Checks of a plan in code, before any look-up is paid for."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ from .wording import direction, mended, other_choice, strays
 
 _COMPARISONS = ("earliest", "latest", "most", "least")
 _RESTATED = 0.8
-"""Jaccard similarity of the words of fact and question from which a fact asks the question itself."""
+"""Jaccard similarity of the words of fact and question from which a fact counts as the question itself."""
 
 
 def directed(plan: Plan, question: str) -> Plan:
-    """The plan with the direction of its comparison, and births and deaths, as the question's words say them.
+    """The plan with the direction of its comparison, and births and deaths, corrected to match the question.
 
-    A comparison that asks for one of two candidates alone asks for the other one as well.
+    A comparison that asks about only one of two candidates is extended to the other.
     """
     plan = _completed(plan, question)
     said = direction(question)
@@ -41,11 +41,11 @@ def _completed(plan: Plan, question: str) -> Plan:
 
 
 Check: TypeAlias = Callable[[Plan, str, Operators], str | None]
-"""From a plan, its question and the operators to what is wrong with it, in words for the planner."""
+"""Maps a plan, its question and the operators to the plan's fault, worded for the planner."""
 
 
 def flaw_of(plan: Plan, question: str, operators: Operators) -> str | None:
-    """Why a plan cannot be looked up at all, whatever it asks: the only check of an ablation without plan checks."""
+    """Why a plan cannot be looked up at all: the only check in an ablation without plan checks."""
     if plan.operator not in operators:
         return f"there is no operator {plan.operator!r}"
     if not plan.chains:
@@ -54,11 +54,11 @@ def flaw_of(plan: Plan, question: str, operators: Operators) -> str | None:
 
 
 def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
-    """What is wrong with a plan, in words for the planner; `None` if it may be looked up.
+    """What is wrong with a plan, worded for the planner; `None` if it may be looked up.
 
     Every fact but the last must be used by a later one, references must point backwards, no fact may restate the
-    question or come twice, one that refers to no other must name what the question names, facts and question must ask
-    for the same kind of thing, and the operator must fit.
+    question or occur twice, a fact without references must name something from the question, facts and question must
+    ask for the same kind of thing, and the operator must fit.
     """
     if flaw := flaw_of(plan, question, operators):
         return flaw
@@ -103,21 +103,21 @@ def _unused(chain: Chain) -> str | None:
 
 
 def _strange_name(fact: str, question: str) -> str | None:
-    """A name that a fact did not take from the question: a small model copies from the examples."""
+    """A name in a fact that is not in the question: small models copy names from the examples."""
     asked = spaced(question)
     names = names_in(fact)
     return next((name for name in names if not any(f" {word} " in asked for word in content_words(name))), None)
 
 
 def _names_something(fact: str, question: str) -> bool:
-    """Does a fact hold a word of a name in the question? Without one it could be about anything."""
+    """Does a fact contain a word of a name in the question? Otherwise it could be about anything."""
     said = spaced(fact)
     named = names_in(question)
     return not named or any(f" {word} " in said for name in named for word in content_words(name))
 
 
 def is_whole(plan: Plan, question: str) -> bool:
-    """Is the plan's only fact the question itself? Then the planner sees nothing to break up."""
+    """Is the plan's only fact the question itself? Then the planner sees no way to decompose it."""
     every = [fact for chain in plan.chains for fact in chain.facts]
     return len(every) == 1 and _restates(every[0], question)
 

@@ -1,4 +1,4 @@
-"""Asks for a plan, checks it in code, and asks once more, with the reason, where it fails."""
+"""Asks for a plan, checks it in code, and on failure asks once more, giving the reason."""
 
 import json
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ from .unfolding import unfolded
 class ChainReply(ReplyModel):
     """A chain of the reply."""
 
-    # `of` may be missing, yet the schema requires it: under a schema optional keys are written last, and a model that
-    # has not yet said what its chain is about restates the question
+    # `of` may be missing, but the schema requires it: optional keys are written last under a schema, and a model that
+    # has not yet named the subject of its chain restates the question
     model_config = ConfigDict(json_schema_extra={"required": ["of", "facts"]})
 
     of: Annotated[str, Field(json_schema_extra={"maxLength": 120})] = ""
@@ -47,9 +47,9 @@ def plan_schema(names: tuple[str, ...]) -> type[PlanReply]:
 async def plan_for(
     model: ModelSession, settings: Settings, question: str, operators: Operators, *, round_: int
 ) -> Planned:
-    """The plan of a question: by its grammar where that tells, else by a call that sees nothing else.
+    """The plan of a question: from its grammar if possible, else from a call that sees only the question.
 
-    Raises only what must stop the run.
+    Raises only errors that must stop the run.
     """
     by_grammar = None if "grammar" in settings.loop_without else unfolded(question)
     if by_grammar is not None and by_grammar.operator in operators:
@@ -74,7 +74,7 @@ async def _asked(
     round_: int,
     fault_in: Check = fault_of,
 ) -> tuple[Planned, str]:
-    """What came of one call, and the reply to show when asking again; empty where that would not help."""
+    """The result of one call, and the reply to show when asking again; empty if asking again would not help."""
     try:
         reply = await model.ainvoke("plan", asked, plan_schema(tuple(operators)), round_=round_)
     except ModelError as error:
@@ -89,7 +89,7 @@ async def _asked(
 
 
 def _messages(settings: Settings, question: str, operators: Operators) -> tuple[Message, ...]:
-    """The task, every operator's examples, and the question: all but the last are the same for every question."""
+    """The task, every operator's examples, and the question; all but the last are the same for every question."""
     messages = [Message(role="system", content=prompt("plan", settings.prompts_dir).text())]
     for example, plan in shown(operators):
         messages.append(Message(role="user", content=_asking(settings, example)))
@@ -99,9 +99,9 @@ def _messages(settings: Settings, question: str, operators: Operators) -> tuple[
 
 
 def shown(operators: Operators) -> list[tuple[str, Plan]]:
-    """The examples in the order of the prompt: one of each operator in turn, and each operator's first ones last.
+    """The examples in the order of the prompt: one per operator in turn, with each operator's first ones last.
 
-    A small model leans towards what it read last, so that the operators are mixed there.
+    Small models favour what they read last, so the operators are interleaved there.
     """
     most = max((len(operator.examples) for operator in operators.values()), default=0)
     turns = range(most - 1, -1, -1)

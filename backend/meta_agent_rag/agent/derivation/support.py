@@ -1,4 +1,4 @@
-"""Whether a looked-up value occurs in the evidence: where, or why it is not accepted."""
+"""Checks whether a looked-up value occurs in the evidence: where, or why it is not accepted."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _QUESTION_WORDS = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A passage as a prompt showed it: its id, and its title on the first line of `text`."""
+    """A passage as shown in a prompt: its id, and its text with the title on the first line."""
 
     id: str
     text: str
@@ -36,7 +36,7 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """Where a value occurs; or, in `fault`, why it cannot be relied on."""
+    """Where a value occurs; otherwise `fault` says why it is unreliable."""
 
     passage_id: str | None = None
     sentence: str = ""
@@ -67,8 +67,8 @@ def _without_genitive(name: str) -> str:
 def supported(fact: str, entity: str, value: str, texts: Sequence[Text]) -> Support:
     """Where the value occurs in a passage that also mentions the entity, if it answers what the fact asks.
 
-    A passage whose title names the entity is preferred; where there is one, a value from another passage must stand
-    in a sentence that names the entity. A yes or no occurs nowhere: a passage that mentions the entity is enough.
+    A passage whose title names the entity is preferred; if one exists, a value from another passage must occur
+    in a sentence that names the entity. A yes or no cannot be located: a passage that mentions the entity is enough.
     """
     if fault := _no_answer(fact, value):
         return Support(fault=fault)
@@ -97,19 +97,19 @@ def _no_answer(fact: str, value: str) -> str | None:
 
 
 def mentions(text: str, entity: str) -> bool:
-    """Does a text hold the content words of an entity? A qualifier in brackets may be missing; no entity always is."""
+    """Does a text contain the content words of an entity? Brackets in it are optional; an empty entity matches."""
     held = spaced(text)
     return not entity or all(f" {word} " in held for word in content_words(unqualified(entity)))
 
 
 def names(title: str, entity: str) -> bool:
-    """Is a title the name of the entity, or one with more or fewer of its words?"""
+    """Is a title the name of the entity, or a shorter or longer form of it?"""
     one, other = set(content_words(unqualified(title))), set(content_words(unqualified(entity)))
     return bool(one and other) and (one <= other or other <= one)
 
 
 def _places(value: str, texts: Sequence[Text]) -> Iterator[tuple[Text, str]]:
-    """The passages that hold a value, each with the sentence: as words, as a date, or as a number."""
+    """The passages that contain a value, with the sentence: matched as words, as a date, or as a number."""
     short, date, number = normalised(value), as_date(value), as_quantity(value)
     nations = country_names(value)
     for text in texts:

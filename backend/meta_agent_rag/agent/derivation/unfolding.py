@@ -1,5 +1,5 @@
-"""Breaks a question up by its grammar alone: whose relative or maker, or what thing that a clause describes, and then
-what is asked of it.
+"""Decomposes a question by its grammar alone: first a named person's relative, a work's maker or the thing that a
+relative clause describes, then what is asked about it.
 """
 
 import re
@@ -19,7 +19,7 @@ _MAKERS = (
 )
 _WORKS = r"film|movie|song|single|album|book|novel|play|poem|opera|painting|series|show|game|company|band|magazine"
 _RUN_ON = re.compile(r"(?:\s[a-z]+){3}")
-"""Words that belong to no name, so that where it ends cannot be told."""
+"""A run of lower-case words, which belong to no name and leave its end uncertain."""
 _NESTED = re.compile(r",|\b(?:whose|that|who|which|where|when)\b", re.IGNORECASE)
 _NAMED = re.compile(r"(?:who|what)\s+(?:is|was)\s+(?:the\s+name\s+of\s+)?#\s*\??", re.IGNORECASE)
 _POSSESSIVE = re.compile(
@@ -43,7 +43,7 @@ _AUXILIARIES = frozenset(
 )
 _SUBJECT = re.compile(r"\b(?:did|does|do)\s+(?:the|an?)\s+\S+(?:\s+\S+)?\s+of$", re.IGNORECASE)
 _UNCLEAR = re.compile(r",|\b(?:what|which|who|whom|whose|that|where|when)\b", re.IGNORECASE)
-"""Words of another clause within the clause, or of a question that comes late."""
+"""Words of a clause within the clause, or of a question that comes late."""
 _PERSON = re.compile(rf"person|man|woman|actor|actress|{_RELATIVES}|{_MAKERS}")
 
 
@@ -77,9 +77,9 @@ def _about_an_owner(asked: str, *, within_clause: bool) -> tuple[str, ...]:
 
 
 def _about_a_clause(asked: str) -> tuple[str, ...]:
-    """The facts of a question that ends in a relative clause: what the clause describes, then what is asked of it.
+    """The facts of a question that ends in a relative clause: what the clause describes, then what is asked about it.
 
-    Only at the end of a question is it plain where the clause ends.
+    The end of the clause is certain only at the end of a question.
     """
     found = _CLAUSE.match(asked)
     if found is None or _UNCLEAR.search(found["clause"]) or not names_in(found["clause"]):
@@ -88,14 +88,14 @@ def _about_a_clause(asked: str) -> tuple[str, ...]:
     if sum(word in _ASKING for word in before) != 1:
         return ()  # a clause within a clause
     if before[-1] in _AUXILIARIES or _SUBJECT.search(found["before"]):
-        return ()  # the main verb follows, and nothing tells where
+        return ()  # the main verb follows, at an unknown place
     person = found["link"].lower() in {"who", "whom"} or _PERSON.fullmatch(found["noun"].split()[-1].lower())
     inner = f"{'Who' if person else 'What'} is the {found['noun'].strip()} {found['link']} {found['clause'].strip()}?"
     return (*(_about_an_owner(inner, within_clause=True) or (inner,)), f"{found['before'].strip()} #?")
 
 
 def _hops(relative: str, owner: str) -> tuple[str, ...]:
-    """The facts that lead from a person to a relative, each one hop."""
+    """The facts that lead from a person to a relative, one hop each."""
     side, _, grand = relative.rpartition(" ")
     if grand.startswith("grand"):
         if not side:

@@ -1,4 +1,4 @@
-"""Looked-up values as what they are: dates, quantities, countries and names, so that code can compare them.
+"""Parses looked-up values into dates, quantities, countries and names, so that code can compare them.
 
 Dates are read by `text.dates`, quantities by `text.figures`, countries and their demonyms by countryinfo.
 """
@@ -58,7 +58,7 @@ def countries(text: str) -> frozenset[str]:
 
 
 def country_names(text: str) -> frozenset[str]:
-    """Every name and demonym, normalised, of the countries that a value names: they stand for each other."""
+    """All names and demonyms, normalised, of the countries that a value names; they are interchangeable."""
     wanted = countries(text)
     return frozenset(name for name, code in _country_codes().items() if code in wanted)
 
@@ -69,7 +69,7 @@ def _country_codes() -> dict[str, str]:
 
     by_size = sorted(all_countries(), key=lambda one: -(one.info().get("population") or 0))
     codes: dict[str, str] = {}
-    for country in by_size:  # a demonym of several countries ("American") is that of the most populous one
+    for country in by_size:  # a demonym of several countries ("American") is assigned to the most populous one
         info = country.info()
         code = info.get("ISO", {}).get("alpha2", "")
         names = [info.get("name"), info.get("demonym"), info.get("nativeName"), *info.get("altSpellings", ())]
@@ -80,9 +80,9 @@ def _country_codes() -> dict[str, str]:
 
 
 def same_value(one: str, other: str) -> bool | None:
-    """Are two values the same thing? Compared as countries, dates, quantities, and last as names.
+    """Are two values the same? Compared as countries, dates, quantities, and finally as names.
 
-    `None` where a date is less precise than the other, so that they cannot be compared.
+    `None` if one date is less precise than the other, so that they cannot be compared.
     """
     left, right = countries(one), countries(other)
     if left and right:

@@ -1,4 +1,4 @@
-"""Questions for a yes or no, and values that are one."""
+"""Yes-or-no questions and values."""
 
 import re
 
@@ -7,7 +7,7 @@ from ...text.normalise import normalised
 
 
 def asks_yes_or_no(question: str) -> str | None:
-    """The fault of a plan whose operator gives a yes or no to a question that does not ask for one."""
+    """The fault of a plan whose operator answers yes or no although the question does not ask for that."""
     return None if kind_asked(question) == "verdict" else "the question does not ask for a yes or no"
 
 
@@ -15,7 +15,7 @@ _CLOSED = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had|can)\b(?!.
 
 
 def is_closed(fact: str) -> bool:
-    """Does a fact ask for a yes or no? Facts are short English questions, so their first word tells.
+    """Is a fact a yes-or-no question? Facts are short English questions, so their first word decides.
 
     >>> is_closed("Is Salt Road a film?"), is_closed("Who directed Salt Road?")
     (True, False)
@@ -24,7 +24,7 @@ def is_closed(fact: str) -> bool:
 
 
 def verdict(value: str) -> bool | None:
-    """A value as a yes or no; `None` where it is neither.
+    """A value as a yes or no; `None` if it is neither.
 
     >>> verdict("Yes, it is."), verdict("Norway")
     (True, None)

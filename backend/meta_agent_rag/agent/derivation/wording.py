@@ -1,4 +1,4 @@
-"""What the words of a question say about its plan: the direction of a comparison, and birth or death."""
+"""What a question's wording says about its plan: the direction of a comparison, and birth or death."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _KIN: Mapping[str, re.Pattern[str]] = {
 
 
 def direction(question: str) -> str | None:
-    """`earliest` or `latest`, where the question's words say one of them and not the other.
+    """`earliest` or `latest`, if the question's wording says only one of them.
 
     >>> direction("Which film has the director who is older, A or B?"), direction("Who won more games, A or B?")
     ('earliest', None)
@@ -35,7 +35,7 @@ def direction(question: str) -> str | None:
 
 
 def other_choice(question: str, one: str) -> str | None:
-    """The other of two things between which the question offers a choice; `None` where `one` is none of them.
+    """The other of two things that the question offers as a choice; `None` if `one` is neither of them.
 
     >>> other_choice("Which band was formed first, Red Moth or The Vales?", "Red Moth")
     'The Vales'
@@ -57,9 +57,9 @@ _PARENTS = {"male": ("mother", "father"), "female": ("father", "mother")}
 
 
 def mended(question: str, fact: str) -> str:
-    """The fact, asked for what the question asks for, where the two can be exchanged word for word.
+    """The fact, changed to ask for what the question asks for, if the two can be exchanged word for word.
 
-    A birth for a death, if the question is about births alone; a father for a mother, if it is about men alone.
+    A death becomes a birth if the question is about births alone; likewise a mother becomes a father.
 
     >>> mended("Which film has the director who is older, A or B?", "When did # die?")
     'When was # born?'
@@ -80,7 +80,7 @@ def _said(families: Mapping[str, re.Pattern[str]], text: str) -> set[str]:
 
 
 def strays(question: str, facts: Sequence[str]) -> str | None:
-    """What the facts ask for that the question does not: a death for a birth, a mother for a father."""
+    """What the facts ask for but the question does not: a death instead of a birth, a mother instead of a father."""
     asked = " ".join(facts)
     if _said(_LIFE, asked) and not _said(_LIFE, question) and not _LIVES.search(question):
         return "the facts ask for a birth or a death, and the question for neither"

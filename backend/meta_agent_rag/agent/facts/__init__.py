@@ -1,1 +1,1 @@
-"""The monitor and the diagnosis by facts: what the vote elected, what is still open, and what repairs it."""
+"""The monitor and diagnosis by facts: what the vote elected, which facts are open, and how to repair them."""

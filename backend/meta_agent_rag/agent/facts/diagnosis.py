@@ -1,4 +1,4 @@
-"""Names the deficit from the facts: rules in code, which say what fact it is about."""
+"""Chooses the deficit from the facts: rules in code, which also identify the fact concerned."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def findings_of(state: State, context: Context, round_: Round) -> Findings:
 
 
 def diagnosed(findings: Findings, context: Context) -> Diagnosis:
-    """The deficit that the facts name, which fact it is about, and what to search for it."""
+    """The deficit chosen by the facts, the fact concerned, and what to search for."""
     deficit, finding = context.deficits.found(findings)
     return Diagnosis(
         deficit=deficit.name,
@@ -42,7 +42,7 @@ def diagnosed(findings: Findings, context: Context) -> Diagnosis:
 
 
 def _repaired(plans: Sequence[Plan], *, from_memory: bool) -> frozenset[str]:
-    """The facts that earlier rounds searched, or asked memory for."""
+    """The facts that earlier rounds already searched for or recalled from memory."""
     return frozenset(
         plan.about for plan in plans if plan.about is not None and (plan.answer_mode == "memory") == from_memory
     )

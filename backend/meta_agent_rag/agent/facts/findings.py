@@ -1,4 +1,4 @@
-"""What the diagnosis in code judges by: the facts, the vote, and what may still be searched."""
+"""The input of the diagnosis in code: the facts, the vote, and what may still be searched."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,9 @@ from ..state import Draft, Signals
 class Findings:
     """A draft that the vote did not elect, and everything known about it.
 
-    `searched` holds the questions of the facts that were searched already; `may_search` says whether a search is
-    possible at all, `may_remember` whether answers from memory are allowed. `tried` are the earlier diagnoses: a
-    deficit, and the question of the fact that it was about.
+    `searched` holds the questions of the facts that were already searched; `may_search` says whether a search is
+    possible at all, `may_remember` whether answers from memory are allowed. `tried` holds the earlier diagnoses: a
+    deficit, and the question of the fact that it concerned.
     """
 
     question: str
@@ -31,21 +31,21 @@ class Findings:
 
     @property
     def to_search(self) -> Fact | None:
-        """The first open fact that was not searched yet."""
+        """The first open fact that has not been searched yet."""
         if not self.may_search:
             return None
         return next((fact for fact in self.derivation.open_facts if fact.asked not in self.searched), None)
 
     @property
     def to_remember(self) -> Fact | None:
-        """The first open fact of which memory was not asked yet, once nothing is left to search."""
+        """The first open fact not yet recalled from memory, once nothing is left to search."""
         if not self.may_remember or self.to_search is not None:
             return None
         return next((fact for fact in self.derivation.open_facts if fact.asked not in self.remembered), None)
 
     @property
     def unsettled(self) -> Fact | None:
-        """The open fact to do something about, if anything is left to be done about one."""
+        """The next open fact to search or recall, if any."""
         return self.to_search or self.to_remember
 
     @property
@@ -65,14 +65,14 @@ class Findings:
 
     @property
     def names_an_earlier_fact(self) -> Fact | None:
-        """The fact that the draft stopped at: its answer is the value of an earlier hop."""
+        """The fact at which the draft stopped: its answer is the value of an earlier hop."""
         said = normalised(self.draft.short_answer)
         return next((fact for fact in self.derivation.facts[:-1] if said and normalised(fact.value) == said), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Why a deficit applies, in one sentence, and the fact that it is about; `None` if it is the answer as a whole."""
+    """Why a deficit applies, in one sentence, and the fact concerned; `None` if it concerns the answer as a whole."""
 
     why: str
     fact: Fact | None = None

@@ -1,4 +1,4 @@
-"""Repairs of a diagnosis by facts: ask for the open fact again, or take what follows from the facts or the vote."""
+"""Repairs of a diagnosis by facts: ask for the open fact again, or use the conclusion of the facts or the vote."""
 
 from dataclasses import replace
 
@@ -21,9 +21,9 @@ _RECALLED = "from memory"
 
 
 async def derived_again(state: State, context: Context, plan: Plan, packed: Packed) -> Derivation:
-    """The derivation with the fact that `plan` is about asked again: of the evidence, or of memory.
+    """The derivation with the plan's fact asked again, from the evidence or from memory.
 
-    All other facts are kept, but for those that rest on this one.
+    All other facts are kept, except those that depend on this one.
     """
     before = state["derivation"]
     assert before.plan is not None
@@ -62,7 +62,7 @@ async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:
 
 
 def draft_of(derivation: Derivation, packed: Packed) -> Draft:
-    """The derived answer as a draft: the sentences that hold its facts, each cited, and what follows from them."""
+    """The derived answer as a draft: the sentences that contain its facts, each cited, and the conclusion."""
     numbers = {identity: number for number, identity in enumerate(packed.packing.packed_ids, start=1)}
     said: dict[str, None] = {}
     for fact in derivation.facts:
@@ -79,9 +79,9 @@ def draft_of(derivation: Derivation, packed: Packed) -> Draft:
 
 
 def elected(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Packing]:
-    """The answer that the vote elected as a draft: of the derivation, an earlier draft, or another route.
+    """The elected answer as a draft: from the derivation, an earlier draft, or another route.
 
-    With it comes the packing by which its citations count: an earlier draft keeps its own.
+    The returned packing is the one that its citations refer to; an earlier draft keeps its own.
     """
     if vote.route == DERIVATION and state["derivation"].answer:
         return draft_of(state["derivation"], packed), packed.packing
@@ -92,7 +92,7 @@ def elected(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Packing]:
 
 
 def _taken_over(state: State, vote: Vote, packed: Packed) -> Draft:
-    """Another route's answer, with a sentence that holds it, or else the steps that led to it."""
+    """Another route's answer, with a sentence that contains it, or else the steps that led to it."""
     steps = next((answer.steps for answer in state.get("routes", ()) if answer.route == vote.route), ())
     quote = _sentence_with(vote.elected, packed)
     cited = [f"{quote[1].rstrip('.')} [{quote[0]}]."] if quote else []
@@ -105,7 +105,7 @@ def _taken_over(state: State, vote: Vote, packed: Packed) -> Draft:
 
 
 def _sentence_with(short_answer: str, packed: Packed) -> tuple[int, str] | None:
-    """The number of the first passage that holds an answer, and the sentence."""
+    """The number of the first passage that contains an answer, and the sentence."""
     wanted = f" {normalised(short_answer)} "
     for number, text in enumerate(packed.texts, start=1):
         for sentence in sentences(text.partition("\n")[2]):

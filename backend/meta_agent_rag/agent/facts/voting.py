@@ -1,4 +1,4 @@
-"""The monitor and the diagnosis by facts: a derivation beside the draft, a vote over routes, and rules in code."""
+"""The monitor and diagnosis by facts: a derivation beside the draft, a vote over routes, and rules in code."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,13 +18,13 @@ from .diagnosis import findings_of
 
 _STANDS = 1.6
 _OPEN = 0.6
-"""What the derivation counts in the vote where all its facts stand, and where some are open (docs/decisions/015)."""
+"""The derivation's weight in the vote if all its facts are reliable, and if some are open (docs/decisions/015)."""
 
 
 async def examined(
     state: State, context: Context, round_: Round, packed: Packed
 ) -> tuple[Round, tuple[RouteAnswer, ...]]:
-    """The round with its derivation and vote, and the answers of the routes that were drawn for it.
+    """The round with its derivation and vote, and the answers of the routes drawn for it.
 
     Routes are drawn one after another, and only while the vote is undecided.
     """
@@ -56,7 +56,7 @@ async def examined(
 
 
 def _with_vote(signals: Signals, draft: Draft, derivation: Derivation, vote: Vote, packed: Packed) -> Signals:
-    """The signals with what the vote and the derivation say of the draft."""
+    """The signals, extended by what the vote and the derivation say about the draft."""
     held = _spaced(packed)
     return replace(
         signals,
@@ -70,9 +70,9 @@ def _with_vote(signals: Signals, draft: Draft, derivation: Derivation, vote: Vot
 
 
 def _satisfied(state: State, context: Context, round_: Round) -> bool:
-    """Does the vote uphold the draft, and, if it does so narrowly, is nothing left to be done about an open fact?
+    """Does the vote uphold the draft and, if only narrowly, can nothing more be done about an open fact?
 
-    Over documents an answer that quotes none of them is not shown, however plausible.
+    In grounded runs, an answer that quotes none of the documents is not shown, however plausible.
     """
     assert round_.vote is not None
     if round_.draft.abstained or not upholds(round_.vote, round_.draft.short_answer):
@@ -89,7 +89,7 @@ def _decided(context: Context, vote: Vote) -> bool:
 def _ballots(
     context: Context, question: str, drafts: Sequence[Draft], derivation: Derivation, packed: Packed
 ) -> Callable[[Sequence[RouteAnswer]], Vote]:
-    """Counts the vote of drafts, derivation and the answers of other routes."""
+    """Counts the votes of drafts, derivation and the other routes."""
     held = _spaced(packed)
     hops = _earlier_hops(derivation)
 
@@ -106,7 +106,7 @@ def _ballots(
 
     # a draft that took over another route's answer has no vote of its own
     written = [one for one in drafts if one.route not in {DERIVATION, *context.routes} and not one.abstained]
-    # nor has one that repeats an earlier draft, which its writer saw
+    # nor has one that repeats an earlier draft that its writer saw
     first = {normalised(one.short_answer): one for one in reversed(written)}
     own = [one for one in written if first[normalised(one.short_answer)] is one]
     fixed = [ballot(one.route, one.short_answer) for one in own]
@@ -121,7 +121,7 @@ def _ballots(
 
 
 def _earlier_hops(derivation: Derivation) -> frozenset[str]:
-    """The normalised values that only lead to the answer of a chain, so that who gives one stopped short."""
+    """The normalised values of earlier hops: a route that answers with one stopped short."""
     if derivation.plan is None or len(derivation.plan.chains) != 1:
         return frozenset()
     last = len(derivation.plan.chains[0].facts) - 1
@@ -148,7 +148,7 @@ def _leg(state: State, packed: Packed, draft: Draft, derivation: Derivation, *, 
 
 
 def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Derivation | None) -> Packed:
-    """The evidence cut down to the passages that hold a fact of the derivation, or a name of which the draft speaks."""
+    """The evidence reduced to passages that contain a fact of the derivation or a name that the draft mentions."""
     held = {fact.passage_id for fact in derivation.facts} if derivation is not None else set()
     said = f" {normalised(' '.join((draft.answer, *draft.quotes)))} "
     kept = [

@@ -1,7 +1,7 @@
 """The calibrated monitor: a file of fitted weights that turns signals into the probability that a draft is correct.
 
-`python -m benchmarks.calibrate` writes such a file, and MONITOR_CALIBRATION names it. It holds for the
-encoder that it was fitted with, and says which questions it was fitted on, so that no one measures it
+`python -m benchmarks.calibrate` writes such a file, and MONITOR_CALIBRATION names it. It is valid for the
+encoder that it was fitted with, and lists the questions that it was fitted on, so that it is not evaluated
 on those.
 """
 
@@ -28,7 +28,7 @@ _ANEW = "fit one with `python -m benchmarks.calibrate`"
 
 
 def features(signals: Signals) -> dict[str, float | None]:
-    """The signals as numbers, by name: `None` where one is missing, and beside it `NAME_missing` as 0 or 1."""
+    """The signals as numbers, by name: `None` if one is missing, with `NAME_missing` as 0 or 1 beside it."""
     measured = {
         "similarity": signals.similarity,
         "agreement": signals.agreement,
@@ -66,7 +66,7 @@ def _known(signals: Mapping[str, "Weight"]) -> Mapping[str, "Weight"]:
 
 
 class Weight(BaseModel):
-    """What a signal adds to the log-odds: `weight` times its distance from `mean` in units of `scale`."""
+    """A signal's contribution to the log-odds: `weight` times its distance from `mean` in units of `scale`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -76,10 +76,10 @@ class Weight(BaseModel):
 
 
 class FittedOn(BaseModel):
-    """Where the weights come from: first drafts of runs, and how well the fit told them apart.
+    """The origin of the weights: first drafts of runs, and how well the fit separated right from wrong ones.
 
     `questions` are fingerprints of ids and `texts` of the questions themselves; `models` are names by tier;
-    `auroc` and `ece` (0..1) were found by cross-validation.
+    `auroc` and `ece` (0..1) come from cross-validation.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -97,7 +97,7 @@ class FittedOn(BaseModel):
 
 
 class Calibration(BaseModel):
-    """A calibration file; a draft is satisfying from the probability `threshold` on."""
+    """A calibration file; a draft with at least the probability `threshold` is satisfactory."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -117,7 +117,7 @@ def probability(signals: Signals, calibration: Calibration) -> float:
 def weighed(signals: Signals, weights: Mapping[str, Weight], bias: float) -> float:
     """A logistic function of the weighted sum of signals, 0..1.
 
-    A missing signal contributes nothing itself; a separate weight covers its absence.
+    A missing signal contributes nothing; a separate weight covers its absence.
     """
     values, total = features(signals), bias
     for name, fitted in weights.items():
@@ -128,14 +128,14 @@ def weighed(signals: Signals, weights: Mapping[str, Weight], bias: float) -> flo
 
 
 def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
-    """Is the draft likely enough to be right? One that abstains, or answers another question, never is."""
+    """Is the draft likely enough to be right? Never for one that abstains or answers another question."""
     return not signals.misses and probability(signals, calibration) >= calibration.threshold
 
 
 def calibration_of_votes(settings: Settings) -> Calibration:
-    """What turns the signals of a vote into p_correct: the file of MONITOR_CALIBRATION, else the packaged one.
+    """The calibration that maps the signals of a vote to p_correct: that of MONITOR_CALIBRATION, else the packaged one.
 
-    The vote itself judges, so that the threshold is not used. Raises `SettingsError` for a file that cannot be read.
+    The threshold is not used, because the vote itself decides. Raises `SettingsError` for an unreadable file.
     """
     return (
         packaged_calibration()
@@ -145,15 +145,15 @@ def calibration_of_votes(settings: Settings) -> Calibration:
 
 
 def packaged_calibration() -> Calibration:
-    """The calibration of votes that comes with the package."""
+    """The packaged calibration of votes."""
     return read_calibration(_PACKAGED)
 
 
 def calibration_in_force(settings: Settings) -> Calibration:
     """The calibration that MONITOR_CALIBRATION names.
 
-    Raises `SettingsError` if it names none, where the file is missing, malformed or of another
-    version, and where it was fitted with another encoder than MONITOR_ENCODER.
+    Raises `SettingsError` if it names none, if the file is missing, malformed or of another
+    version, and if it was fitted with an encoder other than MONITOR_ENCODER.
     """
     path = settings.monitor_calibration
     if path is None:
@@ -168,9 +168,9 @@ def calibration_in_force(settings: Settings) -> Calibration:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """Read a calibration file, YAML or JSON; one that has not changed since is not read again.
+    """Read a calibration file, YAML or JSON; an unchanged file is read only once.
 
-    Raises `SettingsError`, one sentence with the file and what is wrong with it.
+    Raises `SettingsError` with one sentence that names the file and the fault.
     """
     try:
         status = path.stat()
@@ -200,12 +200,12 @@ def _parsed(path: Path, _modified: int, _size: int) -> Calibration:
 
 
 def question_fingerprint(dataset: str, question_id: str) -> str:
-    """What names a question in a calibration file: 16 hex digits of the SHA-256 over data set, NUL, id."""
+    """The identifier of a question in a calibration file: 16 hex digits of the SHA-256 over data set, NUL, id."""
     return _digest(f"{dataset}\0{question_id}")
 
 
 def text_fingerprint(text: str) -> str:
-    """The same over a question's text, normalised: it is one question under whatever id and data set it stands."""
+    """The same over a question's normalised text: it identifies the question under any id and in any data set."""
     return _digest(normalised(text) or text)
 
 
@@ -214,9 +214,9 @@ def _digest(text: str) -> str:
 
 
 def refuse_fitted_questions(calibration: Calibration, dataset: str, questions: Iterable[tuple[str, str]]) -> None:
-    """Raise `InputError` if the calibration was fitted on any of these questions: it would praise itself.
+    """Raise `InputError` if the calibration was fitted on any of these questions, which would bias the evaluation.
 
-    `questions` are pairs of id and text; either gives a question away.
+    `questions` are pairs of id and text; a match of either counts.
     """
     ids, texts = set(calibration.fitted_on.questions), set(calibration.fitted_on.texts)
     asked = set(questions)

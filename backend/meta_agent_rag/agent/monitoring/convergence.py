@@ -1,6 +1,6 @@
-"""When further rounds change nothing: Jaccard similarity of consecutive full answers.
+"""Detects when further rounds change nothing: Jaccard similarity of consecutive full answers.
 
-Token sets alone cannot tell "A came before B" from "B came before A", so the short answers must be
+Token sets alone cannot distinguish "A came before B" from "B came before A", so the short answers must be
 equal as well.
 """
 
@@ -11,7 +11,7 @@ from ..state import Draft
 
 
 def jaccard(one: str, other: str) -> float:
-    """Jaccard similarity of the token sets of two answers, 0..1; two empty ones are equal.
+    """Jaccard similarity of the token sets of two answers, 0..1; 1 if both are empty.
 
     >>> jaccard("Born in Paris.", "born in Paris")
     1.0
@@ -22,7 +22,7 @@ def jaccard(one: str, other: str) -> float:
 
 
 def same_draft(one: Draft, other: Draft, threshold: float) -> bool:
-    """Do two drafts say the same: full answers alike, short answers equal once normalised?"""
+    """Do two drafts agree: similar full answers, and short answers equal once normalised?"""
     alike = jaccard(one.answer, other.answer) >= threshold
     return alike and normalised(one.short_answer) == normalised(other.short_answer)
 
@@ -33,5 +33,5 @@ def converged(drafts: Sequence[Draft], threshold: float) -> bool:
 
 
 def oscillates(drafts: Sequence[Draft], threshold: float) -> bool:
-    """Did the last draft return to one that had been left?"""
+    """Did the last draft return to an earlier one?"""
     return any(same_draft(drafts[-1], earlier, threshold) for earlier in drafts[:-2])

@@ -1,4 +1,4 @@
-"""The monitor: an answer by another route, and a policy over what it shows of the draft."""
+"""The monitor: an answer by another route, and a policy that judges the draft by the resulting signals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from .signals import short_answer_logprob, with_logprobs
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """Is the monitor satisfied, and, where it is calibrated, how likely (0..1) is the draft right?"""
+    """Is the monitor satisfied and, if calibrated, how probable (0..1) is it that the draft is right?"""
 
     satisfied: bool
     p_correct: float | None = None
@@ -33,9 +33,9 @@ Policy: TypeAlias = Callable[[Signals, Settings], Judgement]
 
 
 def paper_policy(signals: Signals, settings: Settings) -> Judgement:
-    """Satisfied where the cosine reaches the threshold (MetaRAG, section 3.3).
+    """Satisfied if the cosine reaches the threshold (MetaRAG, section 3.3).
 
-    An abstaining draft never satisfies: two refusals agree perfectly and answer nothing.
+    An abstaining draft never satisfies: two refusals agree perfectly but answer nothing.
     """
     if signals.abstained or signals.similarity is None:
         return Judgement(satisfied=False)
@@ -45,8 +45,8 @@ def paper_policy(signals: Signals, settings: Settings) -> Judgement:
 def agreement_policy(signals: Signals, settings: Settings) -> Judgement:
     """Satisfied if draft and second answer give the same short answer, or one is a fuller form of the other.
 
-    The cosine of two names of a kind is high ("CBS", "NBC"); whether two routes end at the same place is not a
-    matter of degree. What abstains, or is of another kind than the question asks for, never satisfies.
+    Two names of the same kind ("CBS", "NBC") have a high cosine, but whether two routes reach the same answer is not a
+    matter of degree. An answer that abstains, or is of another kind than the question asks for, never satisfies.
     """
     return Judgement(satisfied=not signals.misses and signals.agreement is True)
 
@@ -63,8 +63,8 @@ def _vote(settings: Settings) -> Policy:
     for name in settings.routes:
         if name not in known:
             raise UnknownNameError("route", name, list(known))
-    calibration_of_votes(settings)  # a file that cannot serve is refused before the first call
-    return agreement_policy  # the vote itself judges (`facts.py`); signals alone can only be compared
+    calibration_of_votes(settings)  # an unusable file is rejected before the first call
+    return agreement_policy  # the vote itself decides (`facts.py`); signals alone only allow a comparison
 
 
 def _paper(_settings: Settings) -> Policy:
@@ -76,7 +76,7 @@ def _agreement(_settings: Settings) -> Policy:
 
 
 def _calibrated(settings: Settings) -> Policy:
-    calibration_in_force(settings)  # a file that cannot serve is refused before the first call
+    calibration_in_force(settings)  # an unusable file is rejected before the first call
     return calibrated_policy
 
 
@@ -86,12 +86,12 @@ POLICIES: Mapping[str, Callable[[Settings], Policy]] = {
     "paper": _paper,
     "calibrated": _calibrated,
 }
-"""By name, what gives a policy once it has checked that the settings hold what it needs."""
+"""By name, a function that returns the policy after checking the settings that it needs."""
 _WEIGH_THE_COSINE = ("paper", "calibrated")
 
 
 def policy(settings: Settings) -> Policy:
-    """The policy that MONITOR_POLICY names; raises `UnknownNameError`, and `SettingsError` for what it lacks."""
+    """The policy that MONITOR_POLICY names; raises `UnknownNameError`, and `SettingsError` for missing settings."""
     if settings.monitor_policy not in POLICIES:
         raise UnknownNameError("monitor policy", settings.monitor_policy, list(POLICIES))
     return POLICIES[settings.monitor_policy](settings)
@@ -100,7 +100,7 @@ def policy(settings: Settings) -> Policy:
 def monitor_encoder(settings: Settings) -> Encoder:
     """The encoder that MONITOR_ENCODER names.
 
-    Raises `MissingExtraError` if it is not installed and the policy weighs its cosine: no other may stand in for it.
+    Raises `MissingExtraError` if it is not installed and the policy weighs its cosine; there is no substitute.
     """
     if settings.monitor_policy in _WEIGH_THE_COSINE and settings.monitor_encoder != HASH:
         require("torch", f"MONITOR_POLICY={settings.monitor_policy}")
@@ -110,7 +110,7 @@ def monitor_encoder(settings: Settings) -> Encoder:
 async def second_answer(context: Context, question: str, packed: Packed, *, round_: int) -> SecondAnswer:
     """An answer over the same evidence, step by step and without seeing the draft.
 
-    A failed call is recorded as such; it never counts as agreement. Raises only what must stop the run.
+    A failed call is recorded as such and never counts as agreement. Raises only errors that must stop the run.
     """
     prompt = task(context, "reference", question, packed)
     try:

@@ -1,4 +1,4 @@
-"""How far two short answers share their words."""
+"""The word overlap of two short answers."""
 
 from collections import Counter
 

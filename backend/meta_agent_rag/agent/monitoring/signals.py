@@ -1,4 +1,4 @@
-"""What the monitor measures on a draft: against the second answer, on its quotes, and as the writer gave it."""
+"""The monitor's measurements on a draft: its agreement with the second answer, its quotes, its writer's estimates."""
 
 import json
 import math
@@ -21,7 +21,7 @@ _SHORT_ANSWER = '"short_answer"'
 
 
 async def measure(context: Context, question: str, draft: Draft, second: SecondAnswer, packed: Packed) -> Signals:
-    """The signals of a draft beside a second answer; one of the wrong kind neither agrees nor disagrees."""
+    """The signals of a draft and a second answer; a second answer of the wrong kind neither agrees nor disagrees."""
     comparable = second.error is None and not is_abstention(second.short_answer) and not draft.abstained
     agreement = None
     if comparable and right_kind(context, question, second.short_answer) is not False:
@@ -36,7 +36,7 @@ async def measure(context: Context, question: str, draft: Draft, second: SecondA
 
 
 def measure_alone(context: Context, question: str, draft: Draft, packed: Packed) -> Signals:
-    """The signals that a draft and its evidence give, without a second answer beside it."""
+    """The signals of a draft and its evidence, without a second answer."""
     held = [quote for quote in draft.quotes if is_verbatim(quote, packed.texts)]
     return Signals(
         similarity=None,
@@ -53,9 +53,9 @@ def measure_alone(context: Context, question: str, draft: Draft, packed: Packed)
 
 
 def right_kind(context: Context, question: str, short_answer: str) -> bool | None:
-    """Is it of the kind that the question asks for? `None` where its words do not tell.
+    """Is it of the kind that the question asks for? `None` if the question's wording does not say.
 
-    Over documents a yes or no may be given in other words: "only on weekdays".
+    In grounded runs a yes or no may be given in other words: "only on weekdays".
     """
     if context.grounded and kind_asked(question) == "verdict":
         return None
@@ -64,15 +64,15 @@ def right_kind(context: Context, question: str, short_answer: str) -> bool | Non
 
 async def _similarity(context: Context, draft: Draft, second: SecondAnswer) -> float:
     if normalised(draft.short_answer) == normalised(second.short_answer):
-        return 1.0  # equal texts have equal vectors: no need to encode them
+        return 1.0  # equal texts have equal vectors, so encoding is unnecessary
     vectors = await context.monitor_encoder.passages([draft.short_answer, second.short_answer])
     return float(vectors[0] @ vectors[1])
 
 
 def coverage(question: str, quotes: Sequence[str], texts: Sequence[str]) -> float:
-    """Share of the question's content words that the quotes, with the titles of their passages, hold, 0..1.
+    """The share (0..1) of the question's content words that the quotes and the titles of their passages contain.
 
-    `texts` begin with their title on a line of its own. A question of function words alone counts them all.
+    Each of `texts` begins with its title on a separate line. If all words are function words, all of them count.
     """
     titles = [text.partition("\n")[0] for text in texts if any(is_verbatim(quote, [text]) for quote in quotes)]
     held = spaced(" ".join((*quotes, *titles)))
@@ -81,7 +81,7 @@ def coverage(question: str, quotes: Sequence[str], texts: Sequence[str]) -> floa
 
 
 def _quoted(draft: Draft, quotes: Sequence[str]) -> bool | None:
-    """Does the short answer stand in a verbatim quote? `None` where it could not: a verdict, or no quotes."""
+    """Does the short answer occur in a verbatim quote? `None` if it could not: a verdict, or no quotes."""
     short = normalised(draft.short_answer)
     if not draft.quotes or draft.abstained or short in VERDICTS:
         return None
@@ -89,14 +89,14 @@ def _quoted(draft: Draft, quotes: Sequence[str]) -> bool | None:
 
 
 def with_logprobs(context: Context, stage: str) -> Sampling:
-    """Ask for the tokens' log-probabilities, where the endpoint gives them."""
+    """Request the tokens' log-probabilities if the endpoint supports them."""
     return Sampling(logprobs=context.model.owner.gives_logprobs(stage))
 
 
 def short_answer_logprob(reply: Reply, short_answer: str) -> float | None:
-    """Mean log-probability of the tokens that spell the reply's short answer; of all where they are not found.
+    """Mean log-probability of the tokens that spell the reply's short answer; of all tokens if these are not found.
 
-    `None` where the endpoint reported none.
+    `None` if the endpoint reported none.
     """
     if not reply.tokens:
         return None
@@ -114,11 +114,11 @@ def short_answer_logprob(reply: Reply, short_answer: str) -> float | None:
 
 
 def mean_logprob(reply: Reply) -> float | None:
-    """Mean log-probability of a reply's tokens (<= 0); `None` where the endpoint reported none."""
+    """Mean log-probability of a reply's tokens (<= 0); `None` if the endpoint reported none."""
     if not reply.tokens:
         return None
     return round(math.fsum(max(logprob, _LEAST) for _, logprob in reply.tokens) / len(reply.tokens), 4)
 
 
 _LEAST = -20.0
-"""Endpoints report impossible tokens with anything down to minus infinity."""
+"""Lower bound for log-probabilities: for impossible tokens, endpoints report anything down to minus infinity."""

@@ -1,1 +1,1 @@
-"""A call of the loop: the evidence packed, the messages laid out, and the JSON that is asked for."""
+"""A call of the loop: packed evidence, message layout, and the requested JSON."""

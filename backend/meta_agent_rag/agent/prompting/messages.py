@@ -1,7 +1,7 @@
-"""Lays a call's messages out so that all stages of one question share one prefix.
+"""Lays out a call's messages so that all stages of one question share one prefix.
 
 System message, evidence and question come first and stay the same; the stage's task comes last.
-New evidence is appended to the old, so a provider's prefix cache serves what was there before.
+New evidence is appended to the old, so a provider's prefix cache still covers what was there before.
 """
 
 from ...grounding.answer_kind import kind_asked
@@ -14,7 +14,7 @@ from .packing import Packed
 
 
 def task(context: Context, name: str, question: str, packed: Packed | None, **values: object) -> tuple[Message, ...]:
-    """The messages of a call of the loop; a user's own words stand before what they are understood as."""
+    """The messages of a call of the loop; the user's own words precede their interpretation."""
     shown = f"{context.asked}\n{phrase('understood_as')} {question}" if context.asked else question
     system = "grounded" if context.grounded else "system"
     return messages(context.settings, name, shown, packed, system=system, **values)
@@ -23,9 +23,9 @@ def task(context: Context, name: str, question: str, packed: Packed | None, **va
 def messages(
     settings: Settings, name: str, question: str, packed: Packed | None, *, system: str = "system", **values: object
 ) -> tuple[Message, ...]:
-    """The messages of a call with the prompt `name`; without `packed` the model sees no evidence at all.
+    """The messages of a call with the prompt `name`; without `packed` the model sees no evidence.
 
-    The rule for short answers is given to every prompt, so that all methods state it in the same words.
+    Every prompt receives the rule for short answers, so that all methods state it in the same words.
     """
     folder = settings.prompts_dir
     if packed is None:
@@ -41,7 +41,7 @@ def messages(
 
 
 def in_conversation(context: Context, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages with the conversation that the question refers to after the task; as they are if there is none."""
+    """The messages, with the conversation that the question refers to, if any, after the task."""
     if not context.conversation:
         return messages
     text = prompt("conversation", context.settings.prompts_dir).text(conversation=context.conversation)
@@ -49,7 +49,7 @@ def in_conversation(context: Context, messages: tuple[Message, ...]) -> tuple[Me
 
 
 def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
-    """The messages with words on how to write after the task; as they are if there are none."""
+    """The messages, with instructions on style, if any, after the task."""
     if not manner:
         return prompt
     *before, last = prompt
@@ -57,7 +57,7 @@ def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
 
 
 def asked_for(context: Context, question: str) -> str:
-    """What kind of answer the question asks for, where its words tell; over documents a verdict may be put freely."""
+    """The kind of answer that the question's wording asks for; in grounded runs a verdict may be phrased freely."""
     kind = kind_asked(question)
     if context.grounded and kind == "verdict":
         return ""

@@ -1,8 +1,8 @@
-"""Packs evidence into a prompt by token budget: whole passages first, else whole sentences, never characters.
+"""Packs evidence into a prompt by token budget: whole passages first, else whole sentences, never part of a sentence.
 
-Over documents of users each sentence is marked, so that an order among them reads as a quotation: tags around a passage
-alone change little of what a model obeys (Hines et al. 2024, "Defending Against Indirect Prompt Injection Attacks With
-Spotlighting", call it datamarking).
+In users' documents each sentence is marked, so that an instruction among them reads as a quotation: tags around a
+passage alone hardly change what a model obeys (Hines et al. 2024, "Defending Against Indirect Prompt Injection Attacks
+With Spotlighting", who call it datamarking).
 """
 
 import re
@@ -16,13 +16,13 @@ from ...text.sentences import sentences
 from ..state import Packing
 
 MARK = "\u00a6"
-"""Begins each sentence of a marked passage; `grounded.yaml` and `coach_evidence.yaml` tell the model what it means."""
+"""Starts each sentence of a marked passage; `grounded.yaml` and `coach_evidence.yaml` explain it to the model."""
 _CLOSING = re.compile(r"<\s*/\s*(passage)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Packed:
-    """The evidence as a prompt shows it, the texts that it holds, and the record of what was packed."""
+    """The evidence as shown in a prompt, the texts it contains, and the record of what was packed."""
 
     text: str
     texts: tuple[str, ...]
@@ -36,10 +36,10 @@ class Packed:
 
 
 def pack(evidence: Sequence[Found], budget: int, *, marked: bool = False) -> Packed:
-    """Pack passages in their order into at most `budget` tokens (estimated), with `marked` sentences or as they are.
+    """Pack passages in order into at most `budget` tokens (estimated), their sentences marked if `marked`.
 
-    A passage that does not fit is shortened to the whole sentences that do; one of which not even the
-    first sentence fits is left out, and the next one is tried.
+    A passage that does not fit is shortened to the whole sentences that do; if not even the
+    first sentence fits, it is left out, and the next one is tried.
     """
     used = 0
     blocks: list[str] = []
@@ -84,7 +84,7 @@ def _that_fits(passage: Passage, number: int, budget: int, marked: bool) -> str:
 
 
 def _block(passage: Passage, number: int, text: str, marked: bool) -> str:
-    # an apostrophe stays one: a small model copies "&#x27;" into its answer
+    # apostrophes are not escaped: a small model copies "&#x27;" into its answer
     title = f' title="{_quoted(passage.title)}"' if passage.title else ""
     section = f' section="{_quoted(passage.section)}"' if passage.section and passage.section != passage.title else ""
     fenced = _CLOSING.sub(r"<\\/\1", _marked(text) if marked else text)

@@ -1,7 +1,7 @@
-"""The JSON that each stage asks for, as pydantic models.
+"""The JSON that each stage requests, as pydantic models.
 
 `maxLength` and `maxItems` are hints for endpoints that decode under a schema: they keep a small model
-from running on. They are not checked, since a longer reply is no fault.
+from running on. They are not validated, since a longer reply is acceptable.
 """
 
 from functools import cache
@@ -21,18 +21,18 @@ def _text(value: object) -> object:
 
 
 _Blank = Annotated[str, BeforeValidator(_text), StringConstraints(strip_whitespace=True)]
-"""A text that may be left empty, or null."""
+"""A text that may be empty or null."""
 
 
 def _without_blanks(value: object) -> object:
-    """A list without its blank entries: asked to leave a list empty, models send `[""]`."""
+    """A list without its blank entries: models send `[""]` when asked to leave a list empty."""
     if not isinstance(value, list):
         return value
     return [item for item in value if not isinstance(item, str) or item.strip()]
 
 
 def _share(value: object) -> float | None:
-    """A number in 0..1, written as such or in percent; a writer's estimate of itself is worth no re-ask."""
+    """A number in 0..1, given as such or as a percentage; an invalid self-estimate is not worth a retry."""
     try:
         number = float(str(value).strip().rstrip("%"))
     except ValueError:
@@ -104,7 +104,7 @@ class ClaimsReply(ReplyModel):
 
 
 class ReferenceReply(ReplyModel):
-    """Stage `reference`."""  # a part of the schema, and so of the request: the route `step_by_step` asks with it too
+    """Stage `reference`."""  # sent as part of the schema; also used by the route `step_by_step`
 
     steps: Annotated[Lines, _at_most(maxItems=3)]
     short_answer: Short

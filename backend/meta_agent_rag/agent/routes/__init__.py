@@ -1,7 +1,7 @@
-"""The routes to an answer that vote, one file each, exporting `ROUTE`.
+"""The routes that vote on an answer, one file each, exporting `ROUTE`.
 
-Built-in files, files of `ROUTES_DIR` and entry points of the group `meta_agent_rag.routes` obey the same rules. The
-values alone are exported here, so that the state can hold them.
+Built-in files, files of `ROUTES_DIR` and entry points of the group `meta_agent_rag.routes` obey the same rules. Only
+the values are exported here, so that the state can hold them.
 """
 
 from .ballot import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote

@@ -1,4 +1,4 @@
-"""How a route asks: one call with a prompt of its own over the shared evidence, whose reply ends in a short answer."""
+"""A route's call: its own prompt over the shared evidence, with a reply that ends in a short answer."""
 
 from ...errors import ModelError
 from ...grounding.short_answer import without_disambiguation
@@ -22,7 +22,7 @@ async def asked(
     packed: Packed | None = None,
     sampling: Sampling | None = None,
 ) -> RouteAnswer:
-    """The answer of a call with `prompt`, over `packed` or all the evidence. Raises only what must stop the run."""
+    """The answer of a call with `prompt`, over `packed` or all evidence. Raises only errors that must stop the run."""
     shown = packed if packed is not None else leg.packed
     messages = task(context, prompt, leg.question, shown)
     try:

@@ -1,4 +1,4 @@
-"""What a vote over routes holds."""
+"""The values of a vote over routes."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ DRAFT = "quoted_draft"
 
 @dataclass(frozen=True, kw_only=True)
 class RouteAnswer:
-    """What a route answered; `error` says why it did not, `logprob` is the mean over its answer's tokens (<= 0)."""
+    """A route's answer; `error` says why there is none, `logprob` is the mean over its answer's tokens (<= 0)."""
 
     route: str
     short_answer: str
@@ -20,7 +20,7 @@ class RouteAnswer:
 
 
 class Voter(Protocol):
-    """A route as a run's context holds it: `route.Route`, of which the context must not know more."""
+    """A route as seen by a run's context: `route.Route`, which the context must not import."""
 
     @property
     def weight(self) -> float: ...
@@ -31,10 +31,10 @@ class Voter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Ballot:
-    """One route's answer as it votes.
+    """One route's answer as a vote.
 
-    `weight` (>= 0) is what it counts; `outranks` that its answer is taken whatever the others say, as values compared
-    in code are; `of_kind` and `in_evidence` are `None` where they cannot be told.
+    `weight` (>= 0) is its weight; `outranks` means that its answer wins regardless of the others, as with values
+    compared in code; `of_kind` and `in_evidence` are `None` if undetermined.
     """
 
     route: str
@@ -49,7 +49,7 @@ class Ballot:
 class Vote:
     """The elected answer, the route that gave it, and the share (0..1) of the weight that supports it.
 
-    `support` has each ballot's own share, in the order of `ballots`. An empty answer means that nothing was elected.
+    `support` has each ballot's share, in the order of `ballots`. An empty answer means that nothing was elected.
     """
 
     elected: str

@@ -1,4 +1,4 @@
-"""Thinks aloud, drawn at a temperature, so that it may err elsewhere."""
+"""Thinks aloud, sampled at a temperature, so that its errors differ from the draft's."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Answers from the evidence at once, as one pass would."""
+"""Answers from the evidence directly, in a single pass."""
 
 from ..context import Context
 from ..prompting.replies import PlainReply

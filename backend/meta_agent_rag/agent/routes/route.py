@@ -1,4 +1,4 @@
-"""What a route is: a way to an answer of its own, which then votes."""
+"""The definition of a route: an independent way to an answer, which then votes."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,10 +20,10 @@ _TAKEN = (DERIVATION, DRAFT)
 
 @dataclass(frozen=True, kw_only=True)
 class Leg:
-    """What a route starts from: the question, the evidence as the draft's prompt had it, and the round it works for.
+    """A route's input: the question, the evidence as in the draft's prompt, and the round.
 
-    `cited` is the evidence again, cut down to the passages that the draft and the derivation rest on. `draw` counts
-    from 0 how often the route was taken before: ROUTES may name one that samples several times.
+    `cited` is the evidence reduced to the passages that support the draft and the derivation. `draw` is the number of
+    earlier draws of this route, from 0: ROUTES may name a route that samples several times.
     """
 
     question: str
@@ -34,12 +34,12 @@ class Leg:
 
 
 Walk: TypeAlias = Callable[[Context, Leg], Awaitable[RouteAnswer]]
-"""Raises only what must stop the run; a call that fails otherwise is the answer's `error`."""
+"""Raises only errors that must stop the run; any other failed call becomes the answer's `error`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A route by name; `about` is one clause for readers, `weight` (> 0) what its answer counts in the vote."""
+    """A route by name; `about` is one clause for readers, `weight` (> 0) its weight in the vote."""
 
     name: str
     about: str

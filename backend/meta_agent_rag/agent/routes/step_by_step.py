@@ -1,4 +1,4 @@
-"""Works the question out hop by hop, without seeing the draft."""
+"""Solves the question hop by hop, without seeing the draft."""
 
 from ..context import Context
 from ..prompting.replies import ReferenceReply

@@ -1,4 +1,4 @@
-"""The vote over routes: the answer that all others support most, by the F1 of their words."""
+"""The vote over routes: elects the answer with the most support from all others, by word F1."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ _SAME = 0.99
 
 
 def alike(one: str, other: str) -> float:
-    """How far two short answers say the same, 0..1: 1 for equal dates, numbers or countries, else the F1 of words."""
+    """The similarity (0..1) of two short answers: 1 for equal dates, numbers or countries, else their word F1."""
     if not normalised(one) or not normalised(other):
         return 0.0
     if same_answer(one, other) or same_value(one, other) is True:
@@ -21,9 +21,9 @@ def alike(one: str, other: str) -> float:
 
 
 def count(ballots: Sequence[Ballot]) -> Vote:
-    """Minimum Bayes risk over the answers of the right kind; of a tie, one that occurs in the evidence, then the first.
+    """Minimum Bayes risk over the answers of the right kind; on ties, one that occurs in the evidence, then the first.
 
-    Where no answer is of the right kind, all of them vote.
+    If no answer is of the right kind, all of them vote.
     """
     eligible = _eligible(ballots)
     total = sum(ballot.weight for ballot in eligible)
@@ -58,17 +58,17 @@ def _support(ballot: Ballot, eligible: Sequence[Ballot]) -> float:
 
 
 def same(one: str, other: str) -> bool:
-    """Do two short answers say the same?"""
+    """Do two short answers mean the same?"""
     return alike(one, other) >= _SAME
 
 
 def upholds(vote: Vote, short_answer: str) -> bool:
-    """Did the vote elect this answer, or one that says the same?"""
+    """Did the vote elect this answer, or an equivalent one?"""
     return same(vote.elected, short_answer)
 
 
 def cast(vote: Vote) -> tuple[Ballot, ...]:
-    """The ballots that count: those that give an answer, of the right kind if any is."""
+    """The ballots that count: those with an answer, and only those of the right kind if there are any."""
     return tuple(_eligible(vote.ballots))
 
 
@@ -80,7 +80,7 @@ def support_for(vote: Vote, short_answer: str) -> float:
 
 
 def decided(vote: Vote, share: float) -> bool:
-    """Can the next route no longer pay? Two routes voted and the elected answer has the share, or it outranks all."""
+    """Is another route pointless? True if two voted and the elected answer has the share, or if it outranks all."""
     voting = [ballot for ballot in vote.ballots if ballot.short_answer.strip() and ballot.of_kind is not False]
     if any(ballot.outranks and ballot.short_answer == vote.elected for ballot in voting):
         return True

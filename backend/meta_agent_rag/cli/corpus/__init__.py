@@ -1,4 +1,4 @@
-"""`marag ingest`, `corpora`, `documents`, `summarise` and `compare`: what questions are answered from."""
+"""`marag ingest`, `corpora`, `documents`, `summarise` and `compare`: corpora and their documents."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""`marag corpora list|show|drop|copy`: what was ingested."""
+"""`marag corpora list|show|drop|copy`: the ingested corpora."""
 
 import sys
 from pathlib import Path
@@ -70,7 +70,7 @@ def drop(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Delete a corpus and its indexes. The source files stay."""
+    """Delete a corpus and its indexes. The source files are kept."""
     from ...errors import InputError
     from ...retrieval.corpus.corpus import drop_corpus, read_documents
     from ...settings import Settings
@@ -79,7 +79,7 @@ def drop(
     if not yes:
         documents = counted(len(read_documents(settings.marag_data_dir, name)), "document")
         if json_ or not sys.stdin.isatty():
-            raise InputError(f"Cannot ask whether to drop {name!r} ({documents}); give --yes.")
+            raise InputError(f"Dropping {name!r} ({documents}) needs confirmation; add --yes.")
         if not typer.confirm(f"Remove the corpus {name!r} with {documents}?"):
             complain("Nothing was removed.")
             raise typer.Exit(1)
@@ -123,7 +123,7 @@ def _manifest(data_dir: Path, name: str) -> "Manifest":
 
     manifest = next((manifest for manifest in list_corpora(data_dir) if manifest.name == name), None)
     if manifest is None:
-        raise CorpusError(f"The corpus {name!r} was removed meanwhile; see `marag corpora list`.")
+        raise CorpusError(f"The corpus {name!r} was removed in the meantime; see `marag corpora list`.")
     return manifest
 
 

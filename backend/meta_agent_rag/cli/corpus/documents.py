@@ -76,7 +76,7 @@ def drop(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Remove a document from a corpus; its file stays. One that is not there (any more) is no error."""
+    """Remove a document from a corpus; its file is kept. A document that does not exist is not an error."""
     from dataclasses import asdict
 
     from ...errors import InputError
@@ -88,7 +88,7 @@ def drop(
     if found is not None:
         if not yes:
             if json_ or not sys.stdin.isatty():
-                raise InputError(f"Cannot ask whether to remove {found.source!r}; give --yes.")
+                raise InputError(f"Removing {found.source!r} needs confirmation; add --yes.")
             if not typer.confirm(f"Remove {found.source!r} with {counted(found.passages, 'passage')}?"):
                 complain("Nothing was removed.")
                 raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`marag ingest`: files and folders into a corpus."""
+"""`marag ingest`: adds files and folders to a corpus."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ def ingest(
     rebuild: Annotated[
         bool,
         typer.Option(
-            "--rebuild", help="Rebuild the corpus from PATH... alone; the old one stays until the new one is complete."
+            "--rebuild", help="Rebuild the corpus from PATH... only; the old one is kept until the new one is complete."
         ),
     ] = False,
     engine: Annotated[
@@ -48,9 +48,9 @@ def ingest(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Read PDF, office files, EPUB, HTML, Markdown, text and passages (JSONL, also .gz) into a corpus.
+    """Add PDF, office files, EPUB, HTML, Markdown, text and passages (JSONL, also .gz) to a corpus.
 
-    The type of a file is detected from its content, not its name. Unchanged files are left alone; changed ones
+    The type of a file is detected from its content, not its name. Unchanged files are skipped; changed ones
     replace their own passages. Exit code 1: a file was broken and skipped, the others were ingested.
     """
     from ...errors import InputError
@@ -58,7 +58,7 @@ def ingest(
     from ...settings import Settings
 
     if "" in paths:
-        raise InputError("One PATH is empty; name a file or folder, `.` for this one.")
+        raise InputError("One PATH is empty; give a file or folder, or `.` for the current folder.")
     require("ingest", "`marag ingest`")
     settings = Settings.load(set_ or ())
     try:
@@ -96,7 +96,7 @@ async def _ingest(
 
 @contextmanager
 def _progress_bar(visible: bool) -> "Iterator[OnProgress]":
-    """Bars on stderr for files and for passages, with passages a second; nothing if nobody watches."""
+    """Progress bars on stderr for files and passages, with passages per second; none without a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

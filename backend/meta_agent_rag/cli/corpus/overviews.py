@@ -1,4 +1,4 @@
-"""`marag summarise` and `marag compare`: whole documents, with every point cited."""
+"""`marag summarise` and `marag compare`: summaries and comparisons of whole documents, with every point cited."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...overviews.overview import OnSection
 
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before calls that cost money.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before calls that cost money.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +35,7 @@ def summarise(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Summarise whole documents: one call a section, every point with the sentence that it rests on."""
+    """Summarise whole documents with one call per section; every point cites the sentence that supports it."""
     from ...asking import summarise as summary_of
     from ...extras import require
     from ...overviews.writing import summary_text
@@ -64,7 +64,7 @@ def compare(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two documents: what both speak of, point against point, and what only one does."""
+    """Compare two documents: what both cover, point by point, and what only one covers."""
     from ...asking import compare as comparison_of
     from ...extras import require
     from ...overviews.writing import comparison_text
@@ -89,7 +89,7 @@ def _asking(*, yes: bool, json_: bool) -> Any:
         complain(f"{estimate}.")
         asks = sys.stdin.isatty() and not (yes or json_ or estimate.free)
         if asks and not typer.confirm("Continue?", err=True):
-            complain("Nothing was asked.")
+            complain("No call was made.")
             raise typer.Exit(1)
 
     return told

@@ -1,4 +1,4 @@
-"""`marag new KIND NAME`: a working example of a kind, to be changed into one's own."""
+"""`marag new KIND NAME`: creates a working example of a kind for the user to adapt."""
 
 from .command import register
 

@@ -23,11 +23,11 @@ def new(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a new member of a kind: a working example with its test, to be changed into your own.
+    """Create a working example of a kind with its test, for you to adapt.
 
-    In a clone it goes into the tree, and the generated documents are updated. Elsewhere, or if the kind's setting
-    (DEFICITS_DIR, OPERATORS_DIR, METHODS_DIR, DATASETS_DIR) is set, it goes into that folder, by default `my_deficits`
-    and so on.
+    In a clone, the files go into the source tree and the generated documents are updated. Elsewhere, or if the kind's
+    setting (DEFICITS_DIR, OPERATORS_DIR, METHODS_DIR, DATASETS_DIR) is set, they go into that folder, by default
+    `my_deficits` etc.
     """
     from ...settings import Settings
     from .creation import create

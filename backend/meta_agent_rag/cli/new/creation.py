@@ -1,4 +1,4 @@
-"""A new member: its name checked, its files written, the documents generated."""
+"""Creates a new member: checks its name, writes its files, generates the documents."""
 
 import importlib
 import keyword
@@ -29,17 +29,17 @@ _IMPORTS = re.compile(r"(?:^from \S+ import .*\n)+", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Created:
-    """The files that were written or updated, and one line that says what to do next."""
+    """The files that were written or updated, and the next step in one line."""
 
     files: tuple[str, ...]
     next: str
 
 
 def create(kind: str, name: str, settings: Settings) -> Created:
-    """Write the files of a new member of a kind, and generate the documents if it belongs to a clone.
+    """Write the files of a new member of a kind; in a clone, also generate the documents.
 
-    Raises `UnknownNameError`, and `InputError` for a name that is malformed or taken, or a folder that cannot be
-    written.
+    Raises `UnknownNameError`, and `InputError` for a name that is malformed or taken, or a folder that is not
+    writable.
     """
     template = template_of(kind)
     _check_name(name)
@@ -66,7 +66,7 @@ def create(kind: str, name: str, settings: Settings) -> Created:
 
 def _check_name(name: str) -> None:
     if not name.isidentifier():
-        raise InputError(f"{name!r} is no Python identifier; use lower-case letters, digits and underscores.")
+        raise InputError(f"{name!r} is not a Python identifier; use lower-case letters, digits and underscores.")
     if keyword.iskeyword(name):
         raise InputError(f"{name!r} is a Python keyword; choose a different name.")
     if not _NAME.fullmatch(name):
@@ -95,7 +95,7 @@ def _free(field: str, first: int, members: Iterable[Named]) -> int:
 
 
 def _filled(template: Template, place: Place, words: Mapping[str, str]) -> dict[str, str]:
-    """The text of each file by its path. Raises `InputError` for a prompt that exists."""
+    """The text of each file by its path. Raises `InputError` for an existing prompt."""
     own = {key: Text(text).substitute(words) for key, text in place.words.items()}
     paths = {Text(path).substitute(words): text for path, text in place.files.items()}
     prompts = {Path(path).stem for path in paths if path.endswith(".yaml")}
@@ -106,14 +106,14 @@ def _filled(template: Template, place: Place, words: Mapping[str, str]) -> dict[
 
 
 def _in_order(imports: re.Match[str]) -> str:
-    """Imports by module: what a place brings of its own is put in anywhere."""
+    """Imports sorted by module, since those of a place are inserted anywhere."""
     return "".join(sorted(imports[0].splitlines(keepends=True), key=lambda line: line.split()[1]))
 
 
 def _write(texts: Mapping[Path, str], *, setting: str) -> None:
     """Write all files, or none."""
     if existing := next((path for path in texts if path.exists()), None):
-        raise InputError(f"The file {str(existing)!r} exists already; choose a different name.")
+        raise InputError(f"The file {str(existing)!r} already exists; choose a different name.")
     written: list[Path] = []
     try:
         for path, text in texts.items():
@@ -126,20 +126,20 @@ def _write(texts: Mapping[Path, str], *, setting: str) -> None:
             path.unlink()
         raise InputError(
             f"{error.filename!r} cannot be written ({error.strerror}); "
-            f"check its permissions, or name another folder by {setting}."
+            f"check its permissions, or set {setting} to another folder."
         ) from None
 
 
 def _generated(root: Path) -> list[str]:
-    """Update what the documents derive from the code; returns the files that changed."""
+    """Update the documents generated from code; returns the files that changed."""
     script = root / "docs" / "generate.py"
-    importlib.invalidate_caches()  # modules were written since the last import
+    importlib.invalidate_caches()  # modules have been written since the last import
     with redirect_stdout(StringIO()) as said:
         try:
             runpy.run_path(str(script))["main"]([])
         except Exception as error:
             raise InputError(
-                f"The files are written, but {script.name} failed ({type(error).__name__}: {error}); "
+                f"The files were written, but {script.name} failed ({type(error).__name__}: {error}); "
                 "fix that, then run `uv run python docs/generate.py`."
             ) from error
     return [line.removeprefix("written: ") for line in said.getvalue().splitlines()]

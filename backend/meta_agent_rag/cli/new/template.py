@@ -1,4 +1,4 @@
-"""A template: what the files of a new member begin as. One YAML file for each kind; a further kind is one more file."""
+"""A template: the initial files of a new member. One YAML file per kind; adding a file adds a kind."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent / "templates"
 
 
 class Place(BaseModel):
-    """Where files go, as path and name of the text; the `next` command; and `words` that only this place puts in."""
+    """Where files go, as path and name of the text; the `next` command; and `words` inserted only for this place."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,13 +22,13 @@ class Place(BaseModel):
 
 
 class Template(BaseModel):
-    """A kind's texts, and where they go: into the `tree` of a clone, or into a folder of one's `own`.
+    """A kind's texts, and where they go: into the `tree` of a clone, or into the user's `own` folder.
 
-    Texts, paths and words put in `$name`, `$folder`, `$benchmarks` (the package of the benchmark), `$on_path` (the
-    option by which pytest finds that package, where it needs one), what the place brings as `words`, and what is
-    `unique`: fields that no two members may share, each with the first value to try. `members` is the function, as
-    `module:function`, from a folder to all members; `reserved` gives names that none may have, and `setting` is the
-    setting that names a folder of one's own.
+    Texts, paths and words may contain `$name`, `$folder`, `$benchmarks` (the package of the benchmark), `$on_path` (the
+    option by which pytest finds that package, if needed), the place's `words`, and the `unique` fields: fields that no
+    two members may share, each with the first value to try. `members` is the function, as `module:function`, that maps
+    a folder to all members; `reserved` gives the names that none may have, and `setting` is the setting that names the
+    user's own folder.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

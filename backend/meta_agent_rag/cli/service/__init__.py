@@ -1,4 +1,4 @@
-"""`marag serve`, `marag mcp`, and `marag keys` and `marag audit`, which the operator of a service needs beside it."""
+"""`marag serve` and `marag mcp`, and `marag keys` and `marag audit` for the operator of a service."""
 
 import typer
 

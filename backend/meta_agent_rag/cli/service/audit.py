@@ -1,4 +1,4 @@
-"""`marag audit tail|export|read|prune|archive|forget`: what the service answered, and how long that is kept."""
+"""`marag audit tail|export|read|prune|archive|forget`: the service's records, and their retention."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +8,7 @@ import typer
 from ...wording import counted, printable
 from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this option, only report what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Make the changes; without this option, only report them.")]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

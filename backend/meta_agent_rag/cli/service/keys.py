@@ -1,4 +1,4 @@
-"""`marag keys create|list|revoke`: who may ask the service."""
+"""`marag keys create|list|revoke`: access to the service."""
 
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar

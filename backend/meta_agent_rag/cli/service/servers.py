@@ -1,4 +1,4 @@
-"""`marag serve`, `marag mcp`, `marag demo`: the loop behind HTTP, as a tool of an assistant, and in a browser."""
+"""`marag serve`, `marag mcp`, `marag demo`: the loop behind HTTP, as a tool for assistants, and in a browser."""
 
 from pathlib import Path
 from typing import Annotated
@@ -79,14 +79,14 @@ def demo(
     dataset: Annotated[
         list[str] | None,
         typer.Option(
-            help="Offer a data set (hotpotqa, 2wikimultihopqa, musique) from the Hugging Face hub; fetched when picked."
+            help="Offer a data set (hotpotqa, 2wikimultihopqa, musique) of the Hugging Face hub; fetched on selection."
         ),
     ] = None,
     runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to browse.")] = Path("RESULTS"),
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
-    """Watch the loop question and repair its answers, in a browser."""
+    """Watch the loop check and repair its answers in a browser."""
     require("demo", "`marag demo`")
     from ...retrieval.corpus.corpus import require_corpus
     from ...settings import Settings

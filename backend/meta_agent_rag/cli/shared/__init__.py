@@ -1,1 +1,1 @@
-"""What the commands share: options, output, and how rounds are shown."""
+"""Shared by the commands: options, output, and the display of rounds."""

@@ -1,4 +1,4 @@
-"""A recorded answer step by step: evidence, drafts, derivation, vote, diagnosis, repairs and what came of it."""
+"""A recorded answer step by step: evidence, drafts, derivation, vote, diagnosis, repairs and result."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -18,23 +18,23 @@ _NAMES = {"standard_rag": "one pass", "metarag": "the loop"}
 def steps(
     row: "Row", one_pass: "Row | None", passages: "Mapping[str, Found] | None" = None
 ) -> Iterator["RenderableType"]:
-    """The stages of an answer in their order, the last with the answer of one pass beside it if it is known.
+    """The stages of an answer in order, the last one next to the answer of one pass, if known.
 
-    A quote that stands in none of the `passages` is marked, where all of an answer's evidence is among them.
+    A quote that occurs in none of the `passages` is marked if these include all of an answer's evidence.
     """
     from ...demo.runs.files import rounds_of
     from ...wording import passage_name
 
     rounds = rounds_of(row)
     names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
-    yield f"[bold]Evidence.[/] {len(rounds[0].evidence_ids)} passages to start from: [dim]{names}[/]\n"
+    yield f"[bold]Evidence.[/] {len(rounds[0].evidence_ids)} initial passages: [dim]{names}[/]\n"
     for before, round_ in zip((None, *rounds), rounds, strict=False):
         yield from _round(round_, before, passages or {})
     yield _outcome(row, one_pass, rounds)
 
 
 def _round(round_: "Round", before: "Round | None", passages: "Mapping[str, Found]") -> Iterator["RenderableType"]:
-    """The stages of a round: how it came about, its draft, the facts and the vote if they are new, the diagnosis."""
+    """The stages of a round: its plan, its draft, the facts and the vote if they are new, the diagnosis."""
     from ...demo.words import deficit, spoken
     from .derivations import derivation_lines, vote_lines
 
@@ -46,13 +46,13 @@ def _round(round_: "Round", before: "Round | None", passages: "Mapping[str, Foun
     derivation = round_.derivation
     if derivation is not None and (before is None or derivation != before.derivation):
         if derivation.plan is None:
-            yield f"[bold]Derivation.[/] There is none: {plain(derivation.dropped)}.\n"
+            yield f"[bold]Derivation.[/] None: {plain(derivation.dropped)}.\n"
         else:
             facts = "\n".join(derivation_lines(derivation))
-            yield f"[bold]Derivation.[/] The question is divided into facts; each is looked up alone:\n{facts}\n"
+            yield f"[bold]Derivation.[/] The question is split into facts, each looked up separately:\n{facts}\n"
     if round_.vote is not None and (before is None or round_.vote != before.vote):
         ballots = "\n".join(vote_lines(round_.vote))
-        yield f"[bold]Vote.[/] Every route has a ballot, and similar answers support each other:\n{ballots}\n"
+        yield f"[bold]Vote.[/] Every route casts a ballot, and similar answers support each other:\n{ballots}\n"
     if round_.diagnosis is not None:
         named = deficit(round_.diagnosis.deficit)
         yield f"[bold]Diagnosis: [yellow]{plain(named)}[/].[/] {_sentence(round_.diagnosis.rationale)}\n"

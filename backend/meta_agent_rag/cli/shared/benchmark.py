@@ -1,4 +1,4 @@
-"""Where the benchmark's package is."""
+"""Locates the benchmark's package."""
 
 import sys
 from importlib.util import find_spec
@@ -9,9 +9,9 @@ _IN_A_CLONE = "benchmarks"
 
 
 def benchmark_package() -> tuple[str, Path | None]:
-    """The package of the benchmark: within ours where it was installed; in a clone beside it, in the folder returned.
+    """The package of the benchmark: inside ours if installed; in a clone, next to it in the returned folder.
 
-    That folder is put on the path.
+    The folder is added to the import path.
     """
     if find_spec(_INSTALLED) is not None:
         return _INSTALLED, None

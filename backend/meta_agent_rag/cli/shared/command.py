@@ -1,4 +1,4 @@
-"""What all commands share: options, one sentence for an error, and two faces, Rich and JSON."""
+"""Shared by all commands: options, one-sentence error reports, and two output formats, Rich and JSON."""
 
 import functools
 import json
@@ -24,7 +24,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 
 def reporting(function: Callable[P, T]) -> Callable[P, T]:
-    """Turn an error of ours into one sentence on stderr and its exit code; `debug` shows it whole."""
+    """Report an error of this package as one sentence on stderr, with its exit code; `debug` shows the traceback."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -42,13 +42,13 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
             complain(str(lacking))
             raise typer.Exit(lacking.exit_code) from None
         except BrokenPipeError:
-            raise typer.Exit(1) from None  # the reader of the output has ended, as `head` does
+            raise typer.Exit(1) from None  # the output pipe was closed, e.g. by `head`
         except OSError as error:
             if kwargs.get("debug"):
                 raise
             where = f" {error.filename!r}" if error.filename else ""
             absent = isinstance(error, FileNotFoundError | NotADirectoryError)
-            mend = "check the path" if absent else "free some space or fix the permissions"
+            mend = "check the path" if absent else "free disk space or fix the permissions"
             remedy = f"{mend}, then run the same command again"
             complain(f"The system denied access{where}: {error.strerror or error}; {remedy}.")
             raise typer.Exit(2) from None
@@ -60,7 +60,7 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's asynchronous part, with the package's notes on stderr, a line each."""
+    """Run a command's asynchronous part, with the package's log messages on stderr, one per line."""
     import asyncio
     import logging
 
@@ -75,29 +75,29 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def complain(sentence: str) -> None:
-    """One sentence on stderr."""
+    """Print one sentence on stderr."""
     sys.stderr.write(f"{sentence}\n")
 
 
 def say(text: str = "") -> None:
-    """A line on stdout, as it is."""
+    """Print a line on stdout verbatim."""
     sys.stdout.write(f"{text}\n")
 
 
 def print_json(value: object) -> None:
-    """One JSON object on stdout; what JSON does not know (money, paths, times) becomes text."""
+    """Print one JSON object on stdout; unsupported types (money, paths, times) become text."""
     say(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
 def console(**options: Any) -> Any:
-    """Rich's console on stdout, imported when something is to be drawn; `options` are Rich's own."""
+    """Rich's console on stdout, imported on first use; `options` are Rich's own."""
     from rich.console import Console
 
     return Console(soft_wrap=True, highlight=False, emoji=False, **options)
 
 
 def plain(text: object) -> str:
-    """Text of unknown origin, so that Rich prints it as it is: no markup, no control characters."""
+    """Text of unknown origin for literal output by Rich: no markup, no control characters."""
     from rich.markup import escape
 
     return escape(printable(text))

@@ -1,4 +1,4 @@
-"""How commands show a derivation and a vote: a line per fact, what follows, and a bar per route."""
+"""Displays a derivation and a vote: a line per fact, the conclusion, and a bar per route."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,9 @@ _BAR = 20
 
 
 def show_derivation(screen: Any, derivation: "Derivation") -> None:
-    """The chain of facts with their values and passages, open ones in red, and what follows from them."""
+    """The chain of facts with their values and passages, open ones in red, and the conclusion."""
     if derivation.plan is None:
-        screen.print(f"  derivation: dropped, as {plain(derivation.dropped)}")
+        screen.print(f"  derivation: dropped ({plain(derivation.dropped)}")
         return
     screen.print(f"  derivation: [cyan]{plain(derivation.plan.operator)}[/]")
     for line in derivation_lines(derivation):
@@ -24,7 +24,7 @@ def show_derivation(screen: Any, derivation: "Derivation") -> None:
 
 
 def derivation_lines(derivation: "Derivation") -> Iterator[str]:
-    """A line of markup for each fact, then one for what follows from them."""
+    """A line of markup for each fact, then one for the conclusion."""
     for fact in derivation.facts:
         yield f"    {_fact(fact)}"
     if derivation.answer:

@@ -1,4 +1,4 @@
-"""Writes `.env.example` from the settings themselves, so that it cannot drift."""
+"""Generates `.env.example` from the settings, so that it cannot become outdated."""
 
 from ...settings import described
 
@@ -19,10 +19,10 @@ def env_example() -> str:
 
 
 def _is_open(default: object) -> bool:
-    """No default of its own, or one that depends on the machine."""
+    """Has the setting no default, or one that depends on the machine?"""
     return default is None or default == {}
 
 
 def _written(default: object) -> object:
-    """A default as the environment writes it: the names of a list are separated by commas."""
+    """A default in environment syntax: the names of a list are separated by commas."""
     return ",".join(map(str, default)) if isinstance(default, tuple) else default

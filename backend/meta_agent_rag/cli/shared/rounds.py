@@ -1,4 +1,4 @@
-"""How commands show what an answer went through: its rounds, where its passages stand, and what it cost."""
+"""Displays the history of an answer: its rounds, the places of its passages, and its cost."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,7 @@ def round_line(round_: "Round", *, chosen: bool) -> str:
 
 
 def place(passage: "Passage") -> str:
-    """Where a passage stands: title, section, pages."""
+    """The place of a passage: title, section, pages."""
     pages = None
     if passage.start_page is not None:
         many = passage.end_page not in {None, passage.start_page}
@@ -57,14 +57,14 @@ def place(passage: "Passage") -> str:
 
 
 def spending(totals: "Totals") -> str:
-    """Calls, tokens and dollars; a price that is not known is called so, and a model on this machine free."""
+    """Calls, tokens and dollars; unknown prices are reported as such, and a local model as free."""
     unpriced = FREE if totals.on_this_machine else "cost unknown"
     cost = unpriced if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
     return f"{counted(totals.calls, 'call')}, {totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}"
 
 
 def small_model_hint(choice: "Choice") -> str | None:
-    """What to tell a user whose question got no answer, where the packaged model is why; `None` elsewhere."""
+    """A hint for a user whose question was not answered because of the packaged model; `None` otherwise."""
     from ...llm.local.catalogue import local_models
     from ...llm.providers import EMBEDDED, providers
 

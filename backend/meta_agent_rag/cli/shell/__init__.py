@@ -1,1 +1,1 @@
-"""The interactive shell of `marag chat`: reading lines, running turns, slash commands, and what is shown."""
+"""The interactive shell of `marag chat`: input lines, turns, slash commands, and output."""

@@ -1,4 +1,4 @@
-"""The slash commands: an immutable table, one small function each."""
+"""The slash commands: an immutable table, with one small function each."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -17,16 +17,16 @@ from .documents import compare, show_documents, summarise
 from .state import Leave, NextAction, Reopen, Shell
 
 TOPICS = 40
-"""Titles that `/topics` shows."""
+"""The number of titles that `/topics` shows."""
 
 CLAIMS = {"mark": "mark", "strict": "drop"}
-"""What `/claims` calls the values of UNSUPPORTED_CLAIMS."""
+"""The names that `/claims` uses for the values of UNSUPPORTED_CLAIMS."""
 
 MODES = {"plain": "", "teacher": "teacher", "coach": "coach"}
-"""What `/mode` calls the modes of a conversation."""
+"""The names that `/mode` uses for the modes of a conversation."""
 
 ANY_TOPIC = "any"
-"""What `/topic` calls all topics together."""
+"""The name that `/topic` uses for all topics."""
 
 _MEANT = {
     "mark": "claims not supported by any cited passage are marked",
@@ -38,7 +38,7 @@ Run: TypeAlias = Callable[[Shell, str], Awaitable[NextAction]]
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A slash command: `run` gets the text after the name; `values` are the allowed ones."""
+    """A slash command: `run` receives the text after the name; `values` are the allowed ones."""
 
     name: str
     meaning: str
@@ -48,17 +48,17 @@ class Command:
 
     @property
     def usage(self) -> str:
-        """The command as it is typed."""
+        """The command as the user types it."""
         return f"/{self.name} {self.argument}".rstrip()
 
 
 def is_command(line: str) -> bool:
-    """Is a line for the shell, and not for the documents?"""
+    """Is a line meant for the shell rather than the documents?"""
     return line.lstrip().startswith("/")
 
 
 async def run_command(shell: Shell, line: str) -> NextAction:
-    """Do what the line says. Raises `InputError` for a name that no command has, and what the command does."""
+    """Run a command line. Raises `InputError` for an unknown command, and the command's own errors."""
     name, _, argument = line.strip().removeprefix("/").partition(" ")
     command = next((known for known in COMMANDS if known.name == name.casefold()), None)
     if command is None:
@@ -67,7 +67,7 @@ async def run_command(shell: Shell, line: str) -> NextAction:
 
 
 def completions(typed: str, commands: Sequence[Command]) -> Iterator[tuple[str, str]]:
-    """What a line may continue to, each with its meaning: a command's name, then one of its values.
+    """The possible completions of a line, each with its meaning: a command's name, then one of its values.
 
     >>> [text for text, _ in completions("/claims s", COMMANDS)]
     ['/claims strict']
@@ -101,7 +101,7 @@ async def _history(shell: Shell, argument: str) -> NextAction:
     if history.is_empty:
         shell.screen.line("Nothing is remembered yet.")
     if history.summary:
-        shell.screen.markup(f"[dim]Before that, in short:[/] {plain(history.summary)}")
+        shell.screen.markup(f"[dim]Summary of earlier turns:[/] {plain(history.summary)}")
     for exchange in history.exchanges:
         shell.screen.markup(f"[bold]{exchange.turn}. {plain(exchange.question)}[/]")
         shell.screen.line(exchange.answer)
@@ -170,7 +170,7 @@ async def _mode(shell: Shell, argument: str) -> NextAction:
 
 
 def mode_called(name: str) -> str:
-    """The mode of a conversation that the chat calls so. Raises `InputError`."""
+    """The mode of a conversation for a name used in the chat. Raises `InputError`."""
     if name not in MODES:
         raise InputError(f"There is no mode {name!r}; choose from: {', '.join(MODES)}.")
     return MODES[name]
@@ -208,7 +208,7 @@ async def _claims(shell: Shell, argument: str) -> NextAction:
         shell.screen.line(f"{now}: {_MEANT[now]}.")
         return None
     if argument not in CLAIMS:
-        raise InputError(f"Unknown treatment of claims {argument!r}; choose from: {', '.join(CLAIMS)}.")
+        raise InputError(f"Unknown value {argument!r} for /claims; choose from: {', '.join(CLAIMS)}.")
     return Reopen(changes={"unsupported_claims": CLAIMS[argument]}, said=f"{argument}: {_MEANT[argument]}.")
 
 
@@ -219,15 +219,15 @@ async def _model(shell: Shell, argument: str) -> NextAction:
         shell.screen.line(models_of(shell))
         return None
     changes = {**shell.changes, **provider_changes(shell, argument)}
-    choose_provider(shell.load(**changes))  # where the provider cannot be had, nothing is closed for it
+    choose_provider(shell.load(**changes))  # validates the provider before anything is closed
     return Reopen(changes=changes, said="")
 
 
 def provider_changes(shell: Shell, name: str) -> dict[str, object]:
-    """The settings under which the provider with that name serves with its own address and models.
+    """The settings that switch to the named provider with its own address and models.
 
-    LLM_BASE_URL and the names of models are meant for the provider that the session began with: another one is
-    not asked for them, and its key is not sent there.
+    LLM_BASE_URL and the model names apply to the provider with which the session began; they are not used for
+    another one, and its key is not sent there.
     """
     from ...llm.providers import COMPATIBLE, choose_provider
     from ...setting_roles import ModelRoles
@@ -318,7 +318,7 @@ COMMANDS: tuple[Command, ...] = (
         name="compare", argument="NAME NAME", meaning="what two documents share, and what only one says", run=compare
     ),
     Command(name="sessions", meaning="all conversations; `marag sessions` renames and deletes", run=_sessions),
-    Command(name="topics", meaning="what the documents are about, by their titles", run=_topics),
+    Command(name="topics", meaning="the topics of the documents, by title", run=_topics),
     Command(
         name="trace",
         argument="[N]",
@@ -333,7 +333,7 @@ COMMANDS: tuple[Command, ...] = (
         values=lambda: tuple(MODES),
     ),
     Command(name="level", argument="[1|2|3]", meaning="how little the coach reveals", run=_level, values=_levels),
-    Command(name="topic", argument="[NAME|any]", meaning="the topic the coach keeps to", run=_topic),
+    Command(name="topic", argument="[NAME|any]", meaning="the topic of the coach's questions", run=_topic),
     Command(
         name="claims",
         argument="[mark|strict]",
@@ -344,7 +344,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="model",
         argument="[NAME]",
-        meaning="the models in use; changes to the provider of that name",
+        meaning="the models in use; with a name, switch to that provider",
         run=_model,
         values=_provider_names,
     ),

@@ -1,4 +1,4 @@
-"""The slash commands over whole documents: list them, summarise them, compare two."""
+"""The slash commands for whole documents: list them, summarise them, compare two."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...overviews.overview import Work
 
 SHOWN = 40
-"""Documents that `/documents` lists."""
+"""The number of documents that `/documents` lists."""
 
 _MENTION = re.compile(r"(?<!\S)@(\"[^\"\n]+\"|[\w][\w.-]*)")
 _FILLERS = {"please", "the", "document", "documents", "file", "files", "and", "with", "to", "me", "for"}
@@ -23,9 +23,9 @@ _VERBS = {"summarise": "summarise", "summarize": "summarise", "compare": "compar
 
 
 def as_command(message: str) -> str | None:
-    """The command that says the same as a message such as `Summarise @tides` or `Compare @tides and @winds`.
+    """The command equivalent to a message such as `Summarise @tides` or `Compare @tides and @winds`.
 
-    `None` where a message says anything else, or names no document: it is a question then.
+    `None` if a message says anything else or names no document; it is then a question.
 
     >>> as_command("Please compare @tides with @winds.")
     '/compare tides winds'
@@ -47,7 +47,7 @@ async def show_documents(shell: Shell, argument: str) -> NextAction:
         shell.screen.markup(f"- {plain(document.title)} [dim]({plain(facts)})[/]")
     if len(documents) > SHOWN:
         shell.screen.line(f"and {len(documents) - SHOWN} more")
-    shell.screen.note('A question about one of them: @NAME or @"LONGER NAME" before it.')
+    shell.screen.note('To ask about one of them, put @NAME or @"LONGER NAME" before the question.')
     return None
 
 
@@ -85,7 +85,7 @@ async def compare(shell: Shell, argument: str) -> NextAction:
 
 def _open_to_all(shell: Shell) -> Study:
     if shell.study.socratic.mode == "coach":
-        raise InputError("The coach gives nothing away; write /mode plain first.")
+        raise InputError("The coach does not summarise or compare; write /mode plain first.")
     return shell.study
 
 
@@ -93,7 +93,7 @@ def _names(argument: str) -> list[str]:
     try:
         return [name.removeprefix("@") for name in shlex.split(argument)]
     except ValueError:
-        raise InputError(f'A quotation mark is not closed in {argument!r}; write names as "LONGER NAME".') from None
+        raise InputError(f'Unclosed quotation mark in {argument!r}; write names as "LONGER NAME".') from None
 
 
 def _titles(work: "Work") -> str:

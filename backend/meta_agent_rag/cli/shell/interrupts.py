@@ -1,4 +1,4 @@
-"""What Ctrl+C means while a session runs: it stops the work at hand, never the session."""
+"""Handles Ctrl+C during a session: it stops the current work, never the session."""
 
 import asyncio
 import signal
@@ -11,18 +11,18 @@ T = TypeVar("T")
 
 
 class Stopped(Exception):  # noqa: N818  # nothing went wrong
-    """The user stopped the work at hand."""
+    """The user stopped the current work."""
 
 
 @dataclass(kw_only=True)
 class Interrupts:
-    """Runs one piece of work at a time, which Ctrl+C cancels; without work Ctrl+C does nothing."""
+    """Runs one piece of work at a time, which Ctrl+C cancels; otherwise, Ctrl+C does nothing."""
 
     _task: "asyncio.Task[Any] | None" = field(default=None, repr=False)
     _stopping: bool = False
 
     async def finished(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the work; raises `Stopped` where the user stopped it, and what the work raises."""
+        """The result of the work; raises `Stopped` if the user stopped it, and the errors of the work."""
         task = asyncio.ensure_future(work)
         self._task, self._stopping = task, False
         try:
@@ -36,14 +36,14 @@ class Interrupts:
             self._task = None
 
     def stop(self) -> None:
-        """Cancel the work at hand; asked again, it is being stopped already."""
+        """Cancel the current work; calling it again has no effect."""
         if self._task is not None and not self._stopping:
             self._stopping = True
             self._task.cancel()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Have Ctrl+C call `stop`, on platforms that can tell an event loop of it."""
+        """Make Ctrl+C call `stop`, on platforms whose event loop supports it."""
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):
             loop.add_signal_handler(signal.SIGINT, self.stop)
@@ -56,7 +56,7 @@ class Interrupts:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Have Ctrl+C raise `KeyboardInterrupt` meanwhile: for a read that blocks the event loop."""
+    """Make Ctrl+C raise `KeyboardInterrupt`, for a read that blocks the event loop."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

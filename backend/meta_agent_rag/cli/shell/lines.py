@@ -1,4 +1,4 @@
-"""Where the user's lines come from: prompt_toolkit at a terminal, plain reading elsewhere."""
+"""The source of the user's lines: prompt_toolkit at a terminal, plain reading elsewhere."""
 
 import asyncio
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PROMPT = "> "
 HISTORY_FILE = "chat_history"
-"""In the data folder: the lines that were typed, for the arrow keys."""
+"""In the data folder: the input history, for the arrow keys."""
 
 
 class LineCleared(Exception):  # noqa: N818  # nothing went wrong
@@ -23,20 +23,20 @@ class LineCleared(Exception):  # noqa: N818  # nothing went wrong
 
 
 class Lines(Protocol):
-    """Gives the user's lines."""
+    """Provides the user's lines."""
 
     async def next(self) -> str:
-        """The next line. Raises `EOFError` at the end, `LineCleared` where what was typed is thrown away."""
+        """The next line. Raises `EOFError` at the end, `LineCleared` if the typed text is discarded."""
 
 
 class PlainLines:
-    """Lines of standard input as they are; a prompt only where somebody types them."""
+    """Lines of standard input, unedited; a prompt is shown only at a terminal."""
 
     async def next(self) -> str:
-        """The next line, without its end. The event loop stands still meanwhile: nothing else is going on."""
+        """The next line, without its line break. Blocks the event loop, which has no other work at this time."""
         typed = sys.stdin.isatty()
         try:
-            with raising():  # before the prompt, which asks for keys, Ctrl+C among them
+            with raising():  # before the prompt, which invites input, including Ctrl+C
                 if typed and sys.stdout.isatty():
                     sys.stdout.write(PROMPT)
                     sys.stdout.flush()
@@ -44,7 +44,7 @@ class PlainLines:
         except KeyboardInterrupt:
             if not typed:
                 raise
-            await asyncio.sleep(0.01)  # the event loop hears of the signal as well; let it, before work begins
+            await asyncio.sleep(0.01)  # lets the event loop handle the signal before work begins
             raise LineCleared from None
         if not line:
             raise EOFError
@@ -58,7 +58,7 @@ class PromptedLines:
         self._session = _prompt_session(folder / HISTORY_FILE, commands, coloured=coloured)
 
     async def next(self) -> str:
-        """The next line; Ctrl+C throws it away, Ctrl+D is the end."""
+        """The next line; Ctrl+C discards it, Ctrl+D ends the input."""
         try:
             return await self._session.prompt_async(PROMPT, handle_sigint=False)
         except KeyboardInterrupt:
@@ -76,7 +76,7 @@ def _prompt_session(file: Path, commands: Sequence[Command], *, coloured: bool) 
 
     class Kept(FileHistory):
         def store_string(self, string: str) -> None:
-            with suppress(OSError):  # a line that cannot be kept is still a line
+            with suppress(OSError):  # a line that cannot be stored is still valid
                 super().store_string(string.encode("utf-8", "replace").decode("utf-8"))
 
     class Slashes(Completer):

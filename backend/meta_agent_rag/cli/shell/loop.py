@@ -31,7 +31,7 @@ from .state import Leave, Load, NextAction, Reopen, Shell
 
 T = TypeVar("T")
 
-STOPPED = "Stopped; nothing of this question is remembered."
+STOPPED = "Stopped; this question is not remembered."
 
 
 async def converse(
@@ -43,9 +43,9 @@ async def converse(
     level: int | None = None,
     debug: bool = False,
 ) -> None:
-    """Hold a conversation at standard input and output, until the user leaves or the input ends.
+    """Hold a conversation on standard input and output, until the user leaves or the input ends.
 
-    Raises a `MetaRagError` where the session cannot be opened; later ones end a turn alone.
+    Raises a `MetaRagError` if the session cannot be opened; later errors only end a turn.
     """
     settings, chosen = load(), None if mode is None else mode_called(mode)
     _survive_foreign_characters()
@@ -76,7 +76,7 @@ def _opened(
 
 @dataclass(kw_only=True)
 class _Talk:
-    """The loop over lines: turns, commands, and what Ctrl+C and errors mean in them."""
+    """The loop over lines: turns, commands, and the handling of Ctrl+C and errors."""
 
     shell: Shell
     lines: Lines
@@ -85,7 +85,7 @@ class _Talk:
     hinted: bool = False
 
     async def until_wish(self) -> NextAction:
-        """Serve lines until one of them wishes for something that ends or reopens the study."""
+        """Process lines until one of them ends or reopens the study."""
         while True:
             try:
                 line = await self.lines.next()
@@ -99,7 +99,7 @@ class _Talk:
                 return wish
 
     async def reopen(self, stack: AsyncExitStack, wish: Reopen) -> None:
-        """Go on under changed settings, or, where they do not serve, under the old ones."""
+        """Continue with changed settings or, if these do not work, with the old ones."""
         shell = self.shell
         changes = {**shell.changes, **wish.changes}
         try:
@@ -156,14 +156,14 @@ class _Talk:
             shell.screen.note(note)
 
     def _hint(self) -> None:
-        """Say once in a session that the packaged model is why, where it is."""
+        """Explain once per session if the packaged model is the reason for a rejected answer."""
         hint = small_model_hint(self.shell.study.conversation.model.choice)
         if hint is not None:
             self.hinted = True
             self.shell.screen.note(hint)
 
     async def _harmless(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The result of work that may be stopped without a word; `None` then."""
+        """The result of work that may be stopped silently; `None` if it was."""
         try:
             return await self.interrupts.finished(work)
         except Stopped:
@@ -182,7 +182,7 @@ def _lines(settings: Settings, screen: Screen) -> Lines:
 
 
 def _survive_foreign_characters() -> None:
-    """Bytes that are no text are refused by the turn that they are in; what cannot be shown is written out."""
+    """Undecodable bytes are rejected by their turn; characters that cannot be displayed are escaped."""
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")
     if isinstance(sys.stdout, TextIOWrapper):
@@ -196,7 +196,7 @@ def _greeting(shell: Shell) -> str:
 
 
 def _remembered(study: Study) -> str:
-    """How many questions there were, and what the memory still holds of them."""
+    """The number of questions so far, and how many of them the memory still holds."""
     history = study.history
     if not history.turns:
         return "no questions yet"
@@ -214,6 +214,6 @@ def _summary(sure: Confidence | None, rounds: int, seconds: float) -> str:
 
 def _farewell(shell: Shell) -> str:
     study = shell.study
-    # a conversation that was never kept does not know its corpus
+    # a conversation that was never stored does not know its corpus
     about = "" if study.history.turns or study.corpus == SAMPLE else f" --corpus {study.corpus}"
     return f"This session: {spending(shell.totals)}. Continue with: marag chat{about} --session {study.name}"

@@ -1,4 +1,4 @@
-"""What the shell prints: to a terminal with colour, a spinner and words that stream, elsewhere plain lines."""
+"""The shell's output: colour, a spinner and streamed words on a terminal, plain lines elsewhere."""
 
 import asyncio
 import sys
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 WORD_SECONDS = 0.02
 ANSWER_SECONDS = 1.5
-"""An answer streams a word every `WORD_SECONDS`, faster where it would take longer than this."""
+"""An answer streams one word per `WORD_SECONDS`, or faster if it would take longer than this."""
 
 
 @dataclass(kw_only=True)
 class Screen:
-    """Standard output; all that is printed has no control characters but this class's own."""
+    """Standard output; all printed text is stripped of control characters, except those of this class."""
 
     _status: Any = field(default=None, repr=False)
 
     @cached_property
     def console(self) -> Any:
-        """Rich's console: styles where a terminal shows them and NO_COLOR is not set."""
+        """Rich's console: with styles if a terminal supports them and NO_COLOR is not set."""
         drawn = console(force_terminal=sys.stdout.isatty())
         wants_none = drawn.no_color or not drawn.is_terminal
         return console(force_terminal=drawn.is_terminal, color_system=None) if wants_none else drawn
 
     @property
     def animated(self) -> bool:
-        """Is there a terminal that can move its cursor?"""
+        """Is there a terminal with cursor control?"""
         return bool(self.console.is_terminal and not self.console.is_dumb_terminal)
 
     @property
@@ -43,26 +43,26 @@ class Screen:
         return self.console.color_system is not None
 
     def markup(self, text: str) -> None:
-        """A line of Rich's markup, whose parts of unknown origin went through `plain`."""
+        """Print a line of Rich markup; parts of unknown origin must have passed through `plain`."""
         self.console.print(text)
 
     def line(self, text: object = "") -> None:
-        """A line as it is."""
+        """Print a line verbatim."""
         self.console.print(plain(text))
 
     def note(self, text: object) -> None:
-        """A line of less weight."""
+        """Print a less prominent line."""
         self.console.print(f"[dim]{plain(text)}[/]")
 
     def fault(self, text: object) -> None:
-        """What went wrong, in one sentence; on stderr where the output is no terminal."""
+        """Print an error in one sentence; on stderr if the output is not a terminal."""
         if self.console.is_terminal:
             self.console.print(f"[red]{plain(text)}[/]")
         else:
             complain(printable(text))
 
     async def answer(self, text: str) -> None:
-        """A verified text, word by word at a terminal; cancelled, the rest of it is shown at once."""
+        """Print a verified text, word by word on a terminal; if cancelled, print the rest at once."""
         if not self.animated:
             self.line(text)
             return
@@ -78,7 +78,7 @@ class Screen:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """A spinner meanwhile, at a terminal; `stage` names the current step beside it."""
+        """Show a spinner, on a terminal; `stage` shows the current step beside it."""
         if not self.animated:
             yield
             return
@@ -90,12 +90,12 @@ class Screen:
                 self._status = None
 
     def stage(self, step: "Step") -> None:
-        """Show which node of the loop begins."""
+        """Show which node of the loop starts."""
         if self._status is not None:
             self._status.update(plain(step.words))
 
     def progress(self, words: str) -> Callable[[int, int], None]:
-        """Shows beside the spinner how many of how many parts are done."""
+        """Show next to the spinner how many of how many parts are done."""
 
         def told(done: int, of: int) -> None:
             if self._status is not None and done < of:

@@ -1,4 +1,4 @@
-"""What the shell's loop and its commands work on, and what a command may ask of the loop."""
+"""The state of the shell's loop and commands, and the actions that a command may request from the loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ from ...settings import Settings
 from .screen import Screen
 
 Load: TypeAlias = Callable[..., Settings]
-"""Reads the settings of this session again, with changes as keyword arguments."""
+"""Reloads the settings of this session, with changes as keyword arguments."""
 
 
 @dataclass(kw_only=True)
 class Shell:
     """A session at a terminal.
 
-    `changes` are the settings that the user changed on the way, `last` is the last answer from documents of
-    this process, `coached` the coach's last reply where that came after it, `rows` every call so far, those of
-    stopped and failed turns and of studies closed since as well.
+    `changes` are the settings changed during the session, `last` is this process's last answer from documents,
+    `coached` the coach's last reply if it came after that, `rows` all calls so far, including those of
+    stopped and failed turns and of studies closed since.
     """
 
     study: Study
@@ -43,7 +43,7 @@ class Shell:
 
     @property
     def totals(self) -> Totals:
-        """What this session has cost."""
+        """The cost of this session."""
         return total(self.rows)
 
 

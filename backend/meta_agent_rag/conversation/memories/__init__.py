@@ -1,4 +1,4 @@
-"""Memories, one file each; a file that exports `MEMORY` is found by itself."""
+"""Memories, one file each; a file that exports `MEMORY` is discovered automatically."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ _TIMES_FOLD_AT = 4
 class Limits:
     """How much is remembered verbatim.
 
-    `exchanges` are kept when older ones go, which they do once `fold_at` exchanges have gathered or once the
-    exchanges take more than `tokens`. With 0 exchanges each one goes at once, whatever `fold_at` says.
+    `exchanges` is the number kept when older ones are folded, which happens once `fold_at` exchanges have gathered or
+    they take more than `tokens`. With 0 exchanges each one is folded at once, regardless of `fold_at`.
     """
 
     exchanges: int
@@ -30,25 +30,25 @@ class Limits:
 
     @property
     def most(self) -> int:
-        """The hard bound: while folding fails, exchanges gather up to four times `fold_at`, then the oldest go."""
+        """The hard bound: if folding keeps failing, the oldest are dropped beyond four times `fold_at` exchanges."""
         return _TIMES_FOLD_AT * self.fold_at
 
     @classmethod
     def of(cls, settings: Settings) -> "Limits":
-        """The limits that settings give; raises `SettingsError` where they contradict each other."""
+        """The limits from the settings; raises `SettingsError` if they contradict each other."""
         if settings.memory_fold_at <= settings.memory_exchanges:
             raise SettingsError(
                 f"MEMORY_FOLD_AT {settings.memory_fold_at!r} is not more than MEMORY_EXCHANGES "
-                f"{settings.memory_exchanges!r}; raise the former or lower the latter."
+                f"{settings.memory_exchanges!r}; raise MEMORY_FOLD_AT or lower MEMORY_EXCHANGES."
             )
         return cls(exchanges=settings.memory_exchanges, fold_at=settings.memory_fold_at, tokens=settings.memory_tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Exchanges shared out: `kept` stay verbatim, `folded` go into the summary, `dropped` are forgotten.
+    """A partition of exchanges: `kept` stay verbatim, `folded` go into the summary, `dropped` are forgotten.
 
-    Each is in the order of turns, and together they are what was shared out.
+    Each part is in the order of turns; together they contain all exchanges.
     """
 
     kept: tuple[Exchange, ...]
@@ -61,7 +61,7 @@ Sharing: TypeAlias = Callable[[tuple[Exchange, ...], Limits], Share]
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """A way to remember: `share` is asked after every exchange."""
+    """A way to remember: `share` is called after every exchange."""
 
     name: str
     share: Sharing
@@ -74,7 +74,7 @@ def discover_memories() -> Mapping[str, Memory]:
 
 
 def by_name(memories: Iterable[Memory]) -> Mapping[str, Memory]:
-    """An immutable mapping from names to memories; a name that comes twice raises `DuplicateNameError`."""
+    """An immutable mapping from names to memories; a duplicate name raises `DuplicateNameError`."""
     return discovery.by_name(memories, "memories")
 
 

@@ -1,4 +1,4 @@
-"""The latest exchanges verbatim, older ones in a running summary; folded only when the buffer overflows."""
+"""Keeps the latest exchanges verbatim and older ones in a running summary; folds only when the buffer overflows."""
 
 from ..history import Exchange, exchange_tokens
 from . import Limits, Memory, Share
@@ -7,8 +7,8 @@ from . import Limits, Memory, Share
 def share(exchanges: tuple[Exchange, ...], limits: Limits) -> Share:
     """Fold all but the latest `limits.exchanges` once there are `limits.fold_at`, or too many tokens.
 
-    An overflow by tokens leaves at most half of them, so that the next turn does not overflow at once;
-    the latest exchange stays whatever it takes.
+    An overflow by tokens keeps at most half of them, so that the next turn does not overflow immediately;
+    the latest exchange is always kept.
     """
     too_long = exchange_tokens(exchanges) > limits.tokens
     fold_at = limits.fold_at if limits.exchanges else 1

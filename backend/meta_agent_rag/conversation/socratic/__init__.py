@@ -1,1 +1,1 @@
-"""A coach that asks instead of telling: one write a reply, held to its level by hooks before and after it."""
+"""A coach that asks instead of telling: one write per reply, held to its level by hooks before and after it."""

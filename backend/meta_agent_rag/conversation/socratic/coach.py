@@ -30,10 +30,10 @@ from .topics import Topic, topic_named
 from .wording import cut, ends_with_question, length, shortened_to_question, statements
 
 METHOD = "coach"
-"""How ledger rows name the coach's calls."""
+"""The name of the coach's calls in ledger rows."""
 
 TOP_K = 5
-"""Passages that the coach sees."""
+"""The number of passages that the coach sees."""
 
 Outcome: TypeAlias = Literal["accepted", "regenerated", "shortened", "template", "cut", "out_of_scope"]
 OpenScope: TypeAlias = Callable[[], Awaitable[Scope | None]]
@@ -50,7 +50,7 @@ class CoachingReply(ReplyModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """A draft, and what the post-hooks say of it; without a text where the model sent none that could be read."""
+    """A draft, and the post-hooks' finding; the text is empty if the model sent nothing readable."""
 
     text: str
     finding: RuleFinding
@@ -58,12 +58,12 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class CoachTrace:
-    """How a reply came about.
+    """How a reply was produced.
 
-    `layers` are those of the system message; `rulings` what each pre-hook decided, by name; `attempts` the draft
-    and, where it broke a rule, the regeneration. `outcome` says what reached the user: the draft (`accepted`), the
+    `layers` are those of the system message; `rulings` holds each pre-hook's decision by name; `attempts` the draft
+    and, if it broke a rule, the regeneration. `outcome` says what the user saw: the draft (`accepted`), the
     `regenerated` one, its last question (`shortened`), a question of the level's list (`template`), a hint that
-    was `cut`, or, where no model was asked, `out_of_scope`.
+    was `cut`, or, if no model was called, `out_of_scope`.
     """
 
     outcome: Outcome
@@ -75,12 +75,12 @@ class CoachTrace:
 
     @property
     def draft(self) -> str:
-        """What the model wrote first."""
+        """The model's first draft."""
         return self.attempts[0].text if self.attempts else ""
 
     @property
     def reason(self) -> str:
-        """What rule the first draft broke; empty if none."""
+        """The rule that the first draft broke; empty if none."""
         return self.attempts[0].finding.violation if self.attempts else ""
 
     @property
@@ -91,9 +91,9 @@ class CoachTrace:
 
 @dataclass(frozen=True, kw_only=True)
 class CoachReply(TurnReply):
-    """A reply of the coach; `acknowledged` where it says that the learner's answer was right.
+    """A reply of the coach; `acknowledged` if it says that the learner's answer was right.
 
-    `topic` is the chosen one, else the one that the message was found nearest to, if it was compared.
+    `topic` is the chosen one, else the nearest one, if the message was compared.
     """
 
     acknowledged: bool = False
@@ -103,13 +103,13 @@ class CoachReply(TurnReply):
 
     @property
     def refused(self) -> str | None:
-        """Why the message was turned away without a model; `None` if it was not."""
+        """Why the message was rejected without a model call; `None` if it was not."""
         return self.trace.outcome if self.trace.outcome == "out_of_scope" else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Task:
-    """A message that the pre-hooks let pass."""
+    """A message that passed the pre-hooks."""
 
     incoming: IncomingMessage
     emergency: str
@@ -133,9 +133,9 @@ async def _no_scope() -> Scope | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Coach:
-    """Answers a learner with questions, over one corpus; `open_scope` is awaited at the first message.
+    """Answers a learner with questions, over one corpus; `open_scope` is awaited on the first message.
 
-    With a chosen topic it asks from the documents of that topic alone. `meanings` tell what words leave open.
+    With a chosen topic, it uses only the documents of that topic. `meanings` classify what words leave open.
     """
 
     model: LanguageModel
@@ -155,11 +155,11 @@ class Coach:
         deadline: float | None = None,
         question_id: str = "",
     ) -> CoachReply:
-        """The reply to a message. Of what the model writes, nothing that breaks the level's rules is returned.
+        """The reply to a message; never text of the model that breaks the level's rules.
 
-        Ledger rows bear the `question_id`, without one the number of the turn.
-        One call, and one more at most where a draft breaks a rule. Raises a `ModelError` or a `BudgetError` where
-        not even a first draft came.
+        Ledger rows carry the `question_id`, or else the number of the turn.
+        Makes one call, plus at most one if a draft breaks a rule. Raises a `ModelError` or a `BudgetError` if
+        there is not even a first draft.
         """
         with files_of(self.model.settings.coach_dir):
             return await self._reply(message, history, socratic, deadline, question_id)
@@ -205,7 +205,7 @@ class Coach:
     async def _incoming(
         self, message: str, history: History, socratic: Socratic
     ) -> tuple[IncomingMessage, tuple[tuple[str, Ruling], ...]]:
-        """What every pre-hook rules, up to the first refusal."""
+        """The rulings of all pre-hooks, up to the first refusal."""
         if not self._scope:
             self._scope.append(await self.open_scope())
         rulings: list[tuple[str, Ruling]] = []
@@ -226,11 +226,11 @@ class Coach:
         return incoming, tuple(rulings)
 
     async def _attempts(self, task: _Task, session: ModelSession) -> tuple[tuple[Attempt, ...], str]:
-        """The draft, the one regeneration where it breaks a rule, and why that failed, where it did."""
+        """The draft, one regeneration if it breaks a rule, and why that failed, if it did."""
         try:
             first = await self._attempt(task, session, task.messages, round_=0)
         except StructuredOutputError as error:
-            # the door has asked again already, and that was the one regeneration
+            # the client has already asked again, and that was the one regeneration
             return (Attempt(text="", finding=RuleFinding(violation=reason("malformed"))),), str(error)
         if not first.finding.violation:
             return (first,), ""
@@ -253,7 +253,7 @@ class Coach:
         return Attempt(text=reply.reply, finding=finding)
 
     def _finding(self, draft: CoachDraft) -> RuleFinding:
-        """What all post-hooks find, taken together."""
+        """The combined findings of all post-hooks."""
         findings = [hook.after(draft) for hook in self.hooks.after]
         return RuleFinding(
             violation=" ".join(finding.violation for finding in findings if finding.violation),
@@ -269,7 +269,7 @@ class Coach:
         return (Message(role="assistant", content=failed.text), Message(role="user", content=task_text))
 
     def _shown(self, task: _Task, attempts: tuple[Attempt, ...]) -> tuple[str, Outcome]:
-        """What reaches the user: the last draft where it breaks no rule, else what code makes of it."""
+        """What the user sees: the last draft if it breaks no rule, else a version repaired by code."""
         last, level = attempts[-1], task.incoming.level
         if last.text and not last.finding.violation:
             return last.text, "accepted" if len(attempts) == 1 else "regenerated"
@@ -286,7 +286,7 @@ def _topic(socratic: Socratic, rulings: Sequence[tuple[str, Ruling]]) -> str:
 
 
 def _mended(text: str, task: _Task) -> tuple[str, Outcome]:
-    """What code makes of a draft: of a hint its beginning, else its last question."""
+    """The version that code makes of a draft: the beginning of a hint, else the last question."""
     level = task.incoming.level
     if task.emergency:
         return cut(text, level.hint_limit), "cut"
@@ -294,12 +294,12 @@ def _mended(text: str, task: _Task) -> tuple[str, Outcome]:
 
 
 def _queries(incoming: IncomingMessage, emergency: str) -> list[str]:
-    """What is searched for: the learner's words, and beside them what they answer, which names the subject."""
+    """The search queries: the learner's words, and the question they answer, which names the subject."""
     pending: Exchange | None = incoming.pending
     own = [] if emergency and pending is not None else [incoming.message]
     return own if pending is None else [*own, pending.answer, pending.question]
 
 
 def obeys(text: str, level: int) -> bool:
-    """Does a text keep the rules of a level, as a reader would judge it?"""
+    """Does a text follow the rules of a level, as a reader would judge it?"""
     return length(text) <= levels()[level].limit and ends_with_question(text)

@@ -1,6 +1,6 @@
-"""What a hook of the coach is: asked before the write, or shown the draft after it.
+"""The interface of the coach's hooks: called before the write, or on the draft after it.
 
-A hook is one file of the folder `hooks` that exports `PRE_HOOK` or `POST_HOOK`; nothing else names it.
+A hook is one file of the folder `hooks` that exports `PRE_HOOK` or `POST_HOOK`; it is registered nowhere else.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .meanings import Meanings
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeScore:
-    """How near a message is to the subject, the nearest topic, and the score from which on a message belongs to it."""
+    """A message's similarity to the subject, the nearest topic, and the score from which a message is in scope."""
 
     topic: str
     score: float
@@ -22,17 +22,17 @@ class ScopeScore:
 
 
 class Scope(Protocol):
-    """Knows what the subject is."""
+    """Represents the subject."""
 
     async def score(self, message: str, topic: str = "") -> ScopeScore | None:
-        """The nearest topic, or the chosen one with its score; `None` if there is nothing to compare with."""
+        """The nearest topic, or the chosen one, with its score; `None` if there is nothing to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IncomingMessage:
-    """What a pre-hook is given: a message, what was said before, and what earlier hooks ruled.
+    """The input of a pre-hook: a message, the history, and the rulings of earlier hooks.
 
-    `scope` is `None` where nothing is out of scope, `meanings` where words alone are to be judged; `topic` is the one
+    `scope` is `None` if nothing is out of scope, `meanings` if only words are to be judged; `topic` is the one
     that the learner chose, or empty.
     """
 
@@ -46,22 +46,22 @@ class IncomingMessage:
 
     @property
     def in_emergency(self) -> bool:
-        """Has an earlier hook found a deadlock?"""
+        """Did an earlier hook detect a deadlock?"""
         return any(ruling.emergency for ruling in self.rulings)
 
     @property
     def pending(self) -> Exchange | None:
-        """The exchange just before, where it is the coach's; `None` in a new conversation or after another mode."""
+        """The preceding exchange, if it is the coach's; `None` in a new conversation or after another mode."""
         last = self.history.exchanges[-1] if self.history.exchanges else None
         return last if last is not None and last.is_coaching else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What a pre-hook decides.
+    """A pre-hook's decision.
 
-    `refusal` is shown instead of any reply, and no model is asked; `emergency` says why the coach may give the
-    core hint. `detail` is for the trace, `score` the measured value if there is one, `topic` the nearest.
+    `refusal` is shown instead of a reply, and no model is called; `emergency` says why the coach may give the
+    core hint. `detail` is for the trace, `score` the measured value, if any, `topic` the nearest one.
     """
 
     refusal: str = ""
@@ -73,10 +73,10 @@ class Ruling:
 
 @dataclass(frozen=True, kw_only=True)
 class CoachDraft:
-    """What a post-hook is given: a draft, and what it answers.
+    """The input of a post-hook: a draft, and the message it answers.
 
-    `acknowledges` is the structured field of the reply; `sounds_right` where a sentence of it is like those that
-    acknowledge; `is_hint` where the draft is to break a deadlock.
+    `acknowledges` is the structured field of the reply; `sounds_right` is set if one of its sentences resembles an
+    acknowledgement; `is_hint` if the draft is to break a deadlock.
     """
 
     text: str
@@ -89,7 +89,7 @@ class CoachDraft:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleFinding:
-    """What a post-hook finds: `violation` says what rule the draft breaks, empty for none."""
+    """A post-hook's finding: `violation` names the rule that the draft breaks, empty for none."""
 
     violation: str = ""
     acknowledged: bool = False
@@ -97,7 +97,7 @@ class RuleFinding:
 
 @runtime_checkable
 class PreHook(Protocol):
-    """Looks at a message before the coach writes; asked in the order of `priority`, the lowest first."""
+    """Examines a message before the coach writes; called in ascending order of `priority`."""
 
     @property
     def name(self) -> str: ...
@@ -106,12 +106,12 @@ class PreHook(Protocol):
     def priority(self) -> int: ...
 
     async def before(self, incoming: IncomingMessage) -> Ruling:
-        """The ruling on a message; an empty one lets it pass. Never fails, whatever the text."""
+        """The ruling on a message; an empty one lets it pass. Must not raise for any text."""
 
 
 @runtime_checkable
 class PostHook(Protocol):
-    """Looks at a draft before anybody sees it; asked in the order of `priority`, the lowest first."""
+    """Examines a draft before it is shown; called in ascending order of `priority`."""
 
     @property
     def name(self) -> str: ...
@@ -120,18 +120,18 @@ class PostHook(Protocol):
     def priority(self) -> int: ...
 
     def after(self, draft: CoachDraft) -> RuleFinding:
-        """What is to be said of a draft; an empty finding lets it pass. Never fails, whatever the text."""
+        """The finding on a draft; an empty one lets it pass. Must not raise for any text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hooks:
-    """All hooks, each side in its order."""
+    """All hooks, each kind in order."""
 
     before: Sequence[PreHook] = field(default_factory=tuple)
     after: Sequence[PostHook] = field(default_factory=tuple)
 
     def without(self, *names: str) -> "Hooks":
-        """The hooks but for those of these names, for measuring what each is worth."""
+        """The hooks without those of these names, to measure the contribution of each."""
         return Hooks(
             before=tuple(hook for hook in self.before if hook.name not in names),
             after=tuple(hook for hook in self.after if hook.name not in names),

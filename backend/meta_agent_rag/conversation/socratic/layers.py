@@ -10,7 +10,7 @@ from ..history import Exchange, History, clipped_at_sentence, fenced
 from .levels import Level
 
 LATEST_MESSAGES = 10
-"""Messages of the coaching that are sent word for word; older ones are summarised."""
+"""The number of coaching messages sent verbatim; older ones are summarised."""
 
 _LONGEST_LINE = 160
 
@@ -26,9 +26,9 @@ class Layer:
 def system_layers(
     level: Level, history: History, passages: str, emergency: str, folder: Path | None
 ) -> tuple[Layer, ...]:
-    """Style, summary of the past, evidence and, in a deadlock alone, the emergency override, in this order.
+    """Style, summary of the past, evidence and, only in a deadlock, the emergency override, in this order.
 
-    `passages` is the evidence as packed, `emergency` why the coach may give a hint, or empty.
+    `passages` is the packed evidence, `emergency` the reason why the coach may give a hint, or empty.
     """
     limit = level.hint_limit if emergency else level.limit
     style = prompt("coach", folder).text(style=level.style, limit=limit)
@@ -42,16 +42,16 @@ def system_layers(
 
 
 def coach_messages(layers: Sequence[Layer], history: History, message: str) -> tuple[Message, ...]:
-    """The messages of a call: the layers as one system message, the latest of the coaching, the learner's words."""
+    """The messages of a call: the layers as one system message, the latest coaching turns, the learner's message."""
     system = "\n\n".join(layer.text for layer in layers)
     replayed = [part for exchange in _replayed(history) for part in _both_sides(exchange)]
     return (Message(role="system", content=system), *replayed, Message(role="user", content=message))
 
 
 def summary_of(history: History) -> str:
-    """All that is not replayed: the running summary, then a line for each exchange, made without a call.
+    """Everything that is not replayed: the running summary, then one line per exchange, made without a call.
 
-    What a teacher explained is given in a line, so that the coach does not continue explaining.
+    A teacher's explanation is reduced to a line, so that the coach does not continue explaining.
     """
     replayed = set(_replayed(history))
     lines = [_line(exchange) for exchange in history.exchanges if exchange not in replayed]
@@ -59,7 +59,7 @@ def summary_of(history: History) -> str:
 
 
 def _replayed(history: History) -> tuple[Exchange, ...]:
-    """The latest exchanges of the coaching that is going on: since the last turn in another mode."""
+    """The latest exchanges of the current coaching, i.e. since the last turn in another mode."""
     latest: list[Exchange] = []
     for exchange in reversed(history.exchanges):
         if not exchange.is_coaching or len(latest) == LATEST_MESSAGES // 2:

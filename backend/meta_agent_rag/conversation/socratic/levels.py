@@ -1,4 +1,4 @@
-"""The coach's levels, from `levels.yaml`: how long a reply may be, its style, and what is asked when all else fails."""
+"""The coach's levels, from `levels.yaml`: the length of a reply, its style, and fallback questions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from ..own_files import folder_in_use, rows_of
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """One level. `limit` is the longest reply in characters that a reader sees, `hint_limit` that of a hint.
+    """One level. `limit` is the longest reply in characters as a reader counts them, `hint_limit` the longest hint.
 
-    `style` and `constraint` are told to the model; `templates` are questions that fit any subject, by language.
+    `style` and `constraint` are sent to the model; `templates` are questions that fit any subject, by language.
     """
 
     number: int
@@ -25,13 +25,13 @@ class Level:
     templates: Mapping[str, tuple[str, ...]]
 
     def template(self, language: str, turn: int) -> str:
-        """The question that stands in for a reply, another one each turn; English where the language has none."""
+        """The question that replaces a reply, rotating by turn; English if the language has none."""
         questions = self.templates.get(language, self.templates["en"])
         return questions[turn % len(questions)]
 
 
 def levels() -> Mapping[int, Level]:
-    """All levels in use by number, in rising order. A hint may be as long as the first level's replies."""
+    """All levels in use by number, in ascending order. A hint may be as long as the first level's replies."""
     return _levels(folder_in_use())
 
 

@@ -1,4 +1,4 @@
-"""What a message means where its words do not tell: which of some sentences it is most like, by the encoder."""
+"""Classifies a message by meaning if its words do not decide: an encoder finds the most similar sentences."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -14,22 +14,22 @@ from ..own_files import folder_in_use, rows_of
 Meaning: TypeAlias = Literal["gives_up", "right"]
 _OPPOSITES: Mapping[Meaning, str] = {"gives_up": "goes_on", "right": "not_right"}
 _MARGINS: Mapping[Meaning, float] = {"gives_up": 0.03, "right": 0.05}
-"""By how much the mean cosine with the nearest sentences must exceed that with their opposites: fitted on the first
-half of tests/coaching/meanings.yaml, with all-MiniLM-L6-v2, which is MONITOR_ENCODER unless it is set."""
+"""The margin by which the mean cosine with the nearest sentences must exceed that with their opposites: fitted on the
+first half of tests/coaching/meanings.yaml, with all-MiniLM-L6-v2, the default MONITOR_ENCODER."""
 _LIKE_AT_ALL = 0.25
 _NEAREST = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Meanings:
-    """Compares texts with the sentences of `meanings.yaml`, which are encoded once, at the first comparison."""
+    """Compares texts with the sentences of `meanings.yaml`, which are encoded once, on the first comparison."""
 
     encoder: AsyncEncoder
     _vectors: dict[str, FloatMatrix] = field(default_factory=dict, compare=False, repr=False)
     _encoding: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
 
     async def any_means(self, texts: Sequence[str], meaning: Meaning) -> bool:
-        """Is one of the texts more like the sentences of that meaning than like their opposites?"""
+        """Is one of the texts more similar to the sentences of that meaning than to their opposites?"""
         if not texts:
             return False
         async with self._encoding:

@@ -1,4 +1,4 @@
-"""How a conversation is held: plainly, by a teacher who explains, or by a coach who asks."""
+"""The mode of a conversation: plain, a teacher who explains, or a coach who asks."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -14,8 +14,8 @@ MODES: tuple[str, ...] = get_args(Mode)
 class Socratic:
     """Mode and level of a conversation; they may change between any two turns.
 
-    An empty mode is the plain companion. `level` counts for the coach alone, and `topic` is the one that the
-    learner chose to stay with, empty for any.
+    An empty mode is the plain companion. `level` applies only to the coach; `topic` is the one that the
+    learner chose, empty for any.
     """
 
     mode: Mode = ""

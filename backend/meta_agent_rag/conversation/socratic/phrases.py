@@ -1,4 +1,4 @@
-"""The words of `phrases.yaml`, and how a text is compared with them."""
+"""The words of `phrases.yaml`, and functions that compare a text with them."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,12 +15,12 @@ _JAPANESE = re.compile("[\u3040-\u30ff\uff66-\uff9f]")
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 
 Phrases = frozenset[str]
-"""Phrases as `plain` gives them."""
+"""Phrases as `plain` returns them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoachWords:
-    """Everything that hooks compare a text with; see the comments of the file."""
+    """All words that the hooks compare a text with; see the comments in the file."""
 
     safe: Phrases
     surrender: Phrases
@@ -86,30 +86,30 @@ def _words(folder: Path | None) -> CoachWords:
 
 
 def reason(key: str, **values: object) -> str:
-    """The reason of that key with its values."""
+    """The reason of that key, filled with values."""
     text: str = rows_of("words", folder_in_use())["reasons"][key]
     return Template(text.strip()).safe_substitute({name: str(value) for name, value in values.items()})
 
 
 def without_adverbs(text: str) -> str:
-    """A plain text without words that only strengthen what it says."""
+    """A plain text without words that only intensify it."""
     return " ".join(word for word in text.split() if word not in coach_words().adverbs)
 
 
 def language_of(text: str) -> str:
-    """`ja` for a text with kana, or of ideographs alone, else `en`: the languages that templates come in."""
+    """`ja` for a text with kana or only ideographs, else `en`: the languages of the templates."""
     if _JAPANESE.search(text):
         return "ja"
     return "ja" if _IDEOGRAPH.search(text) and not re.search(r"[A-Za-z]", text) else "en"
 
 
 def is_word_at(text: str, start: int, end: int) -> bool:
-    """Does `text[start:end]` stand as whole words? Scripts that are written without blanks have no such limits."""
+    """Is `text[start:end]` made of whole words? In scripts written without blanks, every place is a word boundary."""
     return _is_limit(text, start) and _is_limit(text, end)
 
 
 def holds(text: str, phrases: Iterable[str]) -> bool:
-    """Does a plain text hold one of the phrases, as whole words?"""
+    """Does a plain text contain one of the phrases, as whole words?"""
     return any(is_word_at(text, place, place + len(one)) for one in phrases for place in _places(text, one))
 
 
@@ -127,13 +127,13 @@ def ending_of(text: str, phrases: Iterable[str]) -> int:
 
 
 def consists_of(text: str, wanted: Phrases, fillers: Phrases) -> bool:
-    """Is a plain text made of the phrases and fillers alone, with at least one of the phrases?
+    """Does a plain text consist of the phrases and fillers alone, with at least one of the phrases?
 
     >>> consists_of("ok i give up", frozenset({"i give up"}), frozenset({"ok"}))
     True
     """
     known, longest = _together(wanted, fillers)
-    # whether a place can be reached, and whether with one of the wanted phrases on the way
+    # whether a place can be reached, and whether with one of the wanted phrases before it
     reached: list[bool | None] = [None] * (len(text) + 1)
     reached[0] = False
     for start in range(len(text)):

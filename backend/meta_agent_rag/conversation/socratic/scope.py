@@ -1,8 +1,8 @@
-"""How near a message is to a corpus: nearer than to anything else that people ask about, or not.
+"""Whether a message is in scope of a corpus: nearer to it than to anything else that people ask about.
 
-One cosine tells little, since encoders differ and corpora are broad or narrow. So a message is compared with the corpus
-and with questions about anything (`generic.yaml`); its score is by how much the corpus is nearer. How large that must
-be is calibrated for each corpus with other such questions, which it would be wrong to let pass.
+A single cosine says little, since encoders differ and corpora are broad or narrow. Therefore, a message is compared
+with the corpus and with general questions (`generic.yaml`); its score is the margin by which the corpus is nearer.
+The required margin is calibrated for each corpus with a second set of general questions, which must be rejected.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _STRANGERS_TURNED_AWAY = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class _Compared:
-    """Rows that messages are compared with, the number of the topic of each, the rivals' rows, and the threshold."""
+    """Rows to compare messages with, the topic number of each, the rivals' rows, and the threshold."""
 
     rows: FloatMatrix
     owners: NDArray[np.int64]
@@ -31,7 +31,7 @@ class _Compared:
     threshold: float = 0.0
 
     def margins(self, vectors: FloatMatrix, owner: int | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
-        """For each vector by how much the nearest row is nearer than the nearest rival, and that row's number."""
+        """For each vector, the margin by which the nearest row beats the nearest rival, and that row's number."""
         cosines = vectors @ self.rows.T
         if owner is not None:
             cosines = np.where(self.owners == owner, cosines, -np.inf)
@@ -40,9 +40,9 @@ class _Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicScope:
-    """A `Scope` over a subject; everything is encoded once, at the first message.
+    """A `Scope` over a subject; everything is encoded once, on the first message.
 
-    Without a `threshold` it is calibrated. `encoder` is the one that encoded the subject's passages.
+    Without a `threshold` it is calibrated. `encoder` must be the one that encoded the subject's passages.
     """
 
     subject: Subject

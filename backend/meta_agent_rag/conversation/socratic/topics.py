@@ -1,4 +1,4 @@
-"""Topics of a corpus: what its documents say that they are about, and which passages belong to which topic."""
+"""Topics of a corpus: what its documents say they are about, and which passages belong to which topic."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,9 +15,9 @@ from ...retrieval.vectors import FloatMatrix
 from .levels import levels
 
 MOST_ANCHORS = 2000
-"""Titles and headings that are compared; of a larger corpus the first by topic and title."""
+"""The most titles and headings that are compared; in a larger corpus, the first by topic and title."""
 MOST_PASSAGES = 5000
-"""Passages that are compared; of a larger corpus every second, third or so on."""
+"""The most passages that are compared; in a larger corpus, every second, third etc. passage."""
 
 _FRONT_MATTER_CHARACTERS = 8192
 _READ_AT_ONCE = 500
@@ -25,9 +25,9 @@ _READ_AT_ONCE = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Topic:
-    """A part of the subject, and the texts that stand for it; `level` is the one at which the coach begins with it.
+    """A part of the subject, and the texts that represent it; `level` is the coach's initial level for it.
 
-    `documents` are the ids of those that it is taught from; where there are none, it is taught from all.
+    `documents` are the ids of those that it is taught from; if empty, all of them.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Topic:
 
 @dataclass(frozen=True, kw_only=True)
 class Stated:
-    """What a document's front matter says of its place in a course, as far as it does."""
+    """The place of a document in a course, as far as its front matter states it."""
 
     topic: str = ""
     level: int | None = None
@@ -46,7 +46,7 @@ class Stated:
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """What a document says about itself. `topic` is its own title where its front matter names none."""
+    """What a document says about itself. `topic` is its own title if its front matter names none."""
 
     title: str
     topic: str
@@ -56,7 +56,7 @@ class Lesson:
 
 
 class Catalogued(Protocol):
-    """Where documents and their passages are listed."""
+    """A listing of documents and their passages."""
 
     def documents(self) -> tuple[DocumentRecord, ...]:
         """All documents."""
@@ -67,7 +67,7 @@ class Catalogued(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """Topics, and the vectors of passages that belong to them: `owners` has the number of the topic of each row."""
+    """Topics, and the vectors of their passages: `owners` has the topic number of each row."""
 
     topics: tuple[Topic, ...] = ()
     vectors: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32), compare=False, repr=False)
@@ -102,17 +102,17 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
 
 
 def subject_of(own: Path | None, catalogue: Catalogued | None) -> Subject:
-    """The subject that a file of topics of one's `own` states, else that of a corpus, else nothing."""
+    """The subject in the user's file of topics (`own`), else that of a corpus, else an empty one."""
     if own is not None:
         return Subject(topics=read_topics(own))
     return Subject() if catalogue is None else corpus_subject(catalogue)
 
 
 def corpus_subject(catalogue: Catalogued) -> Subject:
-    """The subject of a corpus, by its own titles, headings and passages.
+    """The subject of a corpus, made from its titles, headings and passages.
 
-    Documents whose front matter names a topic are gathered under it; every other one is a topic of its own. The
-    front matter is read from the Markdown file where it is still in its place.
+    Documents whose front matter names a topic are grouped under it; every other document is a topic of its own. The
+    front matter is read from the Markdown file, if it is still in its place.
     """
     headings: dict[str, dict[str, None]] = {}
     kept: list[tuple[str, FloatMatrix]] = []
@@ -121,7 +121,7 @@ def corpus_subject(catalogue: Catalogued) -> Subject:
         if passage.section:
             headings.setdefault(passage.doc_id, {})[passage.section] = None
         if number % step == 0:
-            kept.append((passage.doc_id, vector.copy()))  # a row alone, not the block that it was read with
+            kept.append((passage.doc_id, vector.copy()))  # a copy of the row, so that its block can be freed
         if len(kept) > MOST_PASSAGES:
             kept, step = kept[::2], 2 * step
     lessons = [
@@ -146,9 +146,9 @@ def lesson(title: str, stated: Stated, headings: Iterable[str]) -> Lesson:
 
 
 def topics_of(lessons: Iterable[Lesson]) -> tuple[Topic, ...]:
-    """The topics of lessons in the order of names, each with the lowest level of its lessons.
+    """The topics of lessons sorted by name, each with the lowest level of its lessons.
 
-    Anchors are titles, and each heading behind its title.
+    Anchors are titles, and each heading after its title.
     """
     gathered: dict[str, dict[str, None]] = {}
     documents: dict[str, set[str]] = {}
@@ -176,7 +176,7 @@ def _stated(document: DocumentRecord) -> Stated:
 
 
 def stated_in(path: Path) -> Stated:
-    """What a Markdown file's front matter says; nothing if there is none, or no such file, or no such level."""
+    """The front matter of a Markdown file; empty if there is none, no such file, or no such level."""
     import frontmatter
     from frontmatter.default_handlers import YAMLHandler
 
@@ -185,7 +185,7 @@ def stated_in(path: Path) -> Stated:
             beginning = file.read(_FRONT_MATTER_CHARACTERS)
         front, _ = frontmatter.parse(beginning, handler=YAMLHandler())
     except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
-        return Stated()  # what cannot be read was said when the file was ingested; the title stands in
+        return Stated()  # the fault was reported when the file was ingested; the title is used instead
     topic, level = front.get("topic"), front.get("level")
     return Stated(
         topic=" ".join(topic.split()) if isinstance(topic, str) else "",

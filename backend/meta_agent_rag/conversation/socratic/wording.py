@@ -1,4 +1,4 @@
-"""Measures and shortens a reply as a reader sees it."""
+"""Measures and shortens a reply by what a reader sees."""
 
 import regex
 
@@ -20,7 +20,7 @@ _LEAST_LETTERS = 4
 
 
 def length(text: str) -> int:
-    """Characters as a reader counts them: grapheme clusters, without white space at the ends.
+    """The number of characters as a reader counts them: grapheme clusters, without white space at the ends.
 
     >>> length("na\\u0308h?"), length("\\U0001F469\\u200D\\U0001F680?")
     (4, 2)
@@ -29,7 +29,7 @@ def length(text: str) -> int:
 
 
 def ends_with_question(text: str) -> bool:
-    """Is the last sentence a question, by its mark: `?` or the full-width one, with words before it?
+    """Does the text end with a question, i.e. with `?` or the full-width mark, after at least one word?
 
     Closing quotes, brackets and emphasis may follow the mark.
 
@@ -44,17 +44,17 @@ def ends_with_question(text: str) -> bool:
 
 
 def says_something(text: str) -> bool:
-    """Is there a letter or a digit in a text?"""
+    """Does a text contain a letter or a digit?"""
     return _LETTER.search(text) is not None
 
 
 def statements(text: str) -> list[str]:
-    """The sentences of a text that are no questions."""
+    """The sentences of a text that are not questions."""
     return [piece.strip() for piece in _pieces(text) if says_something(piece) and not ends_with_question(piece)]
 
 
 def last_question(text: str) -> str:
-    """The last question of a text, without marks around it; empty if there is none that says something."""
+    """The last question of a text, without surrounding marks; empty if there is none with words."""
     for piece in reversed(_pieces(_INVISIBLE.sub("", text))):
         sentence: str = _LEADING.sub("", _bare(piece))
         if sentence and sentence[-1] in _QUESTION_MARKS and len(_LETTER.findall(sentence)) >= _LEAST_LETTERS:
@@ -64,13 +64,13 @@ def last_question(text: str) -> str:
 
 
 def shortened_to_question(text: str, limit: int) -> str:
-    """The last question of a text where it has at most `limit` characters, else an empty text."""
+    """The last question of a text if it has at most `limit` characters, else an empty string."""
     question = last_question(text)
     return question if question and length(question) <= limit else ""
 
 
 def cut(text: str, limit: int) -> str:
-    """The text, or as many of its first sentences as have at most `limit` characters, else its beginning and `…`."""
+    """The text, or its first sentences that fit into `limit` characters, else its beginning and `…`."""
     text = text.strip()
     if length(text) <= limit:
         return text
@@ -92,5 +92,5 @@ def _bare(text: str) -> str:
 
 
 def _pieces(text: str) -> list[str]:
-    """The sentences of a text with what follows them; joined, they give the text back."""
+    """The sentences of a text with what follows them; joined, they equal the text."""
     return [match[0] for match in _SENTENCE.finditer(text) if match[0]]

@@ -1,1 +1,1 @@
-"""Rows of data files and the shapes that data sets share."""
+"""Reading of data files, and the shapes that data sets share."""

@@ -23,7 +23,7 @@ class _Row(BaseModel):
 def read_aliases(path: Path) -> tuple[Aliases, str]:
     """Read aliases and demonyms by answer id, and the file's SHA-256.
 
-    Raises `DataFileError` that names file, row and field.
+    Raises `DataFileError`, which names file, row and field.
     """
     raw = read_json_rows(path)
     aliases: dict[str, tuple[str, ...]] = {}

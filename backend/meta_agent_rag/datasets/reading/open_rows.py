@@ -1,7 +1,7 @@
-"""Rows of data sets that come without paragraphs: a question and its answers, in the shapes of their publishers.
+"""Rows of data sets without paragraphs: a question and its answers, in their publishers' formats.
 
 The authors' file, the hub's copy and FlashRAG's (Jin et al. 2024, arXiv:2405.13576: `id`, `question`,
-`golden_answers`) differ in names alone, so all are read.
+`golden_answers`) differ only in field names, so all are supported.
 """
 
 import hashlib
@@ -31,12 +31,12 @@ def _listed(value: object) -> object:
 
 
 def _worded(value: object) -> object:
-    """An id that is a number, as text."""
+    """A numeric id as text."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class OpenRow(BaseModel):
-    """A question and its answers; `id` is made from the question where the row has none."""
+    """A question and its answers; `id` is derived from the question if the row has none."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,7 +51,7 @@ class OpenRow(BaseModel):
 
 
 def open_question(prefix: str) -> Callable[[object, Aliases], Question]:
-    """A `Dataset.parse` for such rows; ids that are made begin with `prefix`."""
+    """A `Dataset.parse` for such rows; derived ids begin with `prefix`."""
 
     def parse(raw: object, _aliases: Aliases) -> Question:
         row = OpenRow.model_validate(raw)

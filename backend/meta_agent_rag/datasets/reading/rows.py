@@ -1,4 +1,4 @@
-"""Rows of a data file: a JSON list or JSON Lines, plain or gzipped, UTF-8 with or without a mark."""
+"""Rows of a data file: a JSON list or JSON Lines, plain or gzipped, UTF-8 with or without a byte order mark."""
 
 import codecs
 import gzip
@@ -16,11 +16,10 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclass(frozen=True, kw_only=True)
 class RawRows:
-    """Rows as they came, each with its number from 1 (of the line, in JSON Lines).
+    """Unparsed rows, each with its number from 1 (of the line, in JSON Lines).
 
-    `source` names the file, without its folder, or the place on the hub. `sha256` is over the
-    uncompressed bytes of a file, so that a gzipped copy is the same data. `revision` is the commit on the hub, where
-    it is known.
+    `source` is the file's name without its folder, or the place on the hub. `sha256` is over the uncompressed bytes
+    of a file, so that a gzipped copy counts as the same data. `revision` is the commit on the hub, if known.
     """
 
     rows: tuple[tuple[int, object], ...]
@@ -32,7 +31,7 @@ class RawRows:
 def read_json_rows(path: Path) -> RawRows:
     """Read a file of rows.
 
-    Raises `DataFileError`, one sentence with the file and, where one is at fault, the row.
+    Raises `DataFileError`: one sentence with the file and, if one is at fault, the row.
     """
     content = _content(path)
     text = _text(content, path)
@@ -40,7 +39,7 @@ def read_json_rows(path: Path) -> RawRows:
         raise DataFileError(f"{path.name} is empty; expected a JSON list or JSON Lines.")
     rows = tuple(_listed(text, path) if text.lstrip().startswith("[") else _lines(text, path))
     if not rows:
-        raise DataFileError(f"{path.name} holds no rows; expected at least one.")
+        raise DataFileError(f"{path.name} contains no rows; expected at least one.")
     return RawRows(rows=rows, source=path.name, sha256=hashlib.sha256(content).hexdigest())
 
 
@@ -51,7 +50,7 @@ def _content(path: Path) -> bytes:
     except FileNotFoundError:
         raise DataFileError(f"There is no data file {str(path)!r}; check the path.") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataFileError(f"{path.name} is a damaged gzip file ({error}); fetch it again.") from None
+        raise DataFileError(f"{path.name} is a damaged gzip file ({error}); download it again.") from None
     except OSError as error:
         raise DataFileError(f"The data file {str(path)!r} cannot be read: {error.strerror}.") from None
 
@@ -72,7 +71,7 @@ def _listed(text: str, path: Path) -> Iterator[tuple[int, object]]:
 
 
 def _lines(text: str, path: Path) -> Iterator[tuple[int, object]]:
-    """Split at newlines alone: `splitlines` would also cut inside a text that holds U+0085 or U+2028."""
+    """Split only at newlines: `splitlines` would also split inside a text that contains U+0085 or U+2028."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -81,13 +80,13 @@ def _lines(text: str, path: Path) -> Iterator[tuple[int, object]]:
         except (ValueError, RecursionError) as error:
             if number == 1 and (found := _single_value(text)):
                 raise DataFileError(
-                    f"{path.name} holds one JSON {found}; expected a list of rows, or one row a line."
+                    f"{path.name} contains a single JSON {found}; expected a list of rows, or one row per line."
                 ) from None
-            raise DataFileError(f"{path.name}: row {number}: expected one JSON object a line ({error}).") from None
+            raise DataFileError(f"{path.name}: row {number}: expected one JSON object per line ({error}).") from None
 
 
 def _single_value(text: str) -> str | None:
-    """Name the kind of a text that is one JSON value over several lines."""
+    """The kind of a text that is a single JSON value over several lines."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

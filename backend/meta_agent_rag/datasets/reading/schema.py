@@ -1,4 +1,4 @@
-"""Shapes that the files share, checked with pydantic."""
+"""Schemas shared by several files, validated with pydantic."""
 
 from collections.abc import Callable, Iterable
 from typing import Annotated
@@ -12,7 +12,7 @@ def _encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("expected Unicode text, and half of a surrogate pair is none") from None
+        raise ValueError("expected valid Unicode text, without lone surrogates") from None
     return text
 
 
@@ -23,7 +23,7 @@ def _filled(text: str) -> str:
 
 
 def _pairs(*columns: tuple[str, ...]) -> Callable[[object], object]:
-    """Turn the hub's columns, `{"title": [...], "sentences": [...]}`, into the official list of pairs."""
+    """Convert the hub's columns, `{"title": [...], "sentences": [...]}`, to the official list of pairs."""
 
     def paired(value: object) -> object:
         if not isinstance(value, dict):
@@ -32,7 +32,7 @@ def _pairs(*columns: tuple[str, ...]) -> Callable[[object], object]:
             lists = [column for name in names if isinstance(column := value.get(name), list)]
             if len(lists) == len(names):
                 if len({len(column) for column in lists}) > 1:
-                    raise ValueError(f"expected as many entries in {' as in '.join(names)}")
+                    raise ValueError(f"expected equally many entries in {' and '.join(names)}")
                 return list(zip(*lists, strict=True))
         raise ValueError(f"expected a list of pairs, or the lists {' and '.join(columns[0])}")
 
@@ -68,16 +68,16 @@ class HotpotRow(BaseModel):
     type: Text | None = None
 
     def hops(self) -> int | None:
-        """Count the supporting paragraphs: 2 in HotpotQA, 2 or 4 in 2WikiMultiHopQA, a hop each."""
+        """The number of supporting paragraphs, one per hop: 2 in HotpotQA, 2 or 4 in 2WikiMultiHopQA."""
         return len({title for title, _ in self.supporting_facts}) or None
 
 
 def paragraphs(row: HotpotRow, *, spaced: bool | None = None) -> tuple[Paragraph, ...]:
-    """Give the context with its labels; facts beside the context are tolerated, as HotpotQA has such.
+    """The labelled context; facts outside the context are tolerated, as in HotpotQA.
 
-    `spaced` puts a blank before each further sentence that does not begin with white space (the files of
-    2WikiMultiHopQA leave it out; HotpotQA's bring it, except where a sentence was cut inside a word). If it is not
-    given, a row none of whose sentences begins with a blank is spaced.
+    `spaced` inserts a blank before each further sentence that does not begin with white space (missing in the files of
+    2WikiMultiHopQA; present in HotpotQA's, except where a sentence was split inside a word). If it is not
+    given, it applies to rows none of whose sentences begins with a blank.
     """
     if spaced is None:
         spaced = not any(sentence[:1].isspace() for _, sentences in row.context for sentence in sentences)

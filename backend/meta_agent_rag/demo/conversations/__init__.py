@@ -1,1 +1,1 @@
-"""What the tabs Chat and Coach share: a message and all that follows, and the visitor's documents."""
+"""Shared by the tabs Chat and Coach: the handling of a message, and the visitor's documents."""

@@ -1,4 +1,4 @@
-"""Sources, uploads and the coach's trace as HTML, with everything from documents and models escaped."""
+"""Sources, uploads and the coach's trace as HTML, with all text from documents and models escaped."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -22,7 +22,7 @@ def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
         return notes_html or quiet("The sources of an answer appear here.")
     answer = turn.reply.grounded
     if answer.refused is not None:
-        return f"{quiet('Nothing is cited: the documents do not support an answer.')}{notes_html}"
+        return f"{quiet('No citations: the documents do not support an answer.')}{notes_html}"
     items = "".join(_source(*source_lines(plain_citation(citation))) for citation in answer.citations)
     sure = ""
     if answer.confidence is not None:
@@ -32,7 +32,7 @@ def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
 
 
 def meter(label: str, share: float, kind: str = "") -> str:
-    """A bar with its words; `share` is 0..1."""
+    """A bar with a label; `share` is 0..1."""
     width = 100 * min(1.0, max(0.0, share))
     return (
         f'<div class="m-meter {kind}"><span>{escape(label)}</span>'
@@ -41,7 +41,7 @@ def meter(label: str, share: float, kind: str = "") -> str:
 
 
 def reading(progress: IngestProgress) -> str:
-    """How far an upload is."""
+    """The progress of an upload."""
     files = f"Reading file {min(progress.files + 1, progress.of_files)} of {progress.of_files}"
     passages = (
         f", {progress.passages} of {counted(progress.of_passages, 'passage')} encoded" if progress.of_passages else ""
@@ -50,13 +50,13 @@ def reading(progress: IngestProgress) -> str:
 
 
 def taken(report: IngestReport) -> str:
-    """What became of each file of an upload."""
+    """The result for each file of an upload."""
     lines = "".join(f"<li>{_fate(outcome)}</li>" for outcome in report.outcomes)
     return f'<ul class="m-files" role="status">{lines}</ul>'
 
 
 def kept(files: Sequence[str]) -> str:
-    """The files that are searched once an upload was stopped or a talk begun again."""
+    """The searchable files after an upload was stopped or a conversation restarted."""
     names = ", ".join(f"<strong>{escape(name)}</strong>" for name in files)
     return f'<p class="m-note" role="status">Your documents: {names or "none"}.</p>'
 
@@ -65,13 +65,13 @@ def _fate(outcome: FileOutcome) -> str:
     name = f"<strong>{escape(PurePath(outcome.source).name)}</strong>"
     reason = _by_name(outcome.reason or "")
     if outcome.status not in _TAKEN:
-        return f'{name}: <span class="m-refused">not taken</span>, {escape(reason)}'
+        return f'{name}: <span class="m-refused">rejected</span>, {escape(reason)}'
     passages = f", {counted(outcome.passages, 'passage')}" if outcome.passages else ""
     return f"{name}: {_TAKEN[outcome.status]}{passages}{escape(f' ({reason})' if reason else '')}"
 
 
 def _by_name(reason: str) -> str:
-    """A reason in which a file of this machine goes by its name alone."""
+    """A reason in which local files are identified only by name."""
     words = (PurePath(word.strip("'")).name if word.startswith("'/") else word for word in reason.split(" "))
     return " ".join(words)
 

@@ -1,4 +1,4 @@
-"""One message of a visitor and all that follows, as both conversations of the demo show it."""
+"""The handling of one message, as shown by both conversations of the demo."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable
@@ -20,10 +20,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """What a chat shows at a moment: the `messages` that came since the question, itself included.
+    """The state of a chat at a moment: the `messages` since and including the question.
 
-    `turn` is there once the answer is; `history` is what is remembered, given with the last moment alone, and not
-    where it was `given_up`.
+    `turn` is set once there is an answer; `history` is the remembered conversation, set only with the last moment, and
+    not if it was `given_up`.
     """
 
     messages: list[Message]
@@ -34,21 +34,21 @@ class Moment:
 
     @property
     def is_last(self) -> bool:
-        """Does nothing follow?"""
+        """Is this the final moment?"""
         return self.given_up or self.history is not None
 
 
 class Opening(Protocol):
-    """Opens the conversation of a visitor, with what is needed to answer in it."""
+    """Opens a visitor's conversation with the resources to answer in it."""
 
     async def __call__(self, history: History, tell: Callable[[Step], None]) -> Conversation:
-        """The conversation as it stands; `tell` is called with the loop's steps. Raises a `MetaRagError`."""
+        """The conversation in its current state; `tell` is called with the loop's steps. Raises a `MetaRagError`."""
 
 
 async def stoppable_moments(
     streams: Streams, visitor: str, opening: Opening, message: str, history: History
 ) -> AsyncGenerator[Moment, None]:
-    """The `moments` after a visitor's message, until it is stopped or dropped."""
+    """The `moments` after a visitor's message, until they are stopped or dropped."""
     last = Moment(messages=[visitor_message(message)])
     async for moment in streams.run(visitor, moments(opening, message, history)):
         if isinstance(moment, StreamStopped):
@@ -59,7 +59,7 @@ async def stoppable_moments(
 
 
 async def moments(opening: Opening, message: str, history: History) -> AsyncGenerator[Moment, None]:
-    """What happens after a message, as it happens. Closing the stream stops it, and nothing of it is remembered."""
+    """The events after a message, as they happen. Closing the stream stops the work; nothing is then remembered."""
     trail = Trail(id=uuid4().hex)
     question = visitor_message(message)
     yield Moment(messages=[question, *trail.messages])
@@ -75,7 +75,7 @@ async def moments(opening: Opening, message: str, history: History) -> AsyncGene
         yield Moment(messages=messages, turn=turn, notes=turn.notes)
         notes, _ = await conversation.settle()
         yield Moment(messages=messages, turn=turn, notes=(*turn.notes, *notes), history=conversation.history)
-    except Exception as fault:  # noqa: BLE001  # the last one to look: it is logged, and the visitor is told
+    except Exception as fault:  # noqa: BLE001  # the last handler: logs it and informs the visitor
         trail.end("Not answered")
         if not isinstance(fault, MetaRagError):
             _LOG.exception("A message could not be answered.")

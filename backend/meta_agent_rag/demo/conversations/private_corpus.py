@@ -1,4 +1,4 @@
-"""Documents in a folder of their own: what one visitor brings along, or the sample course."""
+"""Documents in a separate folder: a visitor's own, or the sample course."""
 
 import asyncio
 import os
@@ -23,13 +23,13 @@ from ..workbench import Workbench
 CORPUS = "shelf"
 _YOURS = ("Your documents", CORPUS)
 MOST_FILES = 50
-"""Files that one visitor may bring along."""
+"""The most files that one visitor may add."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivateCorpus:
-    """A corpus below `settings.marag_data_dir`, and a `Retriever` over it. It is reopened for every retrieval, by
-    one task after the other, so that no handle outlives its use and a visit can end at any time.
+    """A corpus in `settings.marag_data_dir`, and a `Retriever` over it. It is reopened for every retrieval, one task
+    at a time, so that no handle outlives its use and a visit can end at any time.
     """
 
     settings: Settings
@@ -38,7 +38,7 @@ class PrivateCorpus:
 
     @classmethod
     def below(cls, folder: Path, settings: Settings, encoder: AsyncEncoder) -> "PrivateCorpus":
-        """A new corpus, in embedded stores whatever servers the settings name."""
+        """A new corpus, always in embedded stores, even if the settings name servers."""
         own = {
             "marag_data_dir": folder / uuid4().hex,
             "qdrant_url": None,
@@ -50,28 +50,28 @@ class PrivateCorpus:
 
     @property
     def folder(self) -> Path:
-        """Where everything of it lies."""
+        """The folder of the corpus."""
         return self.settings.marag_data_dir
 
     async def add(
         self, paths: Sequence[Path], on_progress: OnProgress | None = None, *, take: bool = False
     ) -> IngestReport:
-        """Read files into the corpus; with `take` they are copied here first, a file of a known name instead of the
-        earlier one. Raises as `ingest` does.
+        """Read files into the corpus; with `take` they are copied here first, and a file with a known name replaces the
+        earlier one. Raises the errors of `ingest`.
 
-        Sources are told by the names of the files alone.
+        Sources are reported only by file name.
         """
         async with self._in_use:
             known = await self._files()
             replaced = {path.name for path in paths}.intersection(known) if take else ()
             files = len(known) + len(paths) - len(replaced)
             if files > MOST_FILES:
-                raise InputError(f"{files} files are too many; at most {MOST_FILES} are read.")
+                raise InputError(f"{files} files are too many; add at most {MOST_FILES}.")
             kept = await asyncio.to_thread(self._taken, paths) if take else list(paths)
             return await ingest(self.settings, kept, CORPUS, encoder=self.encoder, on_progress=on_progress)
 
     async def files(self) -> list[str]:
-        """The names of the files that are searched, also where reading them was cut short."""
+        """The names of the searchable files, even if reading was interrupted."""
         async with self._in_use:
             return await self._files()
 
@@ -81,12 +81,12 @@ class PrivateCorpus:
             return await retriever.retrieve(queries, k=k, exclude=exclude)
 
     async def subject(self) -> Subject:
-        """What the documents are about, for the coach."""
+        """The subject of the documents, for the coach."""
         async with self._in_use, open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
             return await subject_in(retriever)
 
     def remove(self) -> None:
-        """Delete everything of it."""
+        """Delete the corpus."""
         for folder in (self.folder, self._files_folder):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -98,7 +98,7 @@ class PrivateCorpus:
         try:
             async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
                 documents = await asyncio.to_thread(retriever.corpus.catalogue.documents)
-        except CorpusError:  # nothing was taken yet
+        except CorpusError:  # nothing was added yet
             return []
         return [Path(document.source).name for document in documents]
 
@@ -106,18 +106,18 @@ class PrivateCorpus:
         homes: dict[Path, Path] = {}
         for path in paths:
             home = self._files_folder / sha256(os.fsencode(path.name)).hexdigest()
-            if home in homes:  # two files of one name, brought together
+            if home in homes:  # two files with the same name in one upload
                 home = self._files_folder / uuid4().hex
             homes[home] = path
         for home, path in homes.items():
             home.mkdir(parents=True, exist_ok=True)
-            # a copy: equal files of two visitors are one file where Gradio keeps them
+            # a copy, because Gradio stores identical files of two visitors only once
             shutil.copy2(path, home / path.name)
         return [home / path.name for home, path in homes.items()]
 
 
 async def subject_in(retriever: Retriever) -> Subject:
-    """What a retriever's documents are about; nothing if it does not know them."""
+    """The subject of a retriever's documents; empty if unknown."""
     if isinstance(retriever, PrivateCorpus):
         return await retriever.subject()
     catalogue = retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
@@ -125,6 +125,6 @@ async def subject_in(retriever: Retriever) -> Subject:
 
 
 def corpora(workbench: Workbench, own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The corpora to choose from, as (label, name); the visitor's first if there are files of their `own`."""
+    """The selectable corpora, as (label, name); the visitor's first if there are `own` files."""
     known = [(f"{name} documents" if name == SAMPLE else name, name) for name in workbench.corpora()]
     return [*([_YOURS] if own else []), *known]

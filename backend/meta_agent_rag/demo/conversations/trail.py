@@ -1,6 +1,6 @@
-"""How a chat shows an answer in progress: nested messages of Gradio's Chatbot, one for each step of the loop.
+"""Shows an answer in progress: nested messages of Gradio's Chatbot, one for each step of the loop.
 
-Of a draft nothing is shown: only what has passed the checks is said to a visitor.
+Drafts are never shown: a visitor sees only text that has passed the checks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from ...wording import counted
 
 Message: TypeAlias = dict[str, Any]
 
-STOPPED = "Stopped; nothing of this question is remembered."
+STOPPED = "Stopped; this question is not remembered."
 
 
 @dataclass(kw_only=True)
 class Trail:
-    """The messages of one question: a parent, under it a step each, the open one pending."""
+    """The messages of one question: a parent with one child per step, the current one pending."""
 
     id: str
     parent: Message = field(init=False)
@@ -37,18 +37,18 @@ class Trail:
 
     @property
     def messages(self) -> list[Message]:
-        """All of them, in order."""
+        """All messages, in order."""
         return [self.parent, *self.steps]
 
     def begin(self, step: Step) -> None:
-        """A node of the graph begins, and the one before is done."""
+        """A node of the graph starts; the previous one is done."""
         self._end_step(step.rounds)
         self.parent["metadata"]["title"] = "Searching the documents"
         title = step.words
         self.steps.append(_thought(title, id_=f"{self.id}.{len(self.steps)}", parent=self.id))
 
     def end(self, title: str, rounds: Sequence[Round] = ()) -> None:
-        """Everything is done; the parent closes under this title."""
+        """Complete all steps and close the parent under this title."""
         self._end_step(rounds)
         self.parent["metadata"].update(title=title, status="done", duration=round(monotonic() - self.began, 1))
 
@@ -63,7 +63,7 @@ class Trail:
 
 
 def judged(round_: Round) -> str:
-    """What monitor and critic made of a draft, without a word of it."""
+    """The verdict of monitor and critic on a draft, without its text."""
     passages = f"{counted(len(round_.packing.packed_ids), 'passage')} read."
     signals = round_.signals
     cosine = "" if signals is None or signals.similarity is None else f" (cosine {signals.similarity:.2f})"
@@ -74,12 +74,12 @@ def judged(round_: Round) -> str:
 
 
 def rounds_of(turn: Turn) -> Sequence[Round]:
-    """The rounds behind an answer; none if no document was asked."""
+    """The rounds of an answer; empty if no document was searched."""
     return turn.reply.grounded.answer.rounds if isinstance(turn.reply, GroundedReply) else ()
 
 
 def summary(turn: Turn) -> str:
-    """How an answer came about, in a line."""
+    """A one-line summary of how an answer was produced."""
     if isinstance(turn.reply, CoachReply):
         return "Turned away" if turn.reply.trace.outcome == "out_of_scope" else "Asked back"
     if not isinstance(turn.reply, GroundedReply):
@@ -92,13 +92,13 @@ def summary(turn: Turn) -> str:
 
 
 def stopped(shown: Sequence[Mapping[str, Any]], words: str = STOPPED) -> list[Message]:
-    """The messages of a chat whose last question was stopped: nothing is pending, and it is said."""
+    """The messages of a chat whose last question was stopped, with nothing pending and a note."""
     ended = [_ended(message) for message in shown]
     return [*ended, assistant_message(words)]
 
 
 def assistant_message(text: str) -> Message:
-    """A message of the assistant. The Chatbot takes its texts for HTML, so all are escaped here."""
+    """A message of the assistant. The Chatbot renders texts as HTML, so all are escaped here."""
     return {"role": "assistant", "content": escape(text, quote=False)}
 
 
@@ -108,7 +108,7 @@ def visitor_message(text: str) -> Message:
 
 
 def failure_message(fault: object) -> Message:
-    """Why there is no answer."""
+    """The reason why there is no answer."""
     return {**assistant_message(str(fault)), "metadata": {"title": "This could not be answered"}}
 
 

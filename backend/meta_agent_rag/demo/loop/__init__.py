@@ -1,1 +1,1 @@
-"""The parts of the tab Loop: a walk through the graph, and what is shown of it."""
+"""The parts of the tab Loop: a walk through the graph, and its display."""

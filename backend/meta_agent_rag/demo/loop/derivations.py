@@ -1,4 +1,4 @@
-"""A derivation and a vote as HTML: the chains of facts side by side, what follows from them, and a bar per route."""
+"""A derivation and a vote as HTML: the chains of facts side by side, the conclusion, and a bar per route."""
 
 from collections.abc import Mapping
 from html import escape
@@ -12,7 +12,7 @@ from ..words import ballot_note, spoken
 
 
 def chain(derivation: Derivation, evidence: Mapping[str, Found]) -> str:
-    """Every fact with its value and its place, an open one in red with its reason, and the conclusion in code."""
+    """Every fact with its value and its place, open ones in red with the reason, and the conclusion in code."""
     if derivation.plan is None:
         return f'<p class="m-note">No derivation: {escape(derivation.dropped or "the plan was dropped")}.</p>'
     columns = "".join(
@@ -50,7 +50,7 @@ def _conclusion(plan: Plan, derivation: Derivation) -> str:
 
 
 def bars(vote: Vote) -> str:
-    """A bar per route: the support of its answer among all routes; those of the elected answer stand out."""
+    """A bar per route: the support of its answer among all routes; those of the elected answer are highlighted."""
     shown = "".join(
         f'<div class="m-ballot{" m-elected" if upholds(vote, ballot.short_answer) else ""}"><div class="m-gauge-head">'
         f"<span>{escape(spoken(ballot.route))}: {escape(ballot.short_answer or 'nothing')}</span><span>{support:.0%}"
@@ -74,4 +74,4 @@ def _outvoted(vote: Vote) -> str:
     derived = next((one.short_answer for one in vote.ballots if one.route == DERIVATION and one.short_answer), None)
     if derived is None or upholds(vote, derived):
         return ""
-    return f'<p class="m-note">The other routes outvoted what the derivation says: {escape(derived)}.</p>'
+    return f'<p class="m-note">The other routes outvoted the answer of the derivation: {escape(derived)}.</p>'

@@ -1,4 +1,4 @@
-"""The compiled graph as SVG, with the node at work lit."""
+"""The compiled graph as SVG, with the running node highlighted."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -51,14 +51,14 @@ class Lit:
 
     @property
     def words(self) -> str:
-        """What a screen reader says."""
+        """The description for screen readers."""
         if self.done:
             return "the answer is ready"
         return f"running: {spoken(self.active)}" if self.active else "nothing is running"
 
 
 def repair_nodes(graph: "CompiledStateGraph[State, Context]") -> tuple[str, ...]:
-    """The nodes of the compiled graph that a diagnosis leads to, in their order."""
+    """The nodes of the compiled graph that a diagnosis leads to, in order."""
     top = {name for name, _ in _MAIN}
     return tuple(name for name in graph.get_graph().nodes if name not in top and not name.startswith("__"))
 

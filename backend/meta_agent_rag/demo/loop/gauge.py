@@ -1,4 +1,4 @@
-"""The monitor's card: its verdict, the gauge against the threshold, and every signal in words."""
+"""The monitor's card: its verdict, the gauge with the threshold, and every signal in words."""
 
 from collections.abc import Mapping
 from html import escape
@@ -15,9 +15,9 @@ from .derivations import bars, chain
 
 
 def monitoring(round_: Round, settings: Settings, evidence: Mapping[str, Found], before: Round | None = None) -> str:
-    """What the monitor measured on a draft, and what it concluded; `evidence` is what is known of the passages.
+    """The monitor's signals and conclusion for a draft; `evidence` holds the known passages.
 
-    What still stands from the round `before` is not shown again.
+    Parts unchanged since the round `before` are not repeated.
     """
     assert round_.signals is not None
     verdict = "Satisfied" if round_.satisfied else "Not satisfied: the draft needs review"
@@ -35,13 +35,13 @@ def monitoring(round_: Round, settings: Settings, evidence: Mapping[str, Found],
 def _routes(
     round_: Round, derivation: Derivation, vote: Vote, before: Round | None, evidence: Mapping[str, Found]
 ) -> str:
-    """The derivation and the vote, each only where it is new, and what the draft is to them."""
+    """The derivation and the vote, each only if new, and how the draft relates to them."""
     known = before is not None and before.derivation == derivation
     shown = "" if known else chain(derivation, evidence)
     if before is None or before.vote != vote:
         return shown + bars(vote)
     agrees = "agrees" if upholds(vote, round_.draft.short_answer) else "does not agree"
-    stands = f"The vote before this repair still stands. It elected “{vote.elected}”; the new draft {agrees} with it."
+    stands = f"The vote before this repair is still valid. It elected “{vote.elected}”; the new draft {agrees} with it."
     return f'{shown}<p class="m-note">{escape(stands)}</p>'
 
 
@@ -63,7 +63,7 @@ def _two_routes(round_: Round) -> str:
 
 
 def _gauge(round_: Round, settings: Settings) -> str:
-    """A bar from 0 to 1 with a mark at the threshold, and what decided in words."""
+    """A bar from 0 to 1 with a mark at the threshold, and the deciding signal in words."""
     signals = round_.signals
     assert signals is not None
     if round_.p_correct is not None:
@@ -80,7 +80,7 @@ def _gauge(round_: Round, settings: Settings) -> str:
 
 
 def _fitted_threshold(settings: Settings) -> float | None:
-    """That of the calibration in force; a run that was made elsewhere may have had another, which is not here."""
+    """The threshold of the calibration in force; a run made elsewhere may have used another, unknown one."""
     try:
         return calibration_in_force(settings).threshold
     except MetaRagError:

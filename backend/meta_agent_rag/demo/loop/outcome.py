@@ -1,4 +1,4 @@
-"""The end of a walk, and what every round of it took, as HTML."""
+"""The end of a walk, and the cost of every round, as HTML."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from .walk import Sight
 
 
 def outcome(answer: Answer, golds: Sequence[str] = ()) -> str:
-    """The answer, what the loop made of the first draft, and why it stopped."""
+    """The answer, its change from the first draft, and why the loop stopped."""
     draft = answer.rounds[answer.chosen].draft
     return (
         f'<section class="m-card m-outcome" aria-label="Answer"><h3><span class="m-stage">Answer</span>'
@@ -33,7 +33,7 @@ def _chosen(answer: Answer) -> str:
 
 
 def _gain(answer: Answer, golds: Sequence[str]) -> str:
-    """The first draft beside the final one, each with its score where gold is known."""
+    """The first draft beside the final one, each with its score if gold answers are known."""
     first, last = answer.rounds[0].draft.short_answer, answer.short_answer
     cells = [_scored("First draft", first, golds), _scored("Returned answer", last, golds)]
     gold = f'<p class="m-note">Gold answer: {escape(" / ".join(golds))}.</p>' if golds else ""
@@ -52,9 +52,9 @@ def _scored(name: str, short_answer: str, golds: Sequence[str]) -> str:
 def _verdict(first: str, last: str, golds: Sequence[str]) -> str:
     before, after = score(first, golds), score(last, golds)
     if before is None or after is None:
-        return "The answer was repaired." if first != last else "The answer stayed as it was."
+        return "The answer was repaired." if first != last else "The answer did not change."
     if before.em and after.em:
-        return "Correct from the start and kept."
+        return "Correct from the start, and kept."
     if after.em:
         return "Repaired: the first draft was wrong, the answer is correct."
     if before.em:
@@ -63,7 +63,7 @@ def _verdict(first: str, last: str, golds: Sequence[str]) -> str:
 
 
 def timeline(sight: Sight) -> str:
-    """What each round took: calls, tokens, cache, cost and time, a line each with a bar of its time."""
+    """The cost of each round: calls, tokens, cache, cost and time, one line each with a bar for the time."""
     if not sight.rows:
         return ""
     rounds = sorted({row.round for row in sight.rows})
@@ -113,16 +113,16 @@ def _cost(sums: Totals) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerScore:
-    """Exact match and F1 of the normalised words, against the gold answer that fits best."""
+    """Exact match and F1 of the normalised words, for the best matching gold answer."""
 
     em: bool
     f1: float
 
 
 def score(short_answer: str, golds: Sequence[str]) -> AnswerScore | None:
-    """The score of an answer, `None` where no gold is known.
+    """The score of an answer, `None` if no gold answer is known.
 
-    Normalised as everywhere in the loop; the benchmark's figures are those of the official script.
+    Normalised as elsewhere in the loop; the benchmark's figures use the official script.
 
     >>> score("the Marren", ["River Marren", "Marren"])
     AnswerScore(em=True, f1=1.0)

@@ -1,4 +1,4 @@
-"""The stages of the loop as cards of HTML: pure functions from what happened to what is shown."""
+"""The stages of the loop as HTML cards: pure functions from events to their display."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -28,12 +28,12 @@ def stages(sight: Sight, settings: Settings) -> str:
 
 
 def of_round(index: int, cards: Sequence[str]) -> list[str]:
-    """Cards that the slider hides while it stands at an earlier round."""
+    """Cards that the slider hides if it is at an earlier round."""
     return [f'<div class="m-round" data-round="{index}">{one}</div>' for one in cards]
 
 
 def slider(rounds: int) -> str:
-    """A slider over so many rounds, at the last one; nothing for one round. The page's script hides the later ones."""
+    """A slider over the rounds, set to the last one; empty for one round. The page's script hides later rounds."""
     if rounds < 2:
         return ""
     last = rounds - 1
@@ -61,7 +61,7 @@ def round_cards(
 
 
 def _under_way(sight: Sight, settings: Settings) -> list[str]:
-    """What the round in progress has brought so far, and what is being waited for."""
+    """The results of the current round so far, and what is pending."""
     evidence, index = sight.evidence, len(sight.rounds)
     cards = []
     if sight.plan is not None:
@@ -88,7 +88,7 @@ def _waiting(sight: Sight) -> str:
 
 
 def _first_evidence(sight: Sight) -> list[Found]:
-    """What the first draft was written from."""
+    """The evidence of the first draft."""
     if not sight.rounds:
         return list(sight.evidence.values())
     first = set(sight.rounds[0].evidence_ids)
@@ -113,13 +113,13 @@ def retrieval(found: Sequence[Found], dropped: Sequence[Dropped] = ()) -> str:
     passages = "".join(passage(one, number, titles) for number, one in enumerate(found, 1))
     gone = "".join(f"<li>{escape(one.reason)}</li>" for one in dropped)
     kept_out = f'<p class="m-note">Kept out of the prompt:</p><ul class="m-note">{gone}</ul>' if gone else ""
-    return card("retrieval", "Retrieval", f"{counted(len(found), 'passage')} to start from", passages + kept_out)
+    return card("retrieval", "Retrieval", f"{counted(len(found), 'initial passage')}", passages + kept_out)
 
 
 def passage(
     found: Found, number: int, titles: Mapping[str, str], *, quotes: Sequence[str] = (), shut: bool = True
 ) -> str:
-    """A passage that opens at a click, with its quotes marked and what led to it."""
+    """A passage that opens on click, with its quotes marked and the link that led to it."""
     one = found.passage
     via = f'<span class="m-via">named in “{escape(titles.get(found.via, found.via))}”</span>' if found.via else ""
     suspect = ""
@@ -133,7 +133,7 @@ def passage(
 
 
 def cognition(draft: Draft, index: int, packing: Packing, evidence: Mapping[str, Found], before: Draft | None) -> str:
-    """A draft with its quotes marked in the evidence, and what is different from the draft before."""
+    """A draft with its quotes marked in the evidence, and its differences from the previous draft."""
     body = f'<p class="m-short">{escape(draft.short_answer)}</p>'
     if before is None:
         body += f'<p class="m-answer">{with_citations(draft.answer)}</p>'
@@ -146,13 +146,13 @@ def cognition(draft: Draft, index: int, packing: Packing, evidence: Mapping[str,
 
 def _change(before: Draft, draft: Draft) -> str:
     old, new = escape(before.short_answer), escape(draft.short_answer)
-    return f"Still “{new}”." if old == new else f"The short answer went from “{old}” to “{new}”."
+    return f"Still “{new}”." if old == new else f"The short answer changed from “{old}” to “{new}”."
 
 
 def _quoted(draft: Draft, packing: Packing, evidence: Mapping[str, Found]) -> str:
     """The passages that the draft quotes, and the quotes found in none."""
     packed = [evidence[id_] for id_ in packing.packed_ids if id_ in evidence]
-    if len(packed) < len(packing.packed_ids):  # an old run, whose passages are not at hand: nothing can be looked up
+    if len(packed) < len(packing.packed_ids):  # an old run without passages: quotes cannot be checked
         quotes = "".join(f"<li>“{escape(quote)}”</li>" for quote in dict.fromkeys(draft.quotes))
         return f'<h4>Quotes</h4><ul class="m-note">{quotes}</ul>' if quotes else ""
     titles = {one.passage.id: one.passage.title or one.passage.id for one in evidence.values()}
@@ -171,7 +171,7 @@ def _quoted(draft: Draft, packing: Packing, evidence: Mapping[str, Found]) -> st
 
 
 def evaluating(diagnosis: Diagnosis) -> str:
-    """What the critic, or the rules in its place, found wrong."""
+    """The fault that the critic, or the rules instead, found."""
     error = ERROR_TYPES.get(diagnosis.error_type)
     rows = [("Why", diagnosis.rationale), ("Kind of error", error), ("Advice", diagnosis.suggestion)]
     if diagnosis.deficit != NO_DEFICIT:
@@ -184,7 +184,7 @@ def evaluating(diagnosis: Diagnosis) -> str:
 
 
 def planning(plan: Plan) -> str:
-    """What the next draft is told to do."""
+    """The instructions for the next draft."""
     queries = "".join(f"<li>{escape(query)}</li>" for query in plan.queries)
     asked = f'<h4>Follow-up searches</h4><ul class="m-queries">{queries}</ul>' if queries else ""
     rows = [("Directive", plan.directive), ("Sources", ANSWER_MODES[plan.answer_mode]), ("Hint", plan.suggestion)]
@@ -192,11 +192,11 @@ def planning(plan: Plan) -> str:
 
 
 def remediation(plan: Plan, new: Sequence[Found], evidence: Mapping[str, Found]) -> str:
-    """The evidence that came in for a repair, and what led to it."""
+    """The evidence added for a repair, and the searches that found it."""
     titles = {one.passage.id: one.passage.title or one.passage.id for one in evidence.values()}
     numbers = {id_: number for number, id_ in enumerate(evidence, 1)}
     if not plan.queries:
-        body = '<p class="m-note">This repair needs no search: it rewrites the draft from the evidence at hand.</p>'
+        body = '<p class="m-note">This repair needs no search: it rewrites the draft from the existing evidence.</p>'
         return card("remediation", "Remediation", "No new evidence", body)
     body = "".join(passage(one, numbers[one.passage.id], titles, shut=len(new) > 2) for one in new)
     body = body or '<p class="m-note">The searches found nothing new.</p>'

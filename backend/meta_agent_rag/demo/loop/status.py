@@ -1,4 +1,4 @@
-"""The line that says, at every moment, what is going on; and the words for a page without a run."""
+"""The status line, and the texts for a page without a run."""
 
 from collections.abc import Sequence
 from html import escape
@@ -23,7 +23,7 @@ STEPS = (
 
 
 def introduction() -> str:
-    """What a first-time visitor reads before anything has run."""
+    """The introduction for a first-time visitor."""
     steps = "".join(f"<li><strong>{escape(name)}</strong><span>{escape(words)}</span></li>" for name, words in STEPS)
     claim = "An ordinary system stops at its first draft. This one asks whether it is right."
     begin = (
@@ -34,13 +34,13 @@ def introduction() -> str:
 
 
 def status(visit: LoopVisit) -> str:
-    """The line as HTML; screen readers are told when it changes."""
+    """The line as HTML; screen readers announce changes."""
     kind, words = _status(visit)
     return f'<p class="m-status m-is-{kind}" role="status" aria-live="polite">{escape(words)}</p>'
 
 
 def problem(words: str) -> str:
-    """The line where something is wrong before anything could begin."""
+    """The line for a fault before the start."""
     return f'<p class="m-status m-is-failed" role="alert">{escape(words)}</p>'
 
 
@@ -73,7 +73,7 @@ def _of_two(sights: Sequence[Sight]) -> tuple[str, str]:
 
 
 def line(sight: Sight) -> str:
-    """What is happening in one walk, in a sentence."""
+    """The current activity of one walk, in a sentence."""
     node = spoken(sight.node or "")
     if sight.status == "working":
         doubted = sight.monitored is not None and not sight.monitored.satisfied
@@ -96,13 +96,13 @@ def _repairs(number: int) -> str:
 
 
 EMBEDDED_SECONDS_A_CALL = 10.0
-"""Of SmolLM2-135M on 2 cores, before anything was measured here: the README's recorded run, 32 s for 3.1 calls."""
+"""Of SmolLM2-135M on 2 cores, used until something is measured here: the README's recorded run, 32 s for 3.1 calls."""
 _CALLS_OF_A_DRAFT = 2
 _CALLS_OF_A_REPAIR = 3
 
 
 def expected_wait(workbench: Workbench, provider: str) -> str:
-    """The wait in a sentence; empty for a provider that answers within seconds."""
+    """The expected wait in a sentence; empty for a provider that answers within seconds."""
     if provider != EMBEDDED:
         return ""
     a_call = workbench.seconds_a_call(provider) or EMBEDDED_SECONDS_A_CALL
@@ -113,7 +113,7 @@ def expected_wait(workbench: Workbench, provider: str) -> str:
 
 
 def spending_cap(workbench: Workbench, provider: str) -> str:
-    """What this visitor may spend, in a sentence; empty if calls cost nothing."""
+    """The visitor's spending cap in a sentence; empty if calls cost nothing."""
     if provider in {EMBEDDED, ""}:
         return ""
     if workbench.is_capped(provider):

@@ -1,4 +1,4 @@
-"""What one visitor of the tab Loop is running: a walk, or two side by side, over one question."""
+"""One visitor's run in the tab Loop: a walk, or two side by side, over one question."""
 
 import asyncio
 import logging
@@ -15,15 +15,15 @@ from .walk import Sight, Walk, unexpected
 from .what_if import WhatIf
 
 _BURST_SECONDS = 0.02
-"""A node's end and the next one's beginning are shown as one."""
+"""Events within this time are shown together: a node's end and the next one's start."""
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What is asked, over what, and under which configurations; two of them are compared.
+    """The question, its evidence, and the configurations; two of them are compared.
 
-    `chosen` is the question that was picked from a list; its paragraphs are the evidence unless `corpus` is named.
+    `chosen` is the question selected from a list; its paragraphs are the evidence unless `corpus` is named.
     """
 
     text: str
@@ -33,14 +33,14 @@ class Setup:
 
     @property
     def golds(self) -> tuple[str, ...]:
-        """The gold answers, as long as the question is the one that they belong to."""
+        """The gold answers, if the text is still that of the chosen question."""
         known = self.chosen is not None and self.chosen.text.strip() == self.text.strip()
         return self.chosen.golds if self.chosen is not None and known else ()
 
 
 @dataclass(kw_only=True)
 class LoopVisit:
-    """One visitor's walks; `sights` are what there is to see of them, `fault` what kept them from beginning."""
+    """One visitor's walks; `sights` is their current display, `fault` the reason why they could not start."""
 
     workbench: Workbench
     visitor: str
@@ -51,18 +51,18 @@ class LoopVisit:
 
     @property
     def sights(self) -> tuple[Sight, ...]:
-        """What there is to see, a walk each; none before they have begun."""
+        """The current display, one per walk; empty before they have started."""
         return tuple(walk.sight for walk in self.walks)
 
     @property
     def under_way(self) -> bool:
-        """Is anything being opened, looked up or written?"""
+        """Is anything being opened, searched or written?"""
         return self._task is not None and not self._task.done()
 
     async def go(self, setup: Setup, *, steps: bool) -> AsyncIterator[None]:
-        """Walk on to the end, or through one node each; comes back whenever there is more to see.
+        """Walk to the end, or through one node each; yields whenever there is more to show.
 
-        Another setup, and a walk that has ended, begin again. Nothing happens while the visit is in progress.
+        A different setup, or a finished walk, starts over. Has no effect while the visit is in progress.
         """
         if self.under_way:
             return
@@ -81,15 +81,15 @@ class LoopVisit:
                 if over:
                     break
         finally:
-            await _ended(task)  # the visitor has gone, or has seen the end
+            await _ended(task)  # the visitor has left, or has seen the end
 
     async def stop(self) -> None:
-        """Cancel what is in progress, the model's call included."""
+        """Cancel the work in progress, including the model's call."""
         if self._task is not None:
             await _ended(self._task)
 
     async def reset(self) -> None:
-        """Stop, and forget the walks."""
+        """Stop and discard the walks."""
         await self.stop()
         self.setup, self.walks, self.fault = None, (), ""
 
@@ -100,8 +100,8 @@ class LoopVisit:
             await asyncio.gather(*(walk.advance(lambda _: news.put_nowait(True), steps=steps) for walk in self.walks))
         except MetaRagError as fault:
             self.fault = str(fault)
-        except Exception as fault:  # noqa: BLE001  # a visitor is told that it failed, and the log says how
-            _LOG.exception("The demo could not begin with %r.", setup.text)
+        except Exception as fault:  # noqa: BLE001  # the visitor is informed, and the log has the details
+            _LOG.exception("The demo could not start with %r.", setup.text)
             self.fault = unexpected(fault)
 
     async def _begin(self, setup: Setup, what_if: WhatIf) -> Walk:
@@ -125,11 +125,11 @@ async def _ended(task: "asyncio.Task[None]") -> None:
 OWN = "own"
 PARAGRAPHS = "paragraphs"
 _LISTED = 300
-"""Questions of a set that are listed; a link leads to any other."""
+"""The number of listed questions per set; a link can lead to any other."""
 
 
 def choices(one: QuestionSet, *, also: Question | None = None) -> list[tuple[str, str]]:
-    """What can be picked, as (label, id): a question of one's own, then those of a set."""
+    """The selectable questions, as (label, id): one's own question, then those of a set."""
     listed = {question.id: question.text for question in one.questions[:_LISTED]}
     if also is not None:
         listed.setdefault(also.id, also.text)
@@ -137,7 +137,7 @@ def choices(one: QuestionSet, *, also: Question | None = None) -> list[tuple[str
 
 
 def setup(workbench: Workbench, chosen: str, text: str, evidence: str, what_ifs: Sequence[WhatIf]) -> Setup:
-    """What is asked; the paragraphs of the chosen question unless a corpus was named."""
+    """The setup; the evidence is the paragraphs of the chosen question unless a corpus is named."""
     return Setup(
         text=text,
         chosen=workbench.question(chosen),

@@ -1,4 +1,4 @@
-"""One visitor's way through the loop: to the end or a node at a time, stopped and taken up again at any moment."""
+"""One visitor's walk through the loop: to the end or node by node, and it can be stopped and resumed at any time."""
 
 import asyncio
 import logging
@@ -25,11 +25,11 @@ Status = Literal["ready", "working", "paused", "stopped", "failed", "done"]
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """What there is to see at one moment.
+    """The display at one moment.
 
-    `node` is at work, or, where the walk is paused, the next one. `visited` are the nodes that have run, in
-    their order. `monitored` is the round in progress once the monitor has judged it and the critic is asked.
-    `fault` says in a sentence what went wrong, `seconds` how long the walk has been at work.
+    `node` is running or, if the walk is paused, the next one. `visited` are the nodes that have run, in
+    order. `monitored` is the current round once the monitor has judged it and the critic is asked.
+    `fault` is a sentence on what went wrong, `seconds` the time that the walk has been running.
     """
 
     question: str
@@ -45,35 +45,35 @@ class Sight:
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """All rounds that are complete."""
+        """All completed rounds."""
         return self.state.get("rounds", ())
 
     @property
     def evidence(self) -> dict[str, Found]:
-        """All evidence so far by passage id, in the order in which it came."""
+        """All evidence so far by passage id, in order of arrival."""
         return {found.passage.id: found for found in self.state.get("evidence", ())}
 
     @property
     def plan(self) -> Plan | None:
-        """The plan of the round in progress, once it is made."""
+        """The plan of the current round, once made."""
         plan = self.state.get("plan")
         return None if self.rounds and plan is self.rounds[-1].plan else plan
 
     @property
     def draft(self) -> Draft | None:
-        """The draft of the round in progress, once it is written."""
+        """The draft of the current round, once written."""
         draft = self.state.get("draft")
         return None if self.rounds and draft is self.rounds[-1].draft else draft
 
     @property
     def packing(self) -> Packing:
-        """What the prompt of the draft in progress held."""
+        """The packing of the current draft's prompt."""
         return self.state.get("packing") or Packing()
 
 
 @dataclass(kw_only=True)
 class Walk:
-    """A question running through the graph, with its own checkpointer."""
+    """A question's run through the graph, with its own checkpointer."""
 
     engine: Engine
     context: Context
@@ -82,16 +82,16 @@ class Walk:
 
     @classmethod
     def begin(cls, engine: Engine, task: Task) -> "Walk":
-        """A walk that has not left yet. Raises `InputError`."""
+        """A walk that has not started. Raises `InputError`."""
         state, context = engine.begin(replace(task, method="demo"))
         graph = build_graph(engine.deficits, checkpointer=_checkpointer())
         return cls(engine=engine, context=context, sight=Sight(question=task.question, state=state), _graph=graph)
 
     async def advance(self, show: Callable[[Sight], None], *, steps: bool) -> None:
-        """Go on to the end, or, with `steps`, through one node; `show` is told whenever there is more to see.
+        """Walk to the end or, with `steps`, through one node; `show` is called whenever there is more to show.
 
-        Cancelling it stops the model's call; what was finished is kept, and the next `advance` continues from there.
-        What goes wrong is shown, not raised.
+        Cancelling it stops the model's call; completed nodes are kept, and the next `advance` continues from there.
+        Errors are shown, not raised.
         """
         if self.sight.status == "done":
             return
@@ -111,12 +111,12 @@ class Walk:
             raise
         except MetaRagError as fault:
             change(status="failed", fault=str(fault), monitored=None)
-        except Exception as fault:  # noqa: BLE001  # a visitor is told that it failed, and the log says how
+        except Exception as fault:  # noqa: BLE001  # the visitor is informed, and the log has the details
             _LOG.exception("The demo failed over %r.", self.sight.question)
             change(status="failed", fault=unexpected(fault), monitored=None)
 
     async def _stream(self, change: Callable[..., None], *, steps: bool) -> None:
-        # a first start that was cancelled before its checkpoint begins again
+        # a first start that was cancelled before its checkpoint starts over
         begun = (await self._graph.aget_state(_THREAD)).next
         parts = self._graph.astream(
             None if begun else self.sight.state,
@@ -133,7 +133,7 @@ class Walk:
                 change(monitored=data)
             elif part["type"] == "values":
                 change(state=data, monitored=None)
-            elif "input" in data:  # a node begins; its end has a result instead
+            elif "input" in data:  # a node that starts; one that ends has a result instead
                 change(node=data["name"])
             elif not data.get("error"):
                 change(visited=(*self.sight.visited, data["name"]))
@@ -150,8 +150,8 @@ class Walk:
 
 
 def unexpected(fault: Exception) -> str:
-    """What a visitor is told about an unexpected fault."""
-    return f"Something unexpected happened ({type(fault).__name__}); the server's log says more."
+    """The message to a visitor about an unexpected fault."""
+    return f"Something unexpected happened ({type(fault).__name__}); see the server's log."
 
 
 _THREAD: Any = {"configurable": {"thread_id": "walk"}}
@@ -164,7 +164,7 @@ def _checkpointer() -> Any:
 
 
 class _AsItIs:
-    """Keeps the state's values themselves: they are immutable, and a round trip would make lists of their tuples."""
+    """Keeps the state's values as they are: they are immutable, and serialisation would turn tuples into lists."""
 
     def dumps_typed(self, obj: Any) -> Any:
         """See `SerializerProtocol`."""

@@ -1,4 +1,4 @@
-"""The switches of one configuration, and the engine and retriever that they make."""
+"""The switches of one configuration, and the engine and retriever that they configure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,7 +19,7 @@ POLICY_NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """What a visitor may change of one run; the fields are in the order of the switches."""
+    """The settings of a run that a visitor may change; the fields are in the order of the switches."""
 
     policy: str
     threshold: float
@@ -32,7 +32,7 @@ class WhatIf:
 
     @classmethod
     def of(cls, settings: Settings, provider: str) -> "WhatIf":
-        """The switches as settings have them."""
+        """The switches set as in the settings."""
         return cls(
             policy=settings.monitor_policy,
             threshold=settings.monitor_similarity_threshold,
@@ -45,7 +45,7 @@ class WhatIf:
         )
 
     def engine(self, engine: Engine) -> Engine:
-        """The engine under this configuration."""
+        """The engine with this configuration."""
         changed = {
             "monitor_policy": self.policy,
             "monitor_similarity_threshold": self.threshold,
@@ -58,13 +58,13 @@ class WhatIf:
         return replace(engine, settings=engine.settings.model_copy(update=changed))
 
     def retriever(self, retriever: Retriever) -> Retriever:
-        """The retriever under this configuration; one that is not hybrid has no such switches."""
+        """The retriever with this configuration; one that is not hybrid has no such switches."""
         if not isinstance(retriever, HybridRetriever):
             return retriever
         return replace(retriever, fusion=self.fusion, links=self.links)
 
     def differences(self, other: "WhatIf") -> tuple[str, ...]:
-        """How this one differs from another, in words; empty if they are the same."""
+        """The differences from another one in words; empty if they are the same."""
         return tuple(
             f"{_NAMES[one.name]}: {_shown(getattr(self, one.name))}"
             for one in fields(self)
@@ -89,7 +89,7 @@ def _shown(value: object) -> str:
 
 
 def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
-    """Controls in the order of the fields of `WhatIf`; `name` begins their ids, which a page has once each."""
+    """Controls in the order of the fields of `WhatIf`; `name` is the prefix of their ids, which must be unique."""
     import gradio as gr
 
     def id_(field: str) -> str:
@@ -118,7 +118,7 @@ def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
             value=start.rounds,
             step=1,
             label="Maximum repairs",
-            info="0: no second thoughts.",
+            info="0: the first draft is final.",
             elem_id=id_("rounds"),
         ),
         gr.Slider(
@@ -135,15 +135,15 @@ def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
             [("reciprocal ranks", "rrf"), ("weighted blend", "blend")],
             value=start.fusion,
             label="Fusion of the two searches",
-            info="Over a corpus.",
+            info="With a corpus.",
             elem_id=id_("fusion"),
         ),
-        gr.Checkbox(value=start.links, label="Follow links across hops", info="Over a corpus.", elem_id=id_("links")),
+        gr.Checkbox(value=start.links, label="Follow links across hops", info="With a corpus.", elem_id=id_("links")),
         gr.Dropdown(workbench.provider_names(), value=start.provider, label="Model", elem_id=id_("provider")),
     ]
 
 
 def what_if(values: Sequence[Any]) -> WhatIf:
-    """The configuration that the controls' values make."""
+    """The configuration set by the controls."""
     named = dict(zip((field.name for field in fields(WhatIf)), values, strict=True))
     return WhatIf(**{**named, "rounds": int(named["rounds"]), "top_k": int(named["top_k"])})

@@ -1,1 +1,1 @@
-"""Benchmark runs as a viewer looks at them: files, filter, replay, HTML."""
+"""The display of benchmark runs: files, filter, replay, HTML."""

@@ -1,4 +1,4 @@
-"""Two methods' answers to the same questions side by side, of one run or of two, with the paired difference as HTML."""
+"""Two methods' answers to the same questions side by side, from one run or two, and the paired difference, as HTML."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -11,13 +11,13 @@ from .files import Row, Run
 from .html import quiet, scrolling
 
 SHOWN = 200
-"""Questions that are listed at once; the difference is over all."""
+"""The number of questions listed at once; the difference covers all."""
 
 Pair = tuple[Row, Row]
 
 
 def pairs(one: Run, method: str, other: Run, other_method: str) -> tuple[Pair, ...]:
-    """The answers to the questions that both have, those that differ most in F1 first, then those in other words.
+    """The answers to their common questions; those that differ most in F1 first, then those with other wording.
 
     Raises `InputError` if they have no question in common, or if an id names different questions.
     """
@@ -35,7 +35,7 @@ def pairs(one: Run, method: str, other: Run, other_method: str) -> tuple[Pair, .
 
 
 def beside(found: Sequence[Pair]) -> str:
-    """The difference in a sentence, and a table with a line for each question; a failed answer scores 0."""
+    """The difference in a sentence, and a table with a row per question; a failed answer scores 0."""
     ours, theirs = ([_percent(row) for row in side] for side in zip(*found, strict=True))
     difference = paired_difference(ours, theirs)
     p = permutation_p(ours, theirs)

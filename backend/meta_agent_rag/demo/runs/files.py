@@ -1,6 +1,6 @@
-"""Reads a benchmark run's files as data: a run folder, the same folder as a zip, or one of the runs that ship.
+"""Reads a benchmark run's files as data: a run folder, a zip of one, or a run that ships with the package.
 
-The benchmark writes them (docs/benchmarks.md says what is in them); nothing of it is imported here.
+The benchmark writes them (their contents are described in docs/benchmarks.md); none of its code is imported here.
 """
 
 import csv
@@ -26,10 +26,10 @@ from ...wording import first_fault
 RECORDED: Mapping[str, str] = MappingProxyType(
     {"recorded: 2WikiMultiHopQA": "2wikimultihopqa.zip", "recorded: HotpotQA": "hotpotqa.zip"}
 )
-"""The files of the runs that ship, by the names they have in the list and in links; the first is opened at first."""
+"""The files of the packaged runs, by their names in the list and in links; the first is shown by default."""
 
 PASSAGES = "passages.jsonl"
-"""The file of a packed run that holds the texts of its evidence."""
+"""The file of a packed run that contains the texts of its evidence."""
 _MOST_BYTES = 64 * 1024 * 1024
 _LONGEST_ROW = 1_000_000
 _PLOTS = 12
@@ -37,7 +37,7 @@ _FOLDERS = 200
 
 Row: TypeAlias = Mapping[str, Any]
 Place: TypeAlias = Path | zipfile.Path
-"""A folder, or one within a zip."""
+"""A folder, or a folder in a zip."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,8 +45,8 @@ class Run:
     """A run: `rows` has an entry for each answer, in the order in which they were given.
 
     `summary` and `config` are empty if the run was stopped before they were written; `tables` are those of the
-    report by name, head first; `plots` are PNG files by name; `passages` are those of the evidence by id, where the
-    run was packed with them. Not `linked` is a run that no address leads to.
+    report by name, header first; `plots` are PNG files by name; `passages` are those of the evidence by id, if the
+    run was packed with them. A run that is not `linked` has no address.
     """
 
     name: str
@@ -60,20 +60,20 @@ class Run:
 
     @property
     def provider(self) -> str:
-        """The name of the provider that answered; empty if it is not told."""
+        """The name of the provider that answered; empty if unknown."""
         return str(_mapping(self.config.get("provider")).get("name") or "")
 
     def answer(self, question_id: str, method: str) -> Row | None:
-        """A method's answer to a question; `None` where it has none."""
+        """A method's answer to a question; `None` if it has none."""
         return next((row for row in self.rows if (row["id"], row["method"]) == (question_id, method)), None)
 
     def setting(self, name: str) -> Any:
-        """A setting that it was run with; `None` where it is not told."""
+        """A setting of the run; `None` if unknown."""
         return _mapping(self.config.get("settings")).get(name)
 
 
 def run_names(results: Path) -> tuple[str, ...]:
-    """The runs below `results`, the newest first, after those that ship."""
+    """The runs in `results`, the newest first, after the packaged ones."""
     try:
         folders = sorted((file.parent.name for file in results.glob("*/samples.jsonl")), reverse=True)
     except OSError:
@@ -82,7 +82,7 @@ def run_names(results: Path) -> tuple[str, ...]:
 
 
 def recorded_runs() -> tuple[Run, ...]:
-    """The runs that ship. Raises `InputError`, or `CorpusError` where they were not installed."""
+    """The packaged runs. Raises `InputError`, or `CorpusError` if they were not installed."""
     return tuple(_recorded(name) for name in RECORDED)
 
 
@@ -91,7 +91,7 @@ def open_run(name: str, results: Path) -> Run:
     if name in RECORDED:
         return _recorded(name)
     if name not in run_names(results):
-        raise InputError(f"There is no run {name!r} in {str(results)!r}; choose one of the list.")
+        raise InputError(f"There is no run {name!r} in {str(results)!r}; choose one from the list.")
     samples = results / name / "samples.jsonl"
     return _kept(results / name, samples.stat().st_mtime_ns)
 
@@ -103,12 +103,12 @@ def open_folder(folder: Path) -> Run:
     except OSError as error:
         reason = error.strerror or error
         raise InputError(
-            f"{str(folder)!r} is no run ({reason}); name a folder with samples.jsonl, or a zip of one."
+            f"{str(folder)!r} is not a run ({reason}); give a folder with samples.jsonl, or a zip of one."
         ) from None
 
 
 def calls_of(folder: Path, row: Row) -> tuple[Mapping[str, Any], ...]:
-    """The model calls of an answer from a run's ledger, in their order; none if it was not kept."""
+    """The model calls of an answer from a run's ledger, in order; empty if the ledger is missing."""
     try:
         lines = (folder / "calls.jsonl").read_bytes().split(b"\n")
     except OSError:
@@ -126,21 +126,21 @@ def _call(line: bytes) -> Mapping[str, Any]:
 
 
 def open_zip(file: Path) -> Run:
-    """A run folder that was zipped, whatever the folder in it is called. Raises `InputError`."""
+    """A zipped run folder, regardless of the folder's name in the zip. Raises `InputError`."""
     try:
         with zipfile.ZipFile(file) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
-                raise InputError(f"{file.name!r} unpacks to more than {_MOST_BYTES >> 20} MB; zip one run alone.")
+                raise InputError(f"{file.name!r} unpacks to more than {_MOST_BYTES >> 20} MB; zip a single run.")
             samples = next((name for name in archive.namelist() if name.split("/")[-1] == "samples.jsonl"), None)
             if samples is None:
-                raise InputError(f"{file.name!r} holds no samples.jsonl; zip the folder of a benchmark run.")
+                raise InputError(f"{file.name!r} contains no samples.jsonl; zip the folder of a benchmark run.")
             return _read(zipfile.Path(archive, samples.removesuffix("samples.jsonl")), file.stem, linked=False)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(f"{file.name!r} cannot be opened ({error}); zip the folder of a benchmark run.") from None
 
 
 def rounds_of(row: Row) -> tuple[Round, ...]:
-    """The rounds of an answer. Raises `InputError` if the row holds something else."""
+    """The rounds of an answer. Raises `InputError` if the row contains anything else."""
     try:
         return _ROUNDS.validate_python(row.get("rounds") or [])
     except ValidationError as error:
@@ -180,7 +180,7 @@ def _read(place: Place, name: str, *, linked: bool = True) -> Run:
 
 
 def _passages(file: Place) -> dict[str, Found]:
-    """The passages by id; none where the run was packed without them, or a line is no passage."""
+    """The passages by id; empty if the run was packed without them; invalid lines are skipped."""
     try:
         lines = [_mapping(json.loads(line)) for line in file.read_bytes().splitlines()]
         passages = [Passage.of(str(line["title"]), str(line["text"])) for line in lines]
@@ -190,7 +190,7 @@ def _passages(file: Place) -> dict[str, Found]:
 
 
 def _rows(raw: bytes) -> list[Row]:
-    """The whole rows, the latest of each question and method; a torn line is passed over, as in a resumed run."""
+    """The complete rows, the latest of each question and method; a torn line is skipped, as in a resumed run."""
     found: dict[tuple[str, str], Row] = {}
     for line in raw.split(b"\n"):
         try:

@@ -1,4 +1,4 @@
-"""Which answers of a run a viewer looks at."""
+"""Selects the answers of a run to display."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from .files import Row, Run
 
 NOT_REPAIRED = "not repaired"
 OUTCOMES = ("fixed", "broken", "still right", "still wrong", NOT_REPAIRED, "error")
-"""What became of an answer between its first draft and the end, by exact match."""
+"""How an answer changed between its first draft and the end, by exact match."""
 
 ANY = ""
 SHOWN = 200
-"""Answers that are listed at once."""
+"""The number of answers listed at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """What an answer must be; an empty part takes all."""
+    """The conditions for an answer; an empty one matches all."""
 
     method: str = ANY
     outcome: str = ANY
@@ -25,7 +25,7 @@ class Filter:
     hops: str = ANY
 
     def takes(self, row: Row) -> bool:
-        """Is the answer one of those?"""
+        """Does the answer meet all conditions?"""
         return (
             self.method in {ANY, row["method"]}
             and self.outcome in {ANY, outcome(row)}
@@ -35,7 +35,7 @@ class Filter:
 
 
 def outcome(row: Row) -> str:
-    """What became of an answer, one of `OUTCOMES`: `fixed` where the first draft was wrong and the answer is right."""
+    """The outcome of an answer, one of `OUTCOMES`: `fixed` if the first draft was wrong and the answer is right."""
     if row.get("error"):
         return "error"
     rounds = row.get("rounds") or []
@@ -48,7 +48,7 @@ def outcome(row: Row) -> str:
 
 
 def deficits(row: Row) -> tuple[str, ...]:
-    """The deficits that were repaired or found on the way, each once."""
+    """The deficits that were found or repaired, without duplicates."""
     found = (
         (round_.get(part) or {}).get("deficit")
         for round_ in row.get("rounds") or []
@@ -65,14 +65,14 @@ def methods(run: Run) -> tuple[str, ...]:
 
 
 def answer_to(run: Run, question_id: str, method: str) -> Row | None:
-    """The answer to a question by a method, or where none is named by the first of `methods` that has one."""
+    """The answer to a question by a method; if none is given, by the first of `methods` that has one."""
     by_method = {row["method"]: row for row in run.rows if row["id"] == question_id}
     wanted = (method,) if method else methods(run)
     return next((by_method[name] for name in wanted if name in by_method), None)
 
 
 def choices(run: Run) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """What each part of a filter can be, as (label, value); the first takes all."""
+    """The choices of each part of a filter, as (label, value); the first matches all."""
     rows = run.rows
     counted = [(f"{name} ({sum(outcome(row) == name for row in rows)})", name) for name in OUTCOMES]
     hops = sorted({row["hops"] for row in rows if isinstance(row.get("hops"), int)})
@@ -86,14 +86,14 @@ def choices(run: Run) -> Mapping[str, Sequence[tuple[str, str]]]:
 
 
 def listed(run: Run, wanted: Filter) -> list[tuple[str, str]]:
-    """The answers that a filter takes as (label, place in the run), the most repaired first; `SHOWN` at most."""
+    """The answers that match a filter as (label, index in the run), the most repaired first; at most `SHOWN`."""
     found = [(place, row) for place, row in enumerate(run.rows) if wanted.takes(row)]
     found.sort(key=lambda pair: -len(pair[1].get("rounds") or []))
     return [(_label(row, wanted), str(place)) for place, row in found[:SHOWN]]
 
 
 def counted(run: Run, wanted: Filter) -> int:
-    """How many answers a filter takes."""
+    """The number of answers that match a filter."""
     return sum(wanted.takes(row) for row in run.rows)
 
 

@@ -1,4 +1,4 @@
-"""A run at a glance: what it was, its scores with intervals, its tables and plots, as HTML with everything escaped."""
+"""An overview of a run: its description, scores with intervals, tables and plots, as HTML with everything escaped."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from .files import Run
 
 
 def about(run: Run) -> str:
-    """What was run, in a sentence; nothing of a run without answers."""
+    """A description of the run in a sentence; empty for a run without answers."""
     if not run.rows:
         return ""
     experiment = _part(run.config, "experiment")
@@ -36,14 +36,14 @@ _QUALITY_HEAD = ("method", "F1", "EM", "repaired", "wrong first drafts fixed", "
 
 
 def quality(run: Run) -> str:
-    """EM and F1 of each method as bars with 95 % intervals, the best F1 first; the figures stand beside the bars."""
+    """EM and F1 of each method as bars with 95 % intervals, the best F1 first, with the figures next to the bars."""
     scored = {
         name: figures
         for name, figures in (run.summary.get("methods") or {}).items()
         if isinstance(figures, dict) and {"em", "f1", "em_ci95", "f1_ci95"} <= set(figures)
     }
     if not scored:
-        return quiet("This run has no summary yet: it was stopped, or is still under way.")
+        return quiet("This run has no summary yet: it was stopped, or is still in progress.")
     ordered = sorted(scored.items(), key=lambda item: -float(item[1]["f1"]))
     lines = "".join(_scores(name, figures) for name, figures in ordered)
     names = "".join(f'<th scope="col">{name}</th>' for name in _QUALITY_HEAD)
@@ -51,7 +51,7 @@ def quality(run: Run) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], caption: str) -> str:
-    """A table of the report; the first row is its head."""
+    """A table of the report; the first row is its header."""
     if not rows:
         return quiet("There is no such table.")
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
@@ -60,9 +60,9 @@ def table(rows: Sequence[Sequence[str]], caption: str) -> str:
 
 
 def plots(run: Run) -> str:
-    """The plots of the report as images within the page; each takes the full width once it is opened."""
+    """The plots of the report as embedded images; each takes the full width once opened."""
     if not run.plots:
-        return quiet("This run has no plots; a run draws them at its end.")
+        return quiet("This run has no plots; they are drawn at the end of a run.")
     images = "".join(
         f'<details><summary title="Show at full width, or small again">'
         f'<img alt="Plot: {escape(_words(name))}" src="data:image/png;base64,{b64encode(raw).decode()}">'
@@ -73,7 +73,7 @@ def plots(run: Run) -> str:
 
 
 def scrolling(cells: str, caption: str) -> str:
-    """A table that scrolls within the page where it is wider."""
+    """A table that scrolls if it is wider than the page."""
     named = escape(caption)
     return (
         f'<div class="m-scroll" tabindex="0" role="region" aria-label="{named}"><table><caption>{named}</caption>'
@@ -102,7 +102,7 @@ def _bar(value: float, interval: Sequence[float]) -> str:
 
 
 def quiet(text: str) -> str:
-    """A line of less weight: a hint, or that there is nothing yet."""
+    """A less prominent line: a hint, or a placeholder."""
     return f'<p class="m-note">{escape(text)}</p>'
 
 

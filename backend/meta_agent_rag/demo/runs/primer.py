@@ -1,4 +1,4 @@
-"""What a first-time visitor has to know: the three terms of the loop, and what it gains in figures, as HTML."""
+"""An introduction for first-time visitors: the three terms of the loop, and its gain in figures, as HTML."""
 
 from collections.abc import Iterable
 from html import escape
@@ -27,7 +27,7 @@ _TERMS = (
 
 
 def primer(runs: Iterable[Run]) -> str:
-    """The terms, and a sentence of figures for each run that has both the loop and a single pass."""
+    """The terms, and a sentence with figures for each run that has both the loop and a single pass."""
     terms = "".join(f"<dt>{name}</dt><dd>{escape(words)}</dd>" for name, words in _TERMS)
     gained = " ".join(filter(None, map(_gained, runs)))
     opened = '<details class="m-primer"><summary>What are a derivation, the vote and a deficit?</summary>'

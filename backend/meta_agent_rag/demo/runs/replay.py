@@ -1,4 +1,4 @@
-"""An answer of a run, card by card as the loop went: HTML in which everything from models and files is escaped."""
+"""A run's answer, card by card in the loop's order, as HTML with all text from models and files escaped."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -19,9 +19,9 @@ _OF_THE_MONITOR = {"monitor_policy": str, "monitor_similarity_threshold": float}
 
 
 def cards(row: Row, one_pass: Row | None, texts: Mapping[str, Found], settings: Settings) -> tuple[str, ...]:
-    """All steps of an answer, the last one its outcome, beside that of one pass where there is one.
+    """All steps of an answer; the last one is its outcome, next to that of a single pass if available.
 
-    A run names its passages: `texts` are those that are known here, by id. `settings` are those of the run.
+    A run references passages by id: `texts` are the known ones. `settings` are those of the run.
     Raises `InputError` for a damaged row.
     """
     found: list[str] = []
@@ -37,7 +37,7 @@ def cards(row: Row, one_pass: Row | None, texts: Mapping[str, Found], settings: 
 
 
 def settings_of(run: Run, settings: Settings) -> Settings:
-    """These settings with the run's own monitor and provider, where it tells of them."""
+    """These settings with the run's own monitor and provider, if recorded."""
     told = {name: run.setting(name) for name in _OF_THE_MONITOR}
     own = {name: value for name, value in told.items() if isinstance(value, _OF_THE_MONITOR[name])}
     return settings.model_copy(update={**own, "llm_provider": run.provider})
@@ -49,7 +49,7 @@ def link_to(run: str, row: Row) -> str:
 
 
 def shown(row: Row, taken: Sequence[str], of: int, link: str) -> str:
-    """The question and the steps taken so far; `of` is how many there are."""
+    """The question and the steps taken so far; `of` is their total number."""
     about = f"Method {row['method']}, step {len(taken)} of {of}."
     steps = "".join(taken)
     rounds = sum(f'data-round="{index}"' in steps for index in range(len(row.get("rounds") or ())))
@@ -66,13 +66,13 @@ def _evidence(ids: Sequence[str], known: Mapping[str, Found]) -> str:
     if all(id_ in known for id_ in ids):
         return retrieval([known[id_] for id_ in ids])
     names = "".join(f"<li>{escape(passage_name(id_))}</li>" for id_ in ids)
-    body = f'<ul class="m-queries">{names}</ul><p class="m-note">The run holds their names, not their texts.</p>'
-    return card("retrieval", "Retrieval", f"{counted(len(ids), 'passage')} to start from", body)
+    body = f'<ul class="m-queries">{names}</ul><p class="m-note">The run contains their names, not their texts.</p>'
+    return card("retrieval", "Retrieval", f"{counted(len(ids), 'initial passage')}", body)
 
 
 def _outcome(row: Row, one_pass: Row | None, *, free: bool) -> str:
     if row.get("error"):
-        return card("doubted", "Answer", "There is none", f"<p>{escape(str(row['error']))}</p>")
+        return card("doubted", "Answer", "None", f"<p>{escape(str(row['error']))}</p>")
     rounds: Sequence[Mapping[str, Any]] = row.get("rounds") or []
     repaired = len(rounds) > 1
     parts = []
@@ -90,7 +90,7 @@ def _outcome(row: Row, one_pass: Row | None, *, free: bool) -> str:
         _spent(row, free=free),
     ]
     doubted = any(round_.get("signals") for round_ in rounds)
-    title = "The first draft was kept" if doubted else "As it was first written"
+    title = "The first draft was kept" if doubted else "The first draft, unchanged"
     if repaired:
         title = f"Best supported of {len(rounds)} drafts: {_draft_name(row.get('chosen'))}"
     told = "".join(f'<p class="m-note">{escape(note)}</p>' for note in notes if note)

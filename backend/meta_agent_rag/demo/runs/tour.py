@@ -1,4 +1,4 @@
-"""The stops of the tour: recorded answers that show each deficit, a failed repair and a right draft, chosen by rule."""
+"""The stops of the tour: recorded answers for each deficit, a failed repair and a correct draft, selected by rule."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ _DEFICITS = ("reasoning_error", "external_only", "insufficient_knowledge", "inte
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
-    """A recorded answer of the loop: what it shows, and how one pass answered the question, where that is known."""
+    """A recorded answer of the loop: what it shows, and one pass's answer to the same question, if known."""
 
     shows: str
     run: Run
@@ -25,23 +25,23 @@ class Stop:
 
     @property
     def gain(self) -> float:
-        """The F1 of the returned answer less that of the first draft."""
+        """The F1 of the returned answer minus that of the first draft."""
         return gain(self.row)
 
     @property
     def advantage(self) -> float:
-        """The F1 of the returned answer less that of the first draft or of one pass, whichever is better."""
+        """The F1 of the returned answer minus that of the first draft or of one pass, whichever is higher."""
         return min(self.gain, float(self.row["f1"]) - float(self.one_pass["f1"]) if self.one_pass else self.gain)
 
 
 def tour() -> tuple[Stop, ...]:
-    """The stops, from the runs that come with the package. Raises `InputError` where they are damaged, `CorpusError`
-    where they were not installed.
+    """The stops, from the packaged runs. Raises `InputError` if they are damaged, `CorpusError`
+    if they were not installed.
 
-    For each deficit, of the questions whose first draft it was named for and improved, the one with the most
-    advantage over both that draft and one pass; then the one that a repair lost most on, or gained nothing; then the
-    first whose right draft was kept at once; and of a run that none of these is from, the one with the most
-    advantage. Of equals one with the longest complete derivation is taken, else the first, and no question twice.
+    For each deficit: among the questions whose first draft had it and was improved, the one with the largest
+    advantage over both that draft and one pass; then the one that lost most by a repair, or gained nothing; then the
+    first whose correct draft was kept immediately; and for a run not represented so far, the one with the largest
+    advantage. Ties go to the longest complete derivation, then to the first; no question occurs twice.
     """
     answers = [_stop(run, row) for run in recorded_runs() for row in run.rows if _is_whole(row)]
     chosen: list[Stop] = []
@@ -81,18 +81,18 @@ def _fired(stop: Stop) -> bool:
 
 
 def gain(row: Row) -> float:
-    """The F1 of the returned answer less that of the first draft."""
+    """The F1 of the returned answer minus that of the first draft."""
     return float(row["f1"]) - float(row["rounds"][0]["f1"])
 
 
 def named(row: Row) -> str | None:
-    """The deficit that was named for the first draft."""
+    """The deficit diagnosed in the first draft."""
     diagnosis = row["rounds"][0].get("diagnosis")
     return diagnosis["deficit"] if diagnosis else None
 
 
 def _facts(row: Row) -> int:
-    """The number of facts of a complete derivation, so that there is a chain to show; 0 where one is open."""
+    """The number of facts of a complete derivation, so that there is a chain to show; 0 if one is open."""
     facts = (row["rounds"][0].get("derivation") or {}).get("facts", ())
     return 0 if any(fact.get("open") for fact in facts) else len(facts)
 

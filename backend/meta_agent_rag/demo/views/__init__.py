@@ -1,1 +1,1 @@
-"""The tabs of the demo, a file each: `build(workbench)` lays one out inside its `gr.Tab`."""
+"""The tabs of the demo, one file each: `build(workbench)` lays one out inside its `gr.Tab`."""

@@ -1,4 +1,4 @@
-"""The part of the tab Runs that puts two methods' answers side by side, of the open run or of it and another."""
+"""The part of the tab Runs that shows two methods' answers side by side, of the open run or of it and another."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import gradio as gr
 
 THIS = ""
-"""The choice of the open run itself."""
+"""The option for the open run itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """The components: the method of the open run (A), the other run and its method (B), and what is shown."""
+    """The components: the method of the open run (A), the other run and its method (B), and the comparison."""
 
     method: "gr.Dropdown"
     run: "gr.Dropdown"
@@ -36,7 +36,7 @@ class Beside:
         return [self.method, self.run, self.other, self.shown]
 
     def opened(self, run: Run) -> Updates:
-        """Another run is open: its first method as A, and the next as B."""
+        """Another run was opened: its first method becomes A, and the next B."""
         import gradio as gr
 
         names = methods(run)
@@ -50,7 +50,7 @@ class Beside:
         }
 
     def another(self, run: Run | None, method: str | None, name: str) -> Updates:
-        """Another run for B, with its first method."""
+        """Select another run for B, with its first method."""
         import gradio as gr
 
         if run is None:
@@ -66,7 +66,7 @@ class Beside:
         }
 
     def compared(self, run: Run | None, method: str | None, name: str, other: str | None) -> Updates:
-        """Other methods of the same runs."""
+        """Select other methods of the same runs."""
         if run is None:
             return {}
         try:
@@ -90,7 +90,7 @@ class Beside:
 
 
 def laid_out(runs_dir: Path) -> Beside:
-    """Lay the choices and the table out."""
+    """Lay out the choices and the table."""
     import gradio as gr
 
     with gr.Row():

@@ -50,14 +50,14 @@ class _Parts(TalkParts):
 
 
 def build(workbench: Workbench) -> OwnDocuments:
-    """Lay the tab out, and give the documents that visitors bring along in it."""
+    """Lay the tab out; returns the documents that visitors add in it."""
     import gradio as gr
 
     parts = _laid_out(workbench)
     tab = _Tab(parts=parts, workbench=workbench)
     own: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
-    async def asking(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
+    async def asking(  # noqa: PLR0917  # a separate function, because Gradio reads its parameter types
         message: str, shown: Any, history: Any, corpus: str, private: Any, request: gr.Request
     ) -> AsyncIterator[Updates]:
         talker = _Talker(workbench=workbench, corpus=corpus, private=private, visitor=visitor_of(request))
@@ -89,7 +89,7 @@ def build(workbench: Workbench) -> OwnDocuments:
 
 @dataclass(frozen=True, kw_only=True)
 class _Tab:
-    """What happens in the tab. History and documents belong to one visitor's page."""
+    """The behaviour of the tab. History and documents belong to one visitor's page."""
 
     parts: _Parts
     workbench: Workbench
@@ -98,7 +98,7 @@ class _Tab:
     async def asked(
         self, message: str, shown: Sequence[Message], history: History, talker: "_Talker"
     ) -> AsyncIterator[Updates]:
-        """One message: the steps as they happen, then the answer that passed the checks."""
+        """Handle one message: the steps as they happen, then the checked answer."""
         parts = self.parts
         if self.streams.busy(talker.visitor):  # a second click
             return
@@ -115,7 +115,7 @@ class _Tab:
     async def added(
         self, uploads: Sequence[str] | None, private: PrivateCorpus | None, visitor: str
     ) -> AsyncIterator[Updates]:
-        """Files of the visitor's own: how far reading them is, then what became of each. A talk begins again."""
+        """Add the visitor's own files: the progress, then the result for each. Restarts the conversation."""
         async for updates in self.streams.run(
             visitor, self._adding([Path(upload) for upload in uploads or ()], private)
         ):
@@ -147,12 +147,12 @@ class _Tab:
                     yield {parts.files: reading(event)}
         except MetaRagError as fault:
             yield {**await self._idle(private), parts.files: problem(str(fault))}
-        except Exception as fault:  # noqa: BLE001  # the last one to look: it is logged, and the visitor is told
+        except Exception as fault:  # noqa: BLE001  # the last handler: logs it and informs the visitor
             _LOG.exception("Files could not be read.")
             yield {**await self._idle(private), parts.files: problem(unexpected(fault))}
 
     async def reset(self, private: PrivateCorpus | None, visitor: str) -> Updates:
-        """End what is in progress and forget the conversation; the documents that were taken stay."""
+        """End the current work and forget the conversation; added documents are kept."""
         await self.streams.drop(visitor)
         return {**self._emptied(), **await self._idle(private)}
 
@@ -160,7 +160,7 @@ class _Tab:
         return {**self.parts.emptied(), self.parts.sources: sources(None)}
 
     async def _idle(self, private: PrivateCorpus | None, *, chosen: bool = False) -> Updates:
-        """Nothing is in progress, and these are the documents; the visitor's own become those to ask where `chosen`."""
+        """Nothing is running, and these are the documents; with `chosen`, the visitor's own are selected."""
         import gradio as gr
 
         parts, files = self.parts, [] if private is None else await private.files()
@@ -176,7 +176,7 @@ class _Tab:
 
 @dataclass(frozen=True, kw_only=True)
 class _Talker:
-    """Who answers one visitor about one corpus."""
+    """The answerer for one visitor and one corpus."""
 
     workbench: Workbench
     corpus: str

@@ -1,4 +1,4 @@
-"""The tab Coach: a learner is taught by questions over a course, each held to its level's rules."""
+"""The tab Coach: teaches a learner by questions over a course, each following its level's rules."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -54,7 +54,7 @@ class _Parts(TalkParts):
 
 
 def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
-    """Lay the tab out; a lesson may be about the visitor's own documents too."""
+    """Lay the tab out; a lesson may also be about the visitor's own documents."""
     import gradio as gr
 
     words = workbench.settings.coach_dir
@@ -63,7 +63,7 @@ def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
     tab = _Tab(parts=parts, words=words)
     own: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
-    async def saying(  # noqa: PLR0917  # a function of its own, for Gradio reads the types of its parameters
+    async def saying(  # noqa: PLR0917  # a separate function, because Gradio reads its parameter types
         message: str, shown: Any, history: Any, corpus: str, private: Any, mode: str, level: float, request: gr.Request
     ) -> AsyncIterator[Updates]:
         held = Socratic(mode=cast("Mode", mode), level=int(level))
@@ -95,7 +95,7 @@ def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Tab:
-    """What happens in the tab. The history belongs to one visitor's page; `words` is COACH_DIR."""
+    """The behaviour of the tab. The history belongs to one visitor's page; `words` is COACH_DIR."""
 
     parts: _Parts
     words: Path | None = None
@@ -104,7 +104,7 @@ class _Tab:
     async def said(
         self, message: str, shown: Sequence[Message], history: History, talker: "_Talker"
     ) -> AsyncIterator[Updates]:
-        """One message: the reply that keeps the rules, its length, and confetti where the learner is right."""
+        """Handle one message: the reply that follows the rules, its length, and confetti if the learner is right."""
         parts = self.parts
         if self.streams.busy(talker.visitor):  # a second click
             return
@@ -122,13 +122,13 @@ class _Tab:
             yield updates
 
     async def reset(self, visitor: str) -> Updates:
-        """End what is in progress and forget the conversation."""
+        """End the current work and forget the conversation."""
         await self.streams.drop(visitor)
         parts = self.parts
         return {**parts.emptied(), parts.beside: beside(None, 1), parts.confetti: ""}
 
     def held(self, mode: str, level: float) -> Updates:
-        """Mode and level hold from the next message on."""
+        """Mode and level apply from the next message on."""
         import gradio as gr
 
         socratic = Socratic(mode=cast("Mode", mode), level=int(level))
@@ -138,7 +138,7 @@ class _Tab:
 
 @dataclass(frozen=True, kw_only=True)
 class _Talker:
-    """Who answers one visitor about one corpus, in which mode."""
+    """The answerer for one visitor, one corpus and one mode."""
 
     workbench: Workbench
     corpus: str
@@ -172,7 +172,7 @@ class _Talker:
         return course
 
     async def _scope(self, retriever: Retriever) -> Scope | None:
-        """What belongs to the subject, read once for all visitors; of one's own documents, which change, every time."""
+        """The scope of the subject, read once for all visitors; for a visitor's own documents, read every time."""
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[Scope | None]:
@@ -188,7 +188,7 @@ class _Talker:
 
 @asynccontextmanager
 async def _course(workbench: Workbench) -> AsyncIterator[PrivateCorpus]:
-    """The sample course, ready to be taught."""
+    """The sample course, ready for teaching."""
     private = PrivateCorpus.below(await workbench.folder(), workbench.settings, await workbench.encoder())
     await private.add(sorted(shipped("course").glob("*.md")))
     yield private
@@ -207,7 +207,7 @@ def _laid_out(workbench: Workbench) -> _Parts:
                 render_markdown=False,
                 buttons=["copy"],
                 feedback_options=None,
-                placeholder="Ask about the course. The coach answers with a question, never with the answer.",
+                placeholder="Ask about the course. The coach replies with a question, never with the answer.",
             )
             confetti = gr.HTML(elem_id="coach-confetti")
             message = gr.Textbox(
@@ -220,7 +220,7 @@ def _laid_out(workbench: Workbench) -> _Parts:
                 send = gr.Button("Say", elem_id="coach-say", variant="primary", min_width=90)
                 stop = gr.Button("Stop", elem_id="coach-stop", interactive=False, min_width=90)
                 reset = gr.Button("Reset", elem_id="coach-reset", min_width=110)
-            gr.Examples([[one] for one in _EXAMPLES], message, label="To begin with")
+            gr.Examples([[one] for one in _EXAMPLES], message, label="To start with")
         with gr.Column(scale=2, min_width=300):
             corpus = gr.Dropdown(
                 [_COURSE, *corpora(workbench)], value=_COURSE[1], label="Course", elem_id="coach-corpus"

@@ -1,4 +1,4 @@
-"""The tab Loop: one question, step by step, under one configuration or two."""
+"""The tab Loop: one question, step by step, with one configuration or two."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -20,17 +20,17 @@ from ..questions import QuestionSet
 from ..workbench import Workbench, visitor_of
 
 _PARTS = ("graph", "answer", "stages", "spent")
-"""What a side shows, from top to bottom."""
+"""The parts of a side, from top to bottom."""
 _SHOWN = (
     *("status", "run", "step", "stop", "wait"),
     *(f"{part}-{side}" for side in "ab" for part in _PARTS),
 )
-"""What an event renews, by name."""
+"""The components updated by an event, by name."""
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 
 def build(workbench: Workbench) -> None:
-    """Lay the tab out, and say what its buttons do."""
+    """Lay the tab out and connect its buttons."""
     import gradio as gr
 
     tab = _Tab(workbench=workbench)
@@ -44,7 +44,7 @@ def build(workbench: Workbench) -> None:
 
 @dataclass(kw_only=True, repr=False)
 class _Tab:
-    """The components by name, the visits by visitor, and what happens at each event."""
+    """The components by name, the visits by visitor, and the event handlers."""
 
     workbench: Workbench
     visits: dict[str, LoopVisit] = field(default_factory=dict)
@@ -60,11 +60,11 @@ class _Tab:
 
     @property
     def _provider(self) -> str:
-        """The provider to begin with; empty if none is configured, which the first run then says."""
+        """The initial provider; empty if none is configured, which the first run then reports."""
         return next(iter(self.workbench.provider_names()), "")
 
     def lay_out_controls(self) -> None:
-        """The question, its evidence, the buttons and the switches."""
+        """Lay out the question, its evidence, the buttons and the switches."""
         import gradio as gr
 
         bench, parts = self.workbench, self.parts
@@ -98,7 +98,7 @@ class _Tab:
             self.theirs = switches(bench, what_if_, name="b")
 
     def lay_out_sides(self) -> None:
-        """The line that says what is going on, and what each configuration does."""
+        """Lay out the status line and the display of each configuration."""
         import gradio as gr
 
         self.parts["status"] = gr.HTML(
@@ -114,7 +114,7 @@ class _Tab:
             self.parts[f"{name}-a"].value = value
 
     def wire(self) -> None:
-        """What happens at each event; Gradio tells a visitor by the annotation `gr.Request`."""
+        """Connect the events; Gradio identifies a visitor by the annotation `gr.Request`."""
         import gradio as gr
 
         async def run(request: gr.Request, *asked: Any) -> AsyncIterator[list[Any]]:
@@ -152,7 +152,7 @@ class _Tab:
         parts = self.parts
         asked = [*(parts[name] for name in ("chosen", "text", "evidence", "compare")), *self.ours, *self.theirs]
         shown = [parts[name] for name in _SHOWN]
-        # a click just after Stop counts, though the stream before may not be closed; the visit sorts them out
+        # a click just after Stop counts, even if the previous stream is not closed yet; the visit handles both
         at_any_time: dict[str, Any] = {**_QUIET, "trigger_mode": "multiple"}
         gr.on([parts["run"].click, parts["text"].submit], run, asked, shown, **at_any_time)
         parts["step"].click(step, asked, shown, **at_any_time)
@@ -168,7 +168,7 @@ class _Tab:
         page().unload(leave)
 
     async def _choose_set(self, visitor: str, name: str) -> AsyncIterator[list[Any]]:
-        """Another set of questions, and the first of them; it may have to be fetched first."""
+        """Select another set of questions, and its first question; it may have to be fetched first."""
         import gradio as gr
 
         bench = self.workbench
@@ -185,21 +185,21 @@ class _Tab:
                 yield [*self._of_set(one), status(self._visit(visitor))]
 
     def _of_set(self, one: QuestionSet) -> list[Any]:
-        """A set of questions with its first one."""
+        """A set of questions with its first one selected."""
         import gradio as gr
 
         first = one.questions[0]
         return [one.name, gr.update(choices=choices(one), value=first.id), first.text, PARAGRAPHS]
 
     def choose(self, id_: str) -> list[Any]:
-        """Another question: its words, and the paragraphs that it brings."""
+        """Select another question: its text, and its paragraphs."""
         question = self.workbench.question(id_)
         if question is None:
             return ["", self.workbench.corpora()[0]]
         return [question.text, PARAGRAPHS]
 
     def _compare(self, visitor: str, comparing: bool) -> list[Any]:
-        """Show the second configuration and its side, or hide them; a run that is shown stays as it is."""
+        """Show or hide the second configuration and its side; a displayed run is kept."""
         import gradio as gr
 
         shown = [gr.update(visible=comparing)] * 2
@@ -209,7 +209,7 @@ class _Tab:
         return [*shown, graph, graph, stages_b]
 
     def _linked(self, id_: str) -> list[Any]:
-        """What `?question=ID` opens with."""
+        """The initial state for `?question=ID`."""
         import gradio as gr
 
         question = self.workbench.question(id_)
@@ -221,7 +221,7 @@ class _Tab:
         return [one.name, listed, question.text, PARAGRAPHS, gr.skip()]
 
     async def _leave(self, visitor: str) -> None:
-        """The page is closed: nothing is spent for nobody."""
+        """The page was closed: end all work, so that nothing more is spent."""
         self._picked.pop(visitor, None)
         visit = self.visits.pop(visitor, None)
         if visit is not None:
@@ -245,7 +245,7 @@ class _Tab:
         return self.visits.setdefault(visitor, LoopVisit(workbench=self.workbench, visitor=visitor))
 
     def _update(self, visit: LoopVisit, *, comparing: bool = False) -> list[Any]:
-        """Everything that is shown of a visit, in the order of `_SHOWN`."""
+        """The whole display of a visit, in the order of `_SHOWN`."""
         import gradio as gr
 
         busy = visit.under_way
@@ -264,7 +264,7 @@ class _Tab:
         return update
 
     def _side(self, visit: LoopVisit, index: int, *, both: bool) -> list[str]:
-        """What one configuration does, in the order of `_PARTS`."""
+        """The display of one configuration, in the order of `_PARTS`."""
         walk, setup_ = visit.walks[index], visit.setup
         assert setup_ is not None
         sight = walk.sight
@@ -280,13 +280,13 @@ class _Tab:
 
 def _before(repairs: Sequence[str], index: int, *, both: bool) -> list[str]:
     """A side before anything has run on it, in the order of `_PARTS`."""
-    words = "What the second configuration does with the same question appears here."
+    words = "The run of the second configuration with the same question appears here."
     empty = f'<p class="m-note">{words}</p>' if index else introduction()
     return [drawing(repairs, compact=both), "", empty if both or not index else "", ""]
 
 
 def _heading(setup_: Setup, index: int) -> str:
-    """Which configuration this side shows, and in what it differs."""
+    """The configuration of this side, and its differences."""
     own, other = setup_.what_ifs[index], setup_.what_ifs[1 - index]
     words = "; ".join(own.differences(other)) or "the same settings"
     return f'<h3 class="m-side-head">{"AB"[index]} <small>{escape(words)}</small></h3>'

@@ -1,4 +1,4 @@
-"""The steps of a recorded answer, and the buttons that lead through them: what the tabs Tour and Runs share."""
+"""The steps of a recorded answer with the buttons to navigate them; shared by the tabs Tour and Runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 EVERY_STEP = 10_000
 FOREIGN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
-"""What values of other types than a run's own bring about; anybody can pack a zip."""
+"""Errors caused by values of unexpected types; anyone can upload a zip."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay(Parts):
-    """The components: the step that is shown, its cards, and the buttons in their order."""
+    """The components: the current step, its cards, and the buttons in order."""
 
     step: "gr.State"
     cards: "gr.HTML"
@@ -37,13 +37,13 @@ class Replay(Parts):
     def on_step(
         self, handler: Callable[[int], Callable[..., Updates]], inputs: "list[gr.components.Component]"
     ) -> None:
-        """Have the buttons call `handler(by)`, which is given `inputs` and the step."""
+        """Make the buttons call `handler(by)`, which receives `inputs` and the step."""
         buttons = (self.first, self.back, self.next, self.every)
         for button, by in zip(buttons, (-EVERY_STEP, -1, 1, EVERY_STEP), strict=True):
             button.click(handler(by), [*inputs, self.step], self.all, show_progress="hidden", api_visibility="private")
 
     def at(self, run: Run, row: Row, step: int, settings: Settings, texts: Mapping[str, Found]) -> Updates:
-        """An answer up to a step, counted from 1; a fault is said in its place."""
+        """An answer up to a step, counted from 1; a fault is shown instead."""
         try:
             one_pass = run.answer(row["id"], ONE_PASS)
             every = cards(row, one_pass, {**texts, **run.passages}, settings_of(run, settings))
@@ -57,7 +57,7 @@ class Replay(Parts):
         return self._showing(step, len(every), shown(row, every[:step], len(every), link))
 
     def nothing(self) -> Updates:
-        """No answer is chosen."""
+        """The state without a chosen answer."""
         return self._showing(0, 0, quiet("There is nothing to replay."))
 
     def _showing(self, step: int, of: int, html: str) -> Updates:
@@ -72,7 +72,7 @@ class Replay(Parts):
 
 
 def laid_out(hint: str, name: str) -> Replay:
-    """Lay the buttons and the cards out; `name` is the id of the cards in the page."""
+    """Lay out the buttons and the cards; `name` is the id of the cards in the page."""
     import gradio as gr
 
     step = gr.State(0)
@@ -87,7 +87,7 @@ def laid_out(hint: str, name: str) -> Replay:
 
 
 def texts_of(workbench: Workbench) -> Mapping[str, Found]:
-    """The passages that the demo knows, by id: those of its questions."""
+    """The passages known to the demo, by id: those of its questions."""
     questions = (question for one in workbench.question_sets for question in one.questions)
     passages = passages_of(paragraph for question in questions for paragraph in question.paragraphs)
     return {passage.id: Found(passage=passage, score=0.0) for passage in passages}

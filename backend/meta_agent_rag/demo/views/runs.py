@@ -1,4 +1,4 @@
-"""The tab Runs: a benchmark run's scores, and each of its answers replayed without a call."""
+"""The tab Runs: a benchmark run's scores, and a replay of each of its answers without calls."""
 
 import csv
 from collections.abc import Callable, Mapping
@@ -94,7 +94,7 @@ def build(workbench: Workbench) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Tab:
-    """What happens in the tab; a fault is said where the run would be described."""
+    """The behaviour of the tab; a fault is shown instead of the run's description."""
 
     parts: _Parts
     runs_dir: Path
@@ -102,15 +102,15 @@ class _Tab:
     texts: Mapping[str, Found]
 
     def opened(self, name: str, question: str = "", method: str = "") -> Updates:
-        """A run of the list, with the answer that is asked for or the most repaired one."""
+        """Open a run of the list, with the requested answer or the most repaired one."""
         return self._tried(lambda: open_run(name, self.runs_dir), question, method)
 
     def uploaded(self, file: str) -> Updates:
-        """A run from the visitor's own machine."""
+        """Open a run from the visitor's own machine."""
         return self._tried(lambda: open_zip(Path(file)), "", "")
 
     def filtered(self, run: Run | None, *wanted: str) -> Updates:
-        """The answers that the filter takes, the first of them replayed."""
+        """The answers that match the filter, the first of them replayed."""
         if run is None:
             return {}
         try:

@@ -45,7 +45,7 @@ def build(workbench: Workbench) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Tab:
-    """What happens in the tab."""
+    """The behaviour of the tab."""
 
     replay: Replay
     stops: tuple[Stop, ...]
@@ -53,7 +53,7 @@ class _Tab:
     texts: "Mapping[str, Found]"
 
     def opened(self, place: str | None) -> Updates:
-        """A question with the first two steps: what it starts from, and the first draft."""
+        """A question with the first two steps: the initial evidence, and the first draft."""
         return self._at(place, 2)
 
     def stepping(self, by: int) -> "Callable[..., Updates]":

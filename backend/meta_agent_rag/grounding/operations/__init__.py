@@ -1,4 +1,4 @@
-"""How a figure may follow from others, one file each: a file that exports `OPERATION` is found."""
+"""Ways to derive a figure from others, one file each: a file that exports `OPERATION` is found."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Operands = Sequence[Figure]
 class Operation:
     """An operation by name; `cues` in `cues.yaml` are words of a claim that call for it.
 
-    `steps` gives the calculations of a wanted figure from others, written out; none where it does not follow.
+    `steps` yields the calculations of a wanted figure from others, written out; empty if it cannot be derived.
     """
 
     name: str
@@ -33,7 +33,7 @@ def discover_operations() -> Mapping[str, Operation]:
 
 @cache
 def cues() -> Mapping[str, frozenset[str]]:
-    """The words, in lower case, that call for an operation, by its name."""
+    """The lower-case words that call for an operation, by its name."""
     rows = yaml.safe_load(files(__package__).joinpath("cues.yaml").read_text(encoding="utf-8"))
     return {
         name: frozenset(str(word) for words in by_language.values() for word in words)
@@ -42,9 +42,9 @@ def cues() -> Mapping[str, frozenset[str]]:
 
 
 def same_kind(wanted: Figure, others: Operands) -> list[tuple[Figure, float]]:
-    """Those of the others that measure what the wanted figure does, with their value in its unit.
+    """The other figures that measure the same as the wanted one, with their value in its unit.
 
-    A figure without a unit measures the same as any other without one.
+    A figure without a unit matches any other without one.
     """
     found = []
     for other in others:
@@ -58,7 +58,7 @@ def same_kind(wanted: Figure, others: Operands) -> list[tuple[Figure, float]]:
 
 
 def reaches(wanted: Figure, value: float) -> bool:
-    """Is a calculated value the wanted one, rounded to its last digit; one said to be "about", in its zeros too?"""
+    """Is a calculated value the wanted one, rounded to its last digit, or, if "about", also in its trailing zeros?"""
     step = wanted.step if wanted.approximate else min(wanted.step, 1.0)
     exact = value == int(value) and not wanted.approximate
     for number in wanted.numbers:
@@ -69,5 +69,5 @@ def reaches(wanted: Figure, value: float) -> bool:
 
 
 def written(value: float) -> str:
-    """A number as it is shown: without a needless fraction."""
+    """A number for display, without a needless fraction."""
     return f"{value:g}" if value != int(value) or abs(value) >= 1e15 else f"{int(value):,}"

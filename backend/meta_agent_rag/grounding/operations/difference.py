@@ -1,4 +1,4 @@
-"""The difference of two figures of one kind, or what remains of the first once the others are taken from it."""
+"""The difference of two figures of one kind, or what remains of the first after subtracting the others."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""How long it is from one date or time of day to another, and which date lies so long before or after one."""
+"""The time between two dates or times of day, and the date that lies a given time before or after another."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -11,7 +11,7 @@ from . import Operands, Operation, reaches, written
 
 _MINUTES = "minute"
 _COMMON_YEAR = 2001
-"""For a day and month without a year."""
+"""The year assumed for a day and month without one."""
 
 
 def _steps(wanted: Figure, others: Operands) -> Iterator[str]:
@@ -27,7 +27,7 @@ def _steps(wanted: Figure, others: Operands) -> Iterator[str]:
 
 
 def _with_years(figures: list[Figure]) -> list[tuple[Figure, Date]]:
-    """The dates in their order in time; one without a year has that of the date before it."""
+    """The dates in chronological order; one without a year has that of the date before it."""
     found: list[tuple[Figure, Date]] = []
     for figure in figures:
         assert figure.date is not None
@@ -54,7 +54,7 @@ def _between(wanted: Figure, one: Figure, first: Date, other: Figure, second: Da
 
 
 def _years(first: Date, second: Date) -> float:
-    """Whole years; where a month or day is missing, the difference of the years."""
+    """Whole years; if a month or day is missing, the difference of the years."""
     years = second.year - first.year
     if not (first.month and second.month and first.day and second.day):
         return years
@@ -69,7 +69,7 @@ def _days(first: Date, second: Date) -> int | None:
 
 
 def _end(wanted: Figure, others: Operands) -> Iterator[str]:
-    """The date that lies so long before or after another."""
+    """The date that lies a given time before or after another."""
     if wanted.date is None:
         return
     begun = [figure for figure in others if figure.date is not None and (figure.date.year or not wanted.date.year)]
@@ -101,7 +101,7 @@ def _later(begun: Date, span: Figure, factor: int) -> Date | None:
 
 
 def _agrees(wanted: Date, reached: Date) -> bool:
-    """Is it that date, or the month or year of it?"""
+    """Is it that date, or its month or year?"""
     pairs = ((wanted.year, reached.year), (wanted.month, reached.month), (wanted.day, reached.day))
     return all(one in {0, other} for one, other in pairs)
 

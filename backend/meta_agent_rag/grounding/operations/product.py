@@ -1,4 +1,4 @@
-"""So many, so often, or in so many parts: the product or the quotient of two figures, one of them a bare number."""
+"""The product or quotient of two figures, one of them a bare number: a count, a frequency, or a number of parts."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""How many times as much one figure is as another of its kind."""
+"""The ratio of two figures of one kind: how many times as large one is as the other."""
 
 from collections.abc import Iterator
 

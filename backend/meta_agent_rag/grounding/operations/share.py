@@ -1,4 +1,4 @@
-"""What percentage one figure is of another, by what percentage it has changed, or how much a percentage of it is."""
+"""One figure as a percentage of another, the percentage by which it has changed, or a percentage of it."""
 
 from collections.abc import Iterator
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""How citations are written, one file each: it exports one frozen `STYLE`."""
+"""Citation styles, one file each, exporting one frozen `STYLE`."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""`[Source: The Salt Road, Early life (Page 3) - "..."]`: where it stands, and what stands there."""
+"""`[Source: The Salt Road, Early life (Page 3) - "..."]`: the place, and an excerpt from it."""
 
 from ..citation import Citation, Style
 

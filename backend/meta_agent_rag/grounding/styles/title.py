@@ -1,4 +1,4 @@
-"""`[The Salt Road]`, for passages that are known by their titles."""
+"""`[The Salt Road]`, for passages that are identified by their titles."""
 
 from ..citation import Citation, Style
 

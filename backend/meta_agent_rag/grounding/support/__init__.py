@@ -1,1 +1,1 @@
-"""Is a claim supported by the passages that it cites? By rules, and where they do not settle it by the critic."""
+"""Is a claim supported by the passages that it cites? Decided by rules, and by the critic where they do not suffice."""

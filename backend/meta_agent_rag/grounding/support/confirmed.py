@@ -1,4 +1,4 @@
-"""Does the critic's yes hold: do the words that it named stand in the passage, and can they support the claim?"""
+"""Checks the critic's yes: do the words that it quoted occur in the passage, and can they support the claim?"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,18 +12,18 @@ from .statement import Statement, read
 from .verdict import Support
 
 _MOST_WORDS = 120
-"""Words that may be named: whoever names the whole passage names nothing."""
+"""The most words that may be quoted: a quote of the whole passage pinpoints nothing."""
 
 
 def confirmed(
     support: Support, claim: Statement, words: Sequence[str], sources: Sequence[Source], question: Statement
 ) -> Support:
-    """The support of a claim that the critic says yes to, for these words; the fault says why it does not hold."""
+    """The support of a claim that the critic accepted on these words; the fault says why it is rejected."""
     named = tuple(part for part in words if part.strip())
     if not named or sum(len(part.split()) for part in named) > _MOST_WORDS:
-        return replace(support, supported=False, fault="the critic named no words of the passage")
+        return replace(support, supported=False, fault="the critic quoted no specific words of the passage")
     if not all(any(is_verbatim(part, [source.passage.searchable()]) for source in sources) for part in named):
-        return replace(support, supported=False, fault="the words that the critic named are not in the passage")
+        return replace(support, supported=False, fault="the words that the critic quoted are not in the passage")
     grounds = _grounds(claim, named, sources, question)
     follows = derived(claim, grounds.named)
     grounds = replace(grounds, follows=frozenset(one.written for one in follows))
@@ -61,8 +61,8 @@ def _grounds(claim: Statement, named: Sequence[str], sources: Sequence[Source], 
 
 
 def _beside_the_point(grounds: Grounds) -> str | None:
-    """In one language the words and the claim must have something in common."""
+    """In one language, the words and the claim must have something in common."""
     if not grounds.same_language or not grounds.claim.items:
         return None
     held = any(statement.holds(item) for item in grounds.claim.items for statement in grounds.around())
-    return None if held or grounds.follows else "the words that the critic named have nothing of the claim"
+    return None if held or grounds.follows else "the words that the critic quoted share nothing with the claim"

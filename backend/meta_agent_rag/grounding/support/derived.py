@@ -1,4 +1,4 @@
-"""Figures of a claim that follow from those of its passage: by an operation in code, shown step by step."""
+"""Figures of a claim that code derives from those of its passage, with the calculation shown."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,12 +15,12 @@ _LONGEST_ENTRY = 4
 _SMALL = 20
 _MOST_COUNTED = 50
 _CONSTANTS = frozenset({2, 7, 10, 12, 24, 52, 60, 100, 365, 1000})
-"""Numbers that everybody knows: days of a week, months of a year, twice."""
+"""Common knowledge: days of a week, months of a year, twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Derived:
-    """A figure, as written, that follows from others by an operation; `steps` is the calculation."""
+    """A figure, as written, that an operation derives from others; `steps` is the calculation."""
 
     written: str
     operation: str
@@ -28,11 +28,11 @@ class Derived:
 
 
 def derived(claim: Statement, named: Sequence[Statement], *, called_for: bool = False) -> tuple[Derived, ...]:
-    """The claim's figures that do not stand in the named words and follow from theirs.
+    """The claim's figures that are not in the named words but follow from theirs.
 
-    With `called_for` only by an operation for which a word of the claim calls, a count and a constant factor included.
-    Of the figures of one kind all are used, so that a number is not found by chance; but those of the claim itself come
-    first, if it repeats some.
+    With `called_for`, only by an operation that a word of the claim calls for, a count and a constant factor included.
+    All figures of one kind are used, so that a number is not found by chance; those that the claim itself repeats
+    are tried first.
     """
     sources = [figure for statement in named for figure in statement.figures]
     multiplies = not called_for or _calls_for("product", claim)
@@ -52,7 +52,7 @@ def derived(claim: Statement, named: Sequence[Statement], *, called_for: bool = 
 
 
 def may_follow(figure: Figure, sources: Operands) -> bool:
-    """Can it follow from one or two of the sources at all? A small number may always count something."""
+    """Can it follow from one or two of the sources at all? A small number may always be a count."""
     if figure.numbers and not figure.unit and figure.date is None and figure.number <= _SMALL:
         return True
     pairs = combinations(sources, 2)
@@ -85,7 +85,7 @@ def _said(word: str, text: str) -> bool:
 
 
 def _choices(claim: Statement, named: Sequence[Statement], sources: Operands) -> Iterator[Operands]:
-    """All figures; those beside which the claim's own words stand; those that the claim repeats."""
+    """All figures; those with the claim's own words beside them; those that the claim repeats."""
     yield sources
     labelled = [
         item.figure
@@ -109,7 +109,7 @@ def _choices(claim: Statement, named: Sequence[Statement], sources: Operands) ->
 
 
 def _labelled(statement: Statement, place: int, claim: Statement) -> bool:
-    """Does the claim have what stands behind a figure; or before it, where no word stands behind it?"""
+    """Does the claim contain the word after a figure, or the one before it if none follows?"""
     own = statement.items[place]
     before, behind = statement.items[max(0, place - 1) : place], statement.items[place + 1 : place + 2]
     words = [item for item in behind if item.figure is None]
@@ -118,7 +118,7 @@ def _labelled(statement: Statement, place: int, claim: Statement) -> bool:
 
 
 def _counted(figure: Figure, named: Sequence[Statement]) -> str:
-    """The entries of a list that has so many, separated by commas; empty if there is none."""
+    """The entries of a list with that many entries, separated by commas; empty if there is none."""
     wanted = int(figure.number)
     if wanted != figure.number or not 2 <= wanted <= _MOST_COUNTED:
         return ""
@@ -134,7 +134,7 @@ def _counted(figure: Figure, named: Sequence[Statement]) -> str:
 
 
 def _lists(text: str) -> Iterator[list[str]]:
-    """The lists in a text: runs of short entries, with and without the last words of what stands before them."""
+    """The lists in a text: runs of short entries, with and without the last words before them."""
     for stretch in re.split(r"[:.!?\n|](?=\s|$)", text):
         run: list[str] = []
         for number, entry in enumerate(_LIST_BREAK.split(stretch.strip())):

@@ -1,4 +1,4 @@
-"""What a claim is held against: sentences of a passage, with the passage around them."""
+"""What a claim is compared with: sentences of a passage, and the passage around them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ NEARLY = 0.65
 
 @dataclass(frozen=True, kw_only=True)
 class Grounds:
-    """A claim and what is to support it.
+    """A claim and the passage text that may support it.
 
-    `sentences` are those of the passage in which the named words stand; `named` the words themselves, often the same.
-    `passage` are all sentences of the passages concerned, `titles` their titles; `question` is what was asked.
+    `sentences` are those of the passage that contain the named words; `named` the words themselves, often the same.
+    `passage` holds all sentences of the passages concerned, `titles` their titles; `question` is what was asked.
     `follows` are the claim's figures that code derived from those of the named words.
     """
 
@@ -33,11 +33,11 @@ class Grounds:
 
     @property
     def same_language(self) -> bool:
-        """Are claim and passage in one language, so that their words can be compared?"""
+        """Are claim and passage in the same language, so that their words can be compared?"""
         return all(sentence.language == self.claim.language for sentence in self.sentences)
 
     def around(self) -> Iterator[Statement]:
-        """The sentences, what stands before each in its passage, and the titles: where their names may be."""
+        """The sentences, those before each in its passage, and the titles: where names may occur."""
         yield from self.titles
         for before, sentence in zip((None, *self.passage), self.passage, strict=False):
             if sentence in self.sentences:
@@ -46,19 +46,19 @@ class Grounds:
                     yield before
 
     def given(self, item: Item) -> bool:
-        """Does the question give it, so that the claim may repeat it? A name must be in the passage too."""
+        """Is it in the question, so that the claim may repeat it? A name must also be in the passage."""
         known = item.figure is not None or any(one.holds(item) for one in (*self.passage, *self.titles))
         return known and self.question.holds(item)
 
 
 def share_held(items: tuple[Item, ...], statements: tuple[Statement, ...]) -> float:
-    """Share of the items that the statements speak of, 0..1; 1 where there is none."""
+    """Share of the items that the statements mention, 0..1; 1 if there are no items."""
     held = sum(any(statement.holds(item) for statement in statements) for item in items)
     return held / len(items) if items else 1.0
 
 
 def comparable(one: Item, other: Item) -> bool:
-    """Are both values of one kind, so that a sentence may give one in place of the other?"""
+    """Are both values of one kind, so that a sentence may give one instead of the other?"""
     if one.figure is None or other.figure is None:
         return one.is_name and other.is_name
     if one.figure.date is not None or other.figure.date is not None:

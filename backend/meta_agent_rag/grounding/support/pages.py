@@ -1,4 +1,4 @@
-"""Claims that say on which page something stands: true of a passage on that page that speaks of it."""
+"""Claims that locate something on a page: true of a passage on that page that mentions it."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ _MOSTLY = 0.5
 
 
 def on_its_page(claim: Statement, source: Source, question: Statement) -> bool:
-    """Does the claim place on a page of the passage what a sentence or the heading of it, or its title, speaks of?
+    """Does the claim place on the passage's page something that a sentence, a heading or its title mentions?
 
-    All that the claim says beside must be in the question, or in that sentence: "Passive compliance is discussed on
-    page 3" of the question "Which page discusses passive compliance?".
+    Everything else in the claim must be in the question or in that sentence: "Passive compliance is discussed on
+    page 3" for the question "Which page discusses passive compliance?".
     """
     first, last = source.passage.start_page, source.passage.end_page
     if first is None:
@@ -24,7 +24,7 @@ def on_its_page(claim: Statement, source: Source, question: Statement) -> bool:
     if not numbers or not all(first <= number <= (last or first) for number in numbers):
         return False
     rest = [item for item in claim.items if item not in pages and item.written.lower() not in page_words()]
-    if not rest:  # "Page 41." says of the question's subject that it is there
+    if not rest:  # "Page 41." places the question's subject there
         subject = tuple(item for item in question.items if item.written.lower() not in page_words())
         return any(share_held(subject, (one, source.title, source.heading)) >= _MOSTLY for one in source.statements)
     return any(_speaks_of(rest, sentence, source, question) for sentence in source.statements)

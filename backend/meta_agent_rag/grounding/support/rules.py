@@ -1,11 +1,11 @@
-"""What rules say of a claim, without a model.
+"""Judges claims by rules, without a model.
 
-A claim is `supported` where one sentence of a cited passage says it with the same words in the same order. It is
-`likely` where one sentence, with the passage's title, holds all its words in any order. Figures are compared as values:
-numbers, dates and times of day, in any unit; one may follow from others of the passage by an operation that the claim's
-words call for. Either way no veto may fire: a denial, parties that have changed places, a value that is given of
-something else, an opposite; nor may the claim leave out a condition. A figure or a name that no cited passage has
-refutes a claim. All else is open.
+A claim is `supported` if one sentence of a cited passage says it with the same words in the same order. It is
+`likely` if one sentence, with the passage's title, contains all its words in any order. Figures are compared as values:
+numbers, dates and times of day, in any unit; one may be derived from others of the passage by an operation that the
+claim's words call for. In both cases no veto may fire: a denial, swapped parties, a value of something else,
+an opposite; and the claim must not omit a condition. A figure or a name that no cited passage contains
+refutes a claim. Everything else is open.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,10 +30,10 @@ from .verdict import Standing, Support
 def supports(
     claims: Sequence[Claim], passages: Sequence[Found], *, question: str = "", quotes: Sequence[str] = ()
 ) -> tuple[Support, ...]:
-    """What the rules say of each claim of an answer, in their order; `likely` counts as supported.
+    """The rules' verdict on each claim of an answer, in order; `likely` counts as supported.
 
-    `passages` are those of the writer's prompt, the first of which is number 1; `quotes` what the writer copied. A
-    claim without a mark is held against the passages that the answer's other claims cite and those that are quoted.
+    `passages` are those of the writer's prompt, numbered from 1; `quotes` is what the writer copied. A
+    claim without a mark is compared with the passages that the answer's other claims cite and those that are quoted.
     """
     language = language_of_answer(question, claims)
     asked = read(question, language)
@@ -48,7 +48,7 @@ def supports(
 def read_claim(claim: Claim, language: str, sources: Sequence[Source]) -> Statement:
     """The claim as read in the answer's language, or in that of a passage from which it is nearly copied.
 
-    A short text in a language that has near relatives is easily taken for one of theirs.
+    The language of a short text is easily mistaken for a closely related one.
     """
     statement = read(claim.text, language)
     for source in sources:
@@ -61,12 +61,12 @@ def read_claim(claim: Claim, language: str, sources: Sequence[Source]) -> Statem
 
 
 def language_of_answer(question: str, claims: Sequence[Claim]) -> str:
-    """The language of an answer: told by all its claims, and its question, since a single claim is short."""
+    """The language of an answer, detected from its question and all its claims, since a single claim is too short."""
     return language_of(" ".join((question, *(claim.text for claim in claims))))
 
 
 def cited_or_quoted(claims: Sequence[Claim], passages: Sequence[Found], quotes: Sequence[str]) -> tuple[int, ...]:
-    """The numbers of the passages that a claim cites, then of those that are quoted, each once."""
+    """The numbers of the passages that a claim cites, then of those that are quoted, without duplicates."""
     cited = [number for claim in claims for number in claim.marks]
     quoted = [
         number
@@ -77,7 +77,7 @@ def cited_or_quoted(claims: Sequence[Claim], passages: Sequence[Found], quotes: 
 
 
 def standing(claim: Statement, sources: Sequence[Source], question: Statement, quotes: Sequence[str] = ()) -> Support:
-    """What the rules say of a claim that was read, held against passages that were."""
+    """The rules' verdict on a claim, compared with passages; all were read before."""
     if not sources:
         return Support(score=0.0, passage_id=None, supported=False, standing="refuted")
     if placed := next((source for source in sources if on_its_page(claim, source, question)), None):
@@ -98,7 +98,7 @@ def standing(claim: Statement, sources: Sequence[Source], question: Statement, q
 
 
 def _candidates(sources: Sequence[Source], quotes: Sequence[str]) -> Iterator[tuple[Source, tuple[Statement, ...]]]:
-    """Single sentences; and those quoted, together, from which a figure may follow."""
+    """Single sentences, and the quoted ones taken together, from which a figure may follow."""
     for source in sources:
         for sentence in source.statements:
             yield source, (sentence,)
@@ -145,7 +145,7 @@ def _held_against(
 
 
 def _held(item: Item, sentences: Sequence[Statement], titles: Sequence[Statement]) -> bool:
-    """Do they speak of it? A title gives no figure but a date: it is often numbered."""
+    """Do they mention it? In a title, only dates count as figures, since titles are often numbered."""
     numbered = item.figure is not None and item.figure.date is None
     return any(one.holds(item) for one in (sentences if numbered else (*sentences, *titles)))
 
@@ -155,7 +155,7 @@ def _light(item: Item, claim: Statement) -> bool:
 
 
 def _explained(item: Item, follows: Sequence[Derived], claim: Statement, beside: Sequence[Statement]) -> bool:
-    """Is it a figure that follows or that another sentence rounds; or a word that calls for the operation?"""
+    """Is it a figure that follows or that another sentence rounds, or a word that calls for the operation?"""
     if item.figure is not None:
         figures = [figure for one in beside for figure in one.figures]
         return any(one.written == item.figure.written for one in follows) or stands_in(item.figure, figures)
@@ -163,9 +163,9 @@ def _explained(item: Item, follows: Sequence[Derived], claim: Statement, beside:
 
 
 def _in_order(claim: Statement, sentence: Statement) -> bool:
-    """Does the sentence say it in the claim's order, from the beginning of a clause, and leave out nothing but words?
+    """Does the sentence say it in the claim's order, from the beginning of a clause, omitting only words?
 
-    What it leaves out must not be a value or the end of a clause, and neither may deny anything.
+    An omission must not be a value or the end of a clause, and neither may contain a denial.
     """
     if claim.negations != sentence.negations:
         return False
@@ -190,7 +190,7 @@ def _joined(sentence: Statement, one: int, other: int) -> bool:
 
 
 def _missing(claim: Statement, sources: Sequence[Source], question: Statement) -> tuple[str, ...]:
-    """Figures that no cited passage gives and that do not follow from any; names that none has."""
+    """Figures that no cited passage gives and that cannot be derived from any; names that none contains."""
     statements = [statement for source in sources for statement in (*source.statements, source.title)]
     figures = [figure for statement in statements for figure in statement.figures]
     follows = {one.written for one in derived(claim, statements)}

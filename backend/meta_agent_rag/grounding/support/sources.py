@@ -1,4 +1,4 @@
-"""A passage as claims are held against it: its sentences, and where they stand in it."""
+"""A passage prepared for comparison with claims: its sentences and their places."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Sentence:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A passage that was read; `number` is that of the prompt, from 1."""
+    """A passage that was read; `number` is its 1-based number in the prompt."""
 
     number: int
     passage: Passage
@@ -33,11 +33,11 @@ class Source:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """Its sentences in their order."""
+        """Its sentences in order."""
         return tuple(sentence.statement for sentence in self.sentences)
 
     def around(self, words: str) -> tuple[Statement, ...]:
-        """The sentences in which the words stand, copied word for word; none where they do not stand there."""
+        """The sentences that contain the words verbatim; empty if the passage does not contain them."""
         found = place(words, self.passage.text)
         if found is None:
             return ()
@@ -46,7 +46,7 @@ class Source:
 
 
 def read_sources(passages: Sequence[Passage], numbers: Iterable[int]) -> tuple[Source, ...]:
-    """The passages with these numbers, from 1; a number that none has is left out."""
+    """The passages with these 1-based numbers; unknown numbers are skipped."""
     return tuple(_source(passages[number - 1], number) for number in numbers if 1 <= number <= len(passages))
 
 

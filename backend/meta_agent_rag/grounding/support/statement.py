@@ -1,4 +1,4 @@
-"""A sentence as the checks read it: what it speaks of in its order, its figures, its clauses and its negations."""
+"""A parsed sentence: what it mentions, in order, with its figures, clauses and negations."""
 
 import re
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ _NOT_WRITTEN_OUT = re.compile(r"n['\u2019]t\b", re.IGNORECASE)
 _WITHOUT_CASE = frozenset({"ja", "zh", "ko", "th", "ar", "he"})
 _NEGATES_WHAT_PRECEDES = frozenset({"ja", "ko"})
 FREE_ORDER = frozenset({"de", "ru", "uk", "pl", "cs", "fi", "hu", "el", "tr"})
-"""Languages in which the object may come first, so that the order of words tells less."""
+"""Languages in which the object may come first, so that word order says less."""
 _SCOPE = 1
 _ALSO_FROM = frozenset({"von", "vom", "durch", "da", "dal", "dalla"})
-"""Also mean "from": only before a name do they say who does it."""
+"""Also mean "from": only before a name do they mark the agent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """A word with a meaning, or a figure; `clause` counts from 0, `before` is the preposition in front of it.
+    """A content word or a figure; `clause` counts from 0, `before` is the preposition in front of it.
 
-    `particle` is what follows it in Japanese; `is_bare` tells of a capitalised word that no article stands before it.
+    `particle` is what follows it in Japanese; `is_bare` marks a capitalised word without an article before it.
     """
 
     stem: str
@@ -46,7 +46,7 @@ class Item:
         return self.figure is not None or self.is_name
 
     def same_as(self, other: "Item") -> bool:
-        """Do both stand for the same thing?"""
+        """Do both refer to the same thing?"""
         if self.figure is not None and other.figure is not None:
             if self.figure.is_date and other.figure.date is not None and self.figure.date is not None:
                 one, two = self.figure.date, other.figure.date
@@ -59,7 +59,7 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A sentence that was read; `text` has its number words in digits, `label` is the first cell of a table's row."""
+    """A parsed sentence; `text` has its number words in digits, `label` is the first cell of a table's row."""
 
     text: str
     language: str
@@ -76,11 +76,11 @@ class Statement:
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """Its figures in their order."""
+        """Its figures in order."""
         return tuple(item.figure for item in self.items if item.figure is not None)
 
     def hedged(self, claim: "Statement") -> frozenset[str]:
-        """What weakens or conditions the clauses that speak of what the claim speaks of, as stems."""
+        """The stems that weaken or condition the clauses that share a subject with the claim."""
         clauses = {item.clause for item in self.items if claim.holds(item)}
         return frozenset(stem for stem, clause in self.hedges if clause in clauses)
 
@@ -90,11 +90,11 @@ class Statement:
         return frozenset(item.stem for item in self.items if item.figure is None)
 
     def holds(self, item: Item) -> bool:
-        """Does the sentence speak of it?"""
+        """Does the sentence mention it?"""
         return any(item.same_as(own) for own in self.items)
 
     def is_passive(self, place: int) -> bool:
-        """Is the verb at a place in the passive voice: does one of the next items name who does it?"""
+        """Is the verb at a place in the passive voice: does one of the next items name the agent?"""
         own = self.items[place]
         near = self.items[place + 1 : place + 3] if self.language == "en" else self.clause(own.clause)
         named = [item for item in near if item.clause == own.clause and item.before in self.grammar.agents]
@@ -106,13 +106,13 @@ class Statement:
 
     @property
     def clauses(self) -> tuple[tuple[Item, ...], ...]:
-        """Its clauses in their order."""
+        """Its clauses in order."""
         return tuple(self.clause(number) for number in dict.fromkeys(item.clause for item in self.items))
 
 
 @lru_cache(maxsize=2048)
 def read(text: str, language: str = "", label: str = "") -> Statement:
-    """Read a sentence; its language is guessed unless it is given. A yes or no that opens it is left out."""
+    """Parse a sentence; its language is guessed unless it is given. An initial yes or no is removed."""
     code = language or language_of(text)
     opener = _OPENER.match(text)
     if opener and opener[1].lower() in openers():
@@ -135,7 +135,7 @@ def read(text: str, language: str = "", label: str = "") -> Statement:
 
 @dataclass
 class _Reader:
-    """Goes through the words of a sentence, and keeps what was read and what the next word is to know."""
+    """Reads the words of a sentence, keeping the result and the context for the next word."""
 
     language: str
     known: Grammar
@@ -169,7 +169,7 @@ class _Reader:
         self.before, self.negating = "", max(0, self.negating - 1)
 
     def grammatical(self, word: Token, following: Sequence[Token]) -> bool:
-        """Take a word for its grammar alone; `False` where it has a meaning of its own."""
+        """Handle a purely grammatical word; `False` if it is a content word."""
         lower = word.written.lower()
         if word.stem in self.known.hedges:
             clause = self.clause + 1 if lower in self.known.boundaries and self.items else self.clause
@@ -193,7 +193,7 @@ class _Reader:
 def _items(
     text: str, words: Sequence[Token], language: str, known: Grammar
 ) -> tuple[tuple[Item, ...], frozenset[tuple[str, int]]]:
-    """The items of a text, and its hedges with the clauses in which they stand."""
+    """The items of a text, and its hedges with the clauses that contain them."""
     reader = _Reader(language=language, known=known)
     found = list(figures(text, language))
     capitals = [word.written[:1].isupper() for word in words]
@@ -217,7 +217,7 @@ def _items(
 
 
 def _with_bare_values_joined(items: Sequence[Item]) -> tuple[Item, ...]:
-    """A clause of nothing but figures belongs to the one before it: "who breaks it, 400"."""
+    """A clause that consists of figures belongs to the one before it: "who breaks it, 400"."""
     worded = {item.clause for item in items if item.figure is None}
     joined: list[Item] = []
     for item in items:
@@ -232,7 +232,7 @@ def _more_follows(words: Sequence[Token], known: Grammar) -> bool:
 
 
 def _is_name(place: int, words: Sequence[Token], capitals: Sequence[bool], language: str, light: bool) -> bool:
-    """A capitalised word; at the beginning, and in German, only beside another one."""
+    """A capitalised word; at the beginning, and in German, only next to another one."""
     if language in _WITHOUT_CASE or not capitals[place] or light:
         return False
     known = grammar(language)

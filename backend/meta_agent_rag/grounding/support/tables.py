@@ -1,4 +1,4 @@
-"""Rows of a table as sentences, in which every cell stands beside its header."""
+"""Rows of a table as sentences that pair every cell with its header."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ _LEAST_CELLS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of a text, at `text[start:end]`; a row of a table has its cells, with the header's if it has one."""
+    """A line of a text, at `text[start:end]`; a row of a table has its cells, with headers if there are any."""
 
     text: str
     start: int
@@ -21,7 +21,7 @@ class Line:
 
 
 def lines(text: str) -> Iterator[Line]:
-    """The lines of a text; the rows of a table written out.
+    """The lines of a text, with the rows of tables written out.
 
     >>> [line.text for line in lines("| Plant | 2021 (t) |\\n|---|---|\\n| Harbour | 410 |")][-1]
     'Plant = Harbour; 2021 = 410 t'

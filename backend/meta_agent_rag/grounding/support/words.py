@@ -1,4 +1,4 @@
-"""The words of `words.yaml` and `opposites.yaml`, as they are compared."""
+"""The words of `words.yaml` and `opposites.yaml`, prepared for comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ...text.words import stop_words
 class Grammar:
     """The grammatical words of one language, in lower case; those of `stems` as stems.
 
-    `read` tells that the language has a list of function words, so that what is not listed has a meaning of its own.
+    `read` means that the language has a list of function words, so every word not listed is a content word.
     """
 
     read: bool
@@ -42,7 +42,7 @@ def page_words() -> frozenset[str]:
 
 @cache
 def grammar(language: str) -> Grammar:
-    """The words of a language; empty sets where it has none."""
+    """The words of a language; empty sets if it has none."""
     rows = _rows("words.yaml")
     plain = {key: frozenset(map(str, rows[key].get(language, ()))) for key in rows if isinstance(rows[key], Mapping)}
     changing = frozenset(rows["telling"]) if language == "en" else frozenset[str]()
@@ -74,7 +74,7 @@ def openers() -> frozenset[str]:
 
 @cache
 def asking(language: str) -> frozenset[str]:
-    """Stems of words that a question has because it asks, not because of what it asks about."""
+    """Stems of words that a question contains only because it is a question."""
     return _stems(frozenset(map(str, _rows("words.yaml")["asking"].get(language, ()))), language)
 
 

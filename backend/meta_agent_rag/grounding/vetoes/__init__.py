@@ -1,4 +1,4 @@
-"""What forbids to take a passage for the support of a claim, one file each: a file that exports `VETO` is found."""
+"""Reasons why a passage cannot support a claim, one file each: a file that exports `VETO` is found."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from ..support.grounds import Grounds
 class Veto:
     """A fault by name; `fault` says in a few words why the grounds do not support the claim, or `None`.
 
-    One that is not `always` looked for compares the claim's words with those of the passage: it speaks only of a claim
-    that is nearly made of them, and of no figure that was derived.
+    A veto that is not `always` checked compares the claim's words with those of the passage: it applies only to a claim
+    that consists almost entirely of them, and to no derived figure.
     """
 
     name: str
@@ -28,7 +28,7 @@ def discover_vetoes() -> Mapping[str, Veto]:
 
 
 def fault(grounds: Grounds) -> str | None:
-    """The first fault that a veto finds, in the order of their names."""
+    """The first fault that a veto finds, in order of names."""
     comparable = grounds.nearly_copied and not grounds.follows
     looked_for = [veto for _, veto in sorted(discover_vetoes().items()) if veto.always or comparable]
     return next((found for veto in looked_for if (found := veto.fault(grounds)) is not None), None)

@@ -1,4 +1,4 @@
-"""A figure that the named words do not give, and that does not follow from theirs."""
+"""A figure that is not in the named words and cannot be derived from theirs."""
 
 from ...text.figures.figure import stands_in
 from ..support.grounds import Grounds
@@ -12,7 +12,7 @@ def _fault(grounds: Grounds) -> str | None:
         figure = item.figure
         if figure is None or figure.written in grounds.follows or stands_in(figure, sources) or grounds.given(item):
             continue
-        return f"{figure.written} is not given"
+        return f"{figure.written} is not in the passage"
     return None
 
 

@@ -1,4 +1,4 @@
-"""A thing that the passage tells of another of its kind: the electric oven's heat given to the stone oven."""
+"""Something that the passage says about another thing of its kind: the electric oven's heat given to the stone oven."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,12 +16,12 @@ def _fault(grounds: Grounds) -> str | None:
         for thing, modifier in _modified(grounds.claim):
             other = there.get(thing)
             if other and not grounds.claim.holds(other) and _of_another(grounds.claim, sentence, modifier, other):
-                return f"{modifier.written} is said, and {other.written} stands there"
+                return f"the claim says {modifier.written}, the passage {other.written}"
     return None
 
 
 def _of_another(claim: Statement, sentence: Statement, modifier: Item, other: Item) -> bool:
-    """Does the modifier stand in another clause, and what the claim gives in the clause of the other one?"""
+    """Is the modifier in another clause, and what the claim says in the clause of the other one?"""
     clauses = {item.clause for item in sentence.items if item.same_as(modifier)}
     values = [item for item in claim.items if item.figure is not None or item.is_name]
     given = {own.clause for item in values for own in sentence.items if item.same_as(own)}
@@ -29,7 +29,7 @@ def _of_another(claim: Statement, sentence: Statement, modifier: Item, other: It
 
 
 def _modified(statement: Statement) -> Iterator[tuple[str, Item]]:
-    """Each thing that stands once in a sentence, with the word before it in its clause."""
+    """Each thing that occurs once in a sentence, with the word before it in its clause."""
     stems = [item.stem for item in statement.items]
     for before, item in pairwise(statement.items):
         telling = item.written.lower() in statement.grammar.telling

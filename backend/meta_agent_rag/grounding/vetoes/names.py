@@ -1,4 +1,4 @@
-"""A name that neither the named sentences, nor what stands around them, nor the question has."""
+"""A name that is in neither the named sentences, nor their surroundings, nor the question."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -17,9 +17,7 @@ def _fault(grounds: Grounds) -> str | None:
     ]
     if not missing:
         return None
-    if (
-        not grounds.same_language
-    ):  # a name may be another one abroad: each unknown one may stand for one that is left over
+    if not grounds.same_language:  # names differ between languages: each unknown one may match one that is left over
         known = grounds.claim.items
         left = [
             item
@@ -35,7 +33,7 @@ def _fault(grounds: Grounds) -> str | None:
 
 
 def _names(claim: Statement) -> Iterator[Item]:
-    """The words of names; in German only the last of each, since nouns before it look alike."""
+    """The words of names; in German only the last of each, since nouns before it look the same."""
     for item, following in zip_longest(claim.items, claim.items[1:]):
         goes_on = following is not None and following.is_name and following.clause == item.clause
         if item.is_name and not (claim.language == "de" and goes_on):
@@ -47,7 +45,7 @@ def _named(item: Item, others: tuple[Item, ...]) -> bool:
 
 
 def _alike(one: str, other: str) -> bool:
-    """The same name, or with a genitive."""
+    """The same name, possibly in the genitive."""
     plain = [name.removesuffix("'s").removesuffix("\u2019s").rstrip("s") for name in (one, other)]
     return plain[0] == plain[1]
 

@@ -1,4 +1,4 @@
-"""A claim that says of something what its passage denies of it, or the other way round."""
+"""A claim that asserts what its passage denies, or the other way round."""
 
 from collections.abc import Sequence
 
@@ -15,15 +15,15 @@ def _fault(grounds: Grounds) -> str | None:
     for sentence in grounds.sentences:
         claim = grounds.claim
         if stem := _turned(claim, sentence) or _turned(sentence, claim):
-            return f"{stem} is denied in one and not in the other"
+            return f"{stem} is denied in either the claim or the passage, but not in both"
         alike = share_held(claim.items, (sentence, *grounds.titles)) >= _NEARLY_THE_SAME
         if alike and not _denied(sentence, claim) and _uneven(claim, sentence):
-            return "one denies what the other says"
+            return "the claim and the passage differ in a denial"
     return None
 
 
 def _turned(one: Statement, other: Statement) -> str | None:
-    """What one denies, and the other says without any word that may do the same."""
+    """What one denies and the other asserts without any word that may have the same effect."""
     for item in one.items:
         if not item.negated or item.is_name:
             continue

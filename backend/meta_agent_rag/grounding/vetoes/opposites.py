@@ -1,4 +1,4 @@
-"""A claim that says the opposite of its passage by a word that excludes the passage's."""
+"""A claim that contradicts its passage by using an antonym of one of its words."""
 
 from ..support.grounds import Grounds
 from ..support.statement import Item, Statement
@@ -23,21 +23,21 @@ def _fault(grounds: Grounds) -> str | None:
 
 
 def _nearest(clause: tuple[Item, ...], sentence: Statement) -> tuple[Item, ...]:
-    """The clause of the sentence that shares most with the claim's; none where nothing is shared."""
+    """The clause of the sentence that shares most with the claim's; empty if nothing is shared."""
     shared = [(sum(any(item.same_as(own) for own in other) for item in clause), other) for other in sentence.clauses]
     most = max((count for count, _ in shared), default=0)
     return next((other for count, other in shared if count == most), ()) if most else ()
 
 
 def _opposed(clause: tuple[Item, ...], near: tuple[Item, ...], claim: Statement, held: frozenset[str]) -> str | None:
-    """What the claim says, and a clause of the sentence excludes; not where the sentence says it too (`held`)."""
+    """A word of the claim that a clause of the sentence excludes, unless the sentence contains it too (`held`)."""
     ours, theirs = {item.stem: item for item in clause}, {item.stem: item for item in near}
     for one, other in claim.grammar.opposites:
         for left, right in ((one, other), (other, one)):
             said, there = [ours[stem] for stem in left & set(ours)], [theirs[stem] for stem in right & set(theirs)]
             excluded = said and there and not left & (set(theirs) | held) and not right & set(ours)
             if excluded and any(item.negated for item in said) == any(item.negated for item in there):
-                return f"{said[0].written} is said, and {there[0].written} stands there"
+                return f"the claim says {said[0].written}, the passage {there[0].written}"
     for stem, item in ours.items():
         for own, there_ in theirs.items():
             if (
@@ -46,7 +46,7 @@ def _opposed(clause: tuple[Item, ...], near: tuple[Item, ...], claim: Statement,
                 and own not in ours
                 and item.negated == there_.negated
             ):
-                return f"{item.written} is said, and {there_.written} stands there"
+                return f"the claim says {item.written}, the passage {there_.written}"
     return None
 
 

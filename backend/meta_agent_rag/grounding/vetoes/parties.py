@@ -1,4 +1,4 @@
-"""What the passage tells of one place or person, told of another that stands in the same role in another clause."""
+"""A statement about one place or person, attributed to another that has the same role in another clause."""
 
 from ..support.grounds import Grounds
 from ..support.statement import Item, Statement
@@ -13,7 +13,7 @@ def _fault(grounds: Grounds) -> str | None:
             continue
         for clause in grounds.claim.clauses:
             if other := _other(grounds.claim, clause, sentence):
-                return f"{other.written} is what it is said of there"
+                return f"the passage says it about {other.written}"
     return None
 
 
@@ -22,7 +22,7 @@ def _other(claim: Statement, clause: tuple[Item, ...], sentence: Statement) -> I
         its = {own.clause for own in sentence.items if name.same_as(own)}
         for item in (one for one in clause if not one.is_name):
             there = {own.clause for own in sentence.items if item.same_as(own)}
-            if not its or not there or min(there) <= max(its):  # what was said before may hold for both
+            if not its or not there or min(there) <= max(its):  # an earlier statement may apply to both
                 continue
             for own in sentence.items:
                 if own.clause in there and own.is_name and own.before == name.before and not claim.holds(own):

@@ -1,4 +1,4 @@
-"""A value that the passage gives of something else: of another party, another year, or another side of the matter."""
+"""A value that the passage gives for something else: another party, another year, or another aspect."""
 
 from collections.abc import Sequence
 from itertools import islice, takewhile
@@ -8,7 +8,7 @@ from ..support.statement import FREE_ORDER, Item, Statement
 from . import Veto
 
 _BEHIND = 2
-"""Items behind a value that may say what it is of."""
+"""The number of items after a value that may say what it belongs to."""
 _MOST_OF_IT = 0.6
 
 
@@ -24,9 +24,9 @@ def _fault(grounds: Grounds) -> str | None:
             if item.figure is not None or not (sentence.label or sentence.language in FREE_ORDER)
         ]
         if at and all(_misplaced(grounds.claim, item, sentence, place) for sentence, place in at):
-            return f"{item.written} is given of something else"
+            return f"the passage gives {item.written} for something else"
         if at and item.figure is not None and _given_otherwise(grounds, item):
-            return f"another sentence gives another value than {item.written}"
+            return f"another sentence gives a different value from {item.written}"
     return None
 
 
@@ -35,7 +35,7 @@ def _places(item: Item, sentence: Statement) -> list[int]:
 
 
 def _misplaced(claim: Statement, item: Item, sentence: Statement, place: int) -> bool:
-    """Is what stands beside the value unknown to the claim, and what it says instead stands beside another value?"""
+    """Does the claim lack what is beside the value, and contain what is beside another value instead?"""
     own = sentence.items[place]
     said = claim.clause(next(one.clause for one in claim.items if one.same_as(item)))
     for other, value in enumerate(sentence.items):
@@ -57,9 +57,9 @@ def _misplaced(claim: Statement, item: Item, sentence: Statement, place: int) ->
 
 
 def _takes_the_place(claim: Statement, sentence: Statement, place: int, other: int) -> bool:
-    """Does the other value's clause name a party, known to the claim, where the value's own names an unknown one?
+    """Does the other value's clause name a party that the claim knows, while the value's own names an unknown one?
 
-    Parties correspond where they follow the same word or preposition, or begin their clauses.
+    Parties correspond if they follow the same word or preposition, or begin their clauses.
     """
     own, value = sentence.items[place], sentence.items[other]
     ours, theirs = sentence.clause(own.clause), sentence.clause(value.clause)
@@ -69,7 +69,7 @@ def _takes_the_place(claim: Statement, sentence: Statement, place: int, other: i
 
 
 def _borrows(said: Sequence[Item], sentence: Statement, own: Item, value: Item) -> bool:
-    """Does the claim say of the value what a later clause says of another? An earlier one may say it of both."""
+    """Does the claim give the value what a later clause says of another? An earlier clause may apply to both."""
     labels = _without(sentence.clause(value.clause), sentence.clause(own.clause))
     return any(one.same_as(item) for one in labels for item in said if not comparable(item, value))
 
@@ -84,7 +84,7 @@ def _role(item: Item, sentence: Statement) -> tuple[str, str]:
 
 
 def _exchanged(claim: Statement, said: Sequence[Item], ours: Sequence[Item], theirs: Sequence[Item]) -> bool:
-    """Does the claim know none of our labels, and say one of theirs instead?"""
+    """Does the claim contain none of our labels, and one of theirs instead?"""
     return bool(ours) and not any(map(claim.holds, ours)) and any(one.same_as(item) for one in theirs for item in said)
 
 
@@ -97,20 +97,20 @@ def _names(sentence: Statement, clause: int) -> list[Item]:
 
 
 def _before(sentence: Statement, place: int) -> list[Item]:
-    """The item in front of a value, which may say what the value is of."""
+    """The item before a value, which may say what the value belongs to."""
     own, near = sentence.items[place], sentence.items[max(0, place - 1) : place]
     return [item for item in near if item.clause == own.clause and not comparable(item, own)]
 
 
 def _behind(sentence: Statement, place: int) -> list[Item]:
-    """The items behind a value, up to the next one of its kind."""
+    """The items after a value, up to the next one of its kind."""
     own = sentence.items[place]
     near = takewhile(lambda item: item.clause == own.clause and not comparable(item, own), sentence.items[place + 1 :])
     return list(islice(near, _BEHIND))
 
 
 def _given_otherwise(grounds: Grounds, item: Item) -> bool:
-    """Does a sentence that does not give the value say more of what the claim says, with another value of its kind?"""
+    """Does a sentence without the value say more of the claim's content, with another value of its kind?"""
     rest = tuple(own for own in grounds.claim.items if not comparable(own, item))
     if len(rest) < 2:
         return False

@@ -1,4 +1,4 @@
-"""A claim in which two parties of one action have changed places."""
+"""A claim that swaps two parties of one action."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -34,26 +34,26 @@ def _changed(claim: Statement, sentence: Statement) -> Iterator[str]:
         before = [item for item in ours[0] if _in(item, theirs[1])]
         after = [item for item in ours[1] if _in(item, theirs[0])]
         if stranger := _other_subject(claim, place, sentence, there):
-            yield f"{stranger.written} does it there"
+            yield f"in the passage, {stranger.written} does it"
         if before and after and _all_known(claim, sentence, before[-1], after[0]):
-            yield f"{before[-1].written} and {after[0].written} have changed places"
+            yield f"{before[-1].written} and {after[0].written} are swapped"
         elif claim.language not in FREE_ORDER:
             beside = sentence.items[max(0, there - 1) : there] + sentence.items[there + 1 : there + 2]
             own = sentence.items[there].clause
             near = [item for item in beside if item.clause == own]
             sides = [[item for item in side if _in(item, near)] for side in (before, after)]
             if moved := _moved(sides[0], sides[1], ours):
-                yield f"{moved.written} has changed places"
+                yield f"{moved.written} has a different role in the passage"
 
 
 def _all_known(claim: Statement, sentence: Statement, one: Item, other: Item) -> bool:
-    """Does the sentence have every word between the two? An unknown verb may turn the matter round: "sold"."""
+    """Does the sentence contain every word between the two? An unknown verb may reverse the meaning: "sold"."""
     first, last = claim.items.index(one), claim.items.index(other)
     return all(sentence.holds(item) for item in claim.items[first + 1 : last] if not item.is_value)
 
 
 def _other_subject(claim: Statement, place: int, sentence: Statement, there: int) -> Item | None:
-    """A name before the verb in the sentence's clause that the claim does not know, where it has another name."""
+    """A name before the verb in the sentence's clause that is not in the claim, which has another name there."""
     ours, theirs = _subject(claim, place), _subject(sentence, there)
     if not ours or not theirs or any(map(claim.holds, theirs)):
         return None
@@ -73,7 +73,7 @@ def _subject(statement: Statement, place: int) -> list[Item]:
 
 
 def _moved(before: Sequence[Item], after: Sequence[Item], ours: tuple[list[Item], list[Item]]) -> Item | None:
-    """A name that stands on the other side of the verb, while a name that has come from elsewhere takes its place."""
+    """A name on the other side of the verb, while a name from elsewhere has taken its place."""
     for moved, other in ((before, ours[1]), (after, ours[0])):
         named = [item for item in moved if item.is_name]
         if named and any(item.is_name and not _in(item, named) for item in other):
@@ -82,7 +82,7 @@ def _moved(before: Sequence[Item], after: Sequence[Item], ours: tuple[list[Item]
 
 
 def _sides(statement: Statement, place: int) -> tuple[list[Item], list[Item]]:
-    """What stands before an item and after it; what stands on both sides, and times and places, are left out."""
+    """The items before and after an item, excluding those on both sides, and times and places."""
     before, after = (
         [
             item
@@ -105,14 +105,14 @@ def _in(item: Item, others: Sequence[Item]) -> bool:
 
 
 def _by_particles(claim: Statement, sentence: Statement) -> Iterator[str]:
-    """In Japanese: what is the subject in one and the object in the other."""
+    """In Japanese: the subject in one and the object in the other."""
     for item in claim.items:
         for own in sentence.items:
             if item.same_as(own) and item.particle in _SUBJECT and own.particle in _OBJECT:
                 others = [other for other in claim.items if other.particle in _OBJECT]
                 subjects = [other for other in sentence.items if other.particle in _SUBJECT]
                 if any(_in(other, subjects) for other in others):
-                    yield f"{item.written} has changed places"
+                    yield f"{item.written} has a different role in the passage"
 
 
 VETO = Veto(name="roles", fault=_fault)

@@ -1,4 +1,4 @@
-"""A row of a table that is about another thing than the claim, which another row is about."""
+"""A row of a table about another thing than the claim, while a different row is about that thing."""
 
 from ..support.grounds import Grounds
 from ..support.statement import read
@@ -12,7 +12,7 @@ def _fault(grounds: Grounds) -> str | None:
         if _mentioned(row.label, grounds):
             return None
     said = [other for other in others if _mentioned(other.label, grounds)]
-    return f"{rows[0].label} is the row, and {said[0].label} is said" if rows and said else None
+    return f"the row is about {rows[0].label}, the claim about {said[0].label}" if rows and said else None
 
 
 def _mentioned(label: str, grounds: Grounds) -> bool:

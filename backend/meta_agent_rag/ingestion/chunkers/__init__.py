@@ -1,4 +1,4 @@
-"""Chunkers, one file each; a file that exports `CHUNKER` is found by itself."""
+"""Chunkers, one file each; a file that exports `CHUNKER` is discovered automatically."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from ..document import Document
 __all__ = ["Chunker", "Chunking", "ChunkingOptions", "by_name", "discover_chunkers", "prepared"]
 
 Cut: TypeAlias = Callable[[Document, str], Iterator[Passage]]
-"""(document, document id) to its passages, in their order; the text of each is `document.text[span]`."""
+"""Maps (document, document id) to its passages in order; the text of each is `document.text[span]`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkingOptions:
-    """What a chunker may want to know, as it is handed to another process.
+    """The options of all chunkers, in a form that can be passed to another process.
 
-    `encoder_folder` holds the encoder's tokenizer (`None`: words are counted), `passage_prefix` is what
-    the encoder puts before a passage, `token_limit` what it reads at most.
+    `encoder_folder` contains the encoder's tokenizer (`None`: words are counted), `passage_prefix` is the
+    encoder's prefix for passages, `token_limit` the most tokens that it reads.
     """
 
     chunker: str = "characters"
@@ -35,7 +35,7 @@ class ChunkingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunking:
-    """A chunker with its parameters, which are part of its name: `characters-512-64`."""
+    """A chunker with its parameters, which are included in its name: `characters-512-64`."""
 
     name: str
     cut: Cut
@@ -43,7 +43,7 @@ class Chunking:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunker:
-    """A way to cut documents. `prepare` raises `SettingsError` for parameters that cannot be."""
+    """A way to split documents. `prepare` raises `SettingsError` for invalid parameters."""
 
     name: str
     prepare: Callable[[ChunkingOptions], Chunking]
@@ -56,12 +56,12 @@ def discover_chunkers() -> Mapping[str, Chunker]:
 
 
 def by_name(chunkers: Iterable[Chunker]) -> Mapping[str, Chunker]:
-    """An immutable mapping from names to chunkers; a name that comes twice raises `DuplicateNameError`."""
+    """An immutable mapping from names to chunkers; a duplicate name raises `DuplicateNameError`."""
     return discovery.by_name(chunkers, "chunkers")
 
 
 def prepared(options: ChunkingOptions) -> Chunking:
-    """The chunker that `options` name, with its parameters. Raises `UnknownNameError`, `SettingsError`."""
+    """The chunker named in `options`, with its parameters. Raises `UnknownNameError`, `SettingsError`."""
     known = discover_chunkers()
     if options.chunker not in known:
         raise UnknownNameError("chunker", options.chunker, list(known))

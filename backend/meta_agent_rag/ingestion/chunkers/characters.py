@@ -1,7 +1,7 @@
-"""Passages of at most N characters, cut at the end of a paragraph, a sentence or a word.
+"""Passages of at most N characters, split at the end of a paragraph, a sentence or a word.
 
-Within a word it is cut only where that word alone is longer than the limit. A passage begins with the
-last `overlap` characters of the one before, from the first sentence or word that begins among them.
+A word is split only if it alone exceeds the limit. A passage begins with the
+last `overlap` characters of the previous one, from the first sentence or word that begins among them.
 """
 
 import re
@@ -15,7 +15,7 @@ from . import Chunker, Chunking, ChunkingOptions
 from .layout import Layout, runs
 
 _SHORTEST_SECTION = 20
-"""Characters: what retrieval drops as too short to be evidence is not left alone."""
+"""The minimum number of characters: retrieval drops shorter passages as no evidence."""
 _PARAGRAPH_END = re.compile(r"(?=\n\n)")
 _STOP = "[.!?\u2026][\"'\u201d\u2019)\\]]*"
 _IDEOGRAPHIC_STOP = "[\u3002\uff01\uff1f]"
@@ -25,10 +25,10 @@ _WORD_START = re.compile(r"\s(?=\S)")
 
 
 def cut(document: Document, doc_id: str, *, characters: int, overlap: int) -> Iterator[Passage]:
-    """Cut a document; takes time in proportion to its length."""
+    """Split a document; takes time in proportion to its length."""
     layout = Layout(document, doc_id)
     blocks = document.blocks
-    sizes = [0 if block.text == block.section else len(block.text) for block in blocks]  # a lone heading is none
+    sizes = [0 if block.text == block.section else len(block.text) for block in blocks]  # a lone heading has no size
     for run in runs([block.section for block in blocks], sizes, _SHORTEST_SECTION):
         start, end = layout.block_span(run[0])[0], layout.block_span(run[-1])[1]
         for span in spans(layout.text, start, end, characters, overlap):
@@ -36,7 +36,7 @@ def cut(document: Document, doc_id: str, *, characters: int, overlap: int) -> It
 
 
 def spans(text: str, start: int, end: int, most: int, overlap: int = 0) -> Iterator[tuple[int, int]]:
-    """Stretches of `text[start:end]`, each at most `most` long, that together hold all but white space."""
+    """Stretches of `text[start:end]`, each at most `most` long, that together cover everything but white space."""
     end = start + len(text[start:end].rstrip())
     start = _skip_blanks(text, start, end)
     while start < end:
@@ -49,7 +49,7 @@ def spans(text: str, start: int, end: int, most: int, overlap: int = 0) -> Itera
 
 
 def cut_point(text: str, start: int, end: int, most: int) -> int:
-    """Where a passage that begins at `start` ends, `most` characters later at the latest."""
+    """The end of a passage that begins at `start`, at most `most` characters later."""
     if end - start <= most:
         return end
     window = text[start : start + most + 1]
@@ -63,7 +63,7 @@ def cut_point(text: str, start: int, end: int, most: int) -> int:
 
 def _next_start(text: str, start: int, stop: int, overlap: int) -> int:
     first = max(stop - overlap, start + 1)
-    window = text[first - 1 : stop]  # the character before decides whether a word begins at `first`
+    window = text[first - 1 : stop]  # the previous character decides whether a word begins at `first`
     for boundary in (_SENTENCE_START, _WORD_START):
         match = boundary.search(window)
         if match is not None and match.end() < len(window):

@@ -1,9 +1,9 @@
-"""Where the blocks of a document lie in its text, and passages made from stretches of it.
+"""The places of a document's blocks in its text, and passages made from stretches of it.
 
-Passages keep to sections: one ends where the next section begins. A section that is too short to
-stand alone, such as a heading with nothing under it, is joined with the following one (the last of
-all with the one before). A passage's section is the one that most of it lies in, or all of which it holds
-as much as could stand alone: a citation is not to name one section for a sentence of another.
+Passages respect sections: one ends where the next section begins. A section that is too short to
+stand alone, such as a heading with nothing under it, is joined with the following one (the last
+one with the previous one). A passage is assigned the section that most of it belongs to, plus any section of which it
+contains enough to stand alone: a citation must not name one section for a sentence of another.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from ...retrieval.passage import Passage
 from ..document import BETWEEN_BLOCKS, Document
 
 _WORTH_NAMING = 20
-"""Characters of a section from which a passage names it beside others."""
+"""The number of characters of a section from which a passage names it beside others."""
 _BETWEEN_SECTIONS = "; "
 
 
@@ -39,7 +39,7 @@ class Layout:
         return start, start + len(self.document.blocks[index].text)
 
     def passage(self, start: int, end: int, sentences: tuple[int | None, int | None] = (None, None)) -> Passage:
-        """The passage `text[start:end]`. Its id depends on the document and on what it says, not on where."""
+        """The passage `text[start:end]`. Its id depends on the document and the text, not on the place."""
         text = self.text[start:end]
         blocks = range(bisect_right(self._starts, start) - 1, bisect_right(self._starts, end - 1))
         return Passage(
@@ -56,7 +56,7 @@ class Layout:
         )
 
     def _id(self, text: str) -> str:
-        """A text that occurs again is told apart by a count, so that an edit elsewhere changes no id."""
+        """The id of a text; repeated texts are distinguished by a count, so that an edit elsewhere changes no id."""
         occurrence = self._seen[text]
         self._seen[text] += 1
         content = f"{self.document.title}\0{text}\0{occurrence}".encode("utf-8", "replace")
@@ -72,7 +72,7 @@ class Layout:
 
 
 def runs(sections: Sequence[str | None], sizes: Sequence[int], shortest: int) -> Iterator[range]:
-    """Stretches of items that passages keep to: whole sections, joined where one is below `shortest`."""
+    """Stretches of items that passages respect: whole sections, joined if one is below `shortest`."""
     found: list[range] = []
     first, size = 0, 0
     for index, section in enumerate(sections):

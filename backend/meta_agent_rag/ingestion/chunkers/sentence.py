@@ -1,8 +1,8 @@
-"""Passages of whole sentences, as long as the encoder reads, title included.
+"""Passages of whole sentences, up to the length that the encoder reads, title included.
 
-A passage holds at most `limit` tokens and, where the text allows, at least half as many; a fifth of
-it, in whole sentences, is repeated at the beginning of the next. A sentence is cut only where it is
-longer than a passage by itself. Sentences count from 0 through the document.
+A passage contains at most `limit` tokens and, if the text allows it, at least half as many; a fifth of
+it, in whole sentences, is repeated at the beginning of the next. A sentence is split only if it
+is longer than a passage. Sentences count from 0 throughout the document.
 """
 
 import re
@@ -23,11 +23,11 @@ from .layout import Layout, runs
 _OVERLAP = 0.2
 _SHORTEST = 0.5
 _CHARACTERS_PER_TOKEN = 8
-"""No writing has more; a tokenizer counts an endless "word" as one token that says nothing."""
+"""The most characters per token in any script; a tokenizer counts an endless "word" as one meaningless token."""
 _PARAGRAPH_AT_ONCE = 5_000
-"""Characters handed to pysbd, which takes time that grows faster than the text; longer than any passage."""
+"""The most characters passed to pysbd, whose time grows faster than linearly; longer than any passage."""
 _DIVISION = re.compile("[.!?\u2026\u3002\uff01\uff1f\n]")
-"""Where none of these is, pysbd finds nothing either, and takes its time over it."""
+"""Without any of these pysbd finds no boundary, but takes its time."""
 
 
 class _Unit(NamedTuple):
@@ -40,7 +40,7 @@ class _Unit(NamedTuple):
 
 
 def cut(document: Document, doc_id: str, *, count: Count, limit: int) -> Iterator[Passage]:
-    """Cut a document; `count` tells the tokens of a text as the encoder would read it, `limit` its most."""
+    """Split a document; `count` returns the number of tokens as the encoder would read them, `limit` is the maximum."""
     layout = Layout(document, doc_id)
     sizes = _Sizes(count, document.title, limit)
     units: list[_Unit] = []
@@ -60,7 +60,7 @@ def cut(document: Document, doc_id: str, *, count: Count, limit: int) -> Iterato
 
 
 class _Sizes:
-    """How many tokens stretches of text take, and how many there are for them beside the title."""
+    """The token counts of stretches of text, and the limit that the title leaves for them."""
 
     def __init__(self, count: Count, title: str, limit: int) -> None:
         self._count = count
@@ -78,7 +78,7 @@ class _Sizes:
         return self._whole(text) <= self.limit and self.of(text) <= self.room
 
     def parts(self, text: str, start: int, end: int, sentence: int) -> Iterator[_Unit]:
-        """The sentence `text[start:end]`, in parts where it is longer than a passage."""
+        """The sentence `text[start:end]`, in parts if it is longer than a passage."""
         size = self.of(text[start:end])
         if size <= self.room:
             yield _Unit(start, end, sentence, size)
@@ -91,7 +91,7 @@ class _Sizes:
             start = stop + len(text[stop:end]) - len(text[stop:end].lstrip()) if stop < end else end
 
     def _longest(self, text: str, start: int, end: int, most: int) -> int:
-        """Where the part that begins at `start` ends: shortened until it fits, between words if there are any."""
+        """The end of the part that begins at `start`: shortened until it fits, between words if there are any."""
         while most > 1:
             stop = cut_point(text, start, end, most)
             size = self.of(text[start:stop])
@@ -106,7 +106,7 @@ class _Sizes:
 
 @dataclass(frozen=True, kw_only=True)
 class _Packing:
-    """The units of one run, to be grouped; each group is as large as it may be."""
+    """Groups the units of one run; each group is as large as possible."""
 
     text: str
     units: Sequence[_Unit]
@@ -114,7 +114,7 @@ class _Packing:
     shortest: int
 
     def groups(self) -> Iterator[Sequence[_Unit]]:
-        """Groups of consecutive units, the beginning of each among the last units of the one before."""
+        """Groups of consecutive units, each beginning among the last units of the previous one."""
         first, earliest = 0, 0
         while True:
             last = self._last(first)
@@ -130,7 +130,7 @@ class _Packing:
         return self.sizes.fits(self.text[self.units[first].start : self.units[last].end])
 
     def _last(self, first: int) -> int:
-        """The last unit that still fits into a group that begins with `first`."""
+        """The last unit that fits into a group that begins with `first`."""
         last, size = first, self.units[first].size
         while last + 1 < len(self.units) and size + self.units[last + 1].size <= self.sizes.room:
             last += 1
@@ -140,7 +140,7 @@ class _Packing:
         return last
 
     def _overlapping(self, first: int, last: int) -> int:
-        """Where the next group begins: some whole sentences back, as long as one more still fits after them."""
+        """The start of the next group: as many whole sentences back as still leave room for one more after them."""
         start, size = last + 1, 0
         while start - 1 > first:
             size += self.units[start - 1].size
@@ -150,7 +150,7 @@ class _Packing:
         return start
 
     def _filled_up(self, first: int, last: int, earliest: int) -> int:
-        """Where the last group begins, so that it is not too short: further back, though after the one before."""
+        """The start of the last group, moved back so that it is not too short, but after the previous group's start."""
         size = sum(unit.size for unit in self.units[first : last + 1])
         while size < self.shortest and first > earliest and self._fits(first - 1, last):
             first -= 1
@@ -159,14 +159,14 @@ class _Packing:
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Spans of the sentences of a paragraph, which leave out white space alone."""
+    """Spans of the sentences of a paragraph, excluding only white space."""
     for first, last in spans(text, start, end, _PARAGRAPH_AT_ONCE):
         starts, position = [first], first
         divisible = _DIVISION.search(text, first, last) is not None
         for sentence in segmenter(char_span=False).segment(text[first:last]) if divisible else ():
             words = sentence.strip()
             found = text.find(words, position, last) if words else -1
-            if found >= 0:  # what is not found, pysbd has altered: it stays with the sentence before
+            if found >= 0:  # if not found, pysbd altered it: it is kept with the previous sentence
                 position = found + len(words)
                 starts.extend([found] if found > first else [])
         for here, following in zip(starts, [*starts[1:], last], strict=True):

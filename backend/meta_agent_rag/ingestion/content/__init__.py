@@ -1,1 +1,1 @@
-"""What several parsers need: tables, running heads, archives."""
+"""Shared by several parsers: tables, running heads, archives."""

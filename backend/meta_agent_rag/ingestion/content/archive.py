@@ -1,4 +1,4 @@
-"""Zip archives that documents come in: what is in one, and whether it is safe to open."""
+"""Zip archives used by document formats: their contents, and whether they are safe to open."""
 
 import io
 import zipfile
@@ -13,19 +13,19 @@ from ..text import one_line
 SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_ENTRIES = 10_000
 _MOST_PACKED = 100
-"""Times that a part over 1 MB may be smaller packed; a handbook of 872 pages comes to 18."""
+"""The highest compression ratio of a part over 1 MB; a handbook of 872 pages reaches 18."""
 _MEGABYTE = 1024 * 1024
 _MOST_KIND = 200
-"""Bytes of the entry `mimetype`."""
+"""The most bytes that are read of the entry `mimetype`."""
 
 
 def holds(file: File, part: str) -> bool:
-    """Is the file a zip archive with this part?"""
+    """Is the file a zip archive that contains this part?"""
     return part in _names(file)
 
 
 def stated_kind(file: File) -> str:
-    """What the part `mimetype` says, as in OpenDocument and EPUB; empty if there is none."""
+    """The contents of the part `mimetype`, as in OpenDocument and EPUB; empty if there is none."""
     if not holds(file, "mimetype"):
         return ""
     try:
@@ -37,14 +37,14 @@ def stated_kind(file: File) -> str:
 
 @contextmanager
 def opened(file: File) -> Iterator[zipfile.ZipFile]:
-    """The archive, once it is known what it unpacks to. Raises `Refused`."""
+    """The archive, after its unpacked size has been checked. Raises `Refused`."""
     check(file)
     with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
         yield archive
 
 
 def check(file: File) -> None:
-    """Refuse what would unpack to too much, by its own word and in fact, and what is damaged or encrypted."""
+    """Refuse an archive that is damaged, encrypted, or unpacks to too much, as declared or in fact."""
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
             entries = archive.infolist()
@@ -79,7 +79,7 @@ def _unpacked_size(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int, 
             if size > most:
                 raise _too_large(file)
     if size > max(_MEGABYTE, _MOST_PACKED * entry.compress_size):
-        raise Refused("limit", f"its part {entry.filename!r} is compressed more than text can be")
+        raise Refused("limit", f"its part {entry.filename!r} has a higher compression ratio than text can have")
     return size
 
 

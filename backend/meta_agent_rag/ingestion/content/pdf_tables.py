@@ -1,4 +1,4 @@
-"""Tables of a PDF page with rows and columns kept, by pdfplumber."""
+"""Tables of a PDF page with their rows and columns, by pdfplumber."""
 
 import io
 import re
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _RULES = re.compile(rb"(?<=[\d\s])(?:re|l)(?=\s)")
 _LEAST_RULES = 6
-"""Lines and boxes of a page from which it may hold a ruled table: two rows of two cells have as many."""
+"""The number of lines and boxes on a page from which it may contain a ruled table: two rows of two cells have these."""
 _LEAST_CELLS = 2
 
 
@@ -28,7 +28,7 @@ class Part:
 
 
 class PdfTables:
-    """Reads pages that hold ruled tables; the file is opened with the first of them."""
+    """Reads pages with ruled tables; the file is opened for the first of them."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -40,19 +40,19 @@ class PdfTables:
         return pdfplumber.open(io.BytesIO(self._content))
 
     def parts(self, number: int) -> Sequence[Part]:
-        """Text and tables of a page (from 0) from top to bottom; nothing if it has no table.
+        """Text and tables of a page (from 0) from top to bottom; empty if it has no table.
 
-        A table has two rows and two columns of text at least. pdfplumber raises whatever it likes.
+        A table has at least two rows and two columns of text. pdfplumber may raise any exception.
         """
         page = self._pdf.pages[number]
         try:
             return list(_parts(page))
         finally:
-            page.close()  # what was parsed of it
+            page.close()  # frees the parsed page
 
 
 def may_hold_tables(streams: Sequence[bytes]) -> bool:
-    """Do the page's drawing operators suffice for a ruled table?"""
+    """Are there enough drawing operators on the page for a ruled table?"""
     return sum(len(_RULES.findall(stream)) for stream in streams) >= _LEAST_RULES
 
 

@@ -1,21 +1,21 @@
-"""Running heads and feet: lines at the edge of a page that its neighbours repeat, page numbers counted along."""
+"""Running heads and feet: lines at the edge of a page that its neighbours repeat, allowing for page numbers."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 _EDGE = 2
-"""Lines at the top and at the bottom of a page that may be such."""
+"""The number of lines at the top and at the bottom of a page that may be running heads."""
 _NEIGHBOURS = 4
-"""Pages before and after that are compared; heads change with the chapter, and differ on left and right pages."""
+"""The number of pages compared on either side; heads change by chapter, and differ on left and right pages."""
 _LEAST_REPEATED = 2
 _NUMBER = re.compile(r"\d+")
 
 
 def running_heads(pages: Sequence[Sequence[str]]) -> list[frozenset[int]]:
-    """The places of each page's lines that two of the four pages on either side repeat.
+    """The indexes of each page's lines that two of the four pages on either side repeat.
 
     A line repeats another at the same edge if it is equal, or if its numbers grow with the pages: "Page 3 of 10" on
-    the third page, "Page 4 of 10" on the fourth. A document that would have no other lines keeps them all.
+    the third page, "Page 4 of 10" on the fourth. If a document would be left without lines, all are kept.
     """
     edges = [[_edge(page, number, top=top) for top in (True, False)] for number, page in enumerate(pages)]
     found = [
@@ -40,7 +40,7 @@ def _repeated(edges: Sequence[Sequence[dict[int, frozenset[str]]]], number: int,
 
 
 def _keys(line: str, page: int) -> Iterator[str]:
-    """The line, and the line with its first, its last and all numbers as distances from the page."""
+    """The line, and the line with its first, its last and all numbers as distances from the page number."""
     words = " ".join(line.casefold().split())
     yield words
     numbers = list(_NUMBER.finditer(words))

@@ -1,9 +1,9 @@
-"""Tables as text: cells joined with " | ", a row a line, the first row again wherever the table is divided."""
+"""Tables as text: cells joined with " | ", one row per line, with the header repeated in every part of a table."""
 
 from collections.abc import Iterable, Iterator
 
 SHORT_TABLE = 400
-"""Characters up to which a table stays one block, so that a passage of the default size holds the first row too."""
+"""The number of characters up to which a table stays one block, so that a default passage also holds the header."""
 
 
 def row_text(cells: Iterable[str]) -> str:
@@ -13,7 +13,7 @@ def row_text(cells: Iterable[str]) -> str:
 
 
 def table_blocks(rows: Iterable[str]) -> Iterator[str]:
-    """The texts of the blocks that a table becomes; each begins with the table's first row, its header.
+    """The texts of a table's blocks; each begins with the table's first row, its header.
 
     >>> [text.count("Plant") for text in table_blocks(["Plant | t", *(f"Quay {n} | {n}" for n in range(60))])]
     [1, 1]

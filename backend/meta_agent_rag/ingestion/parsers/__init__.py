@@ -1,4 +1,4 @@
-"""Parsers, one file a format; a file that exports `PARSER` is found by itself."""
+"""Parsers, one file per format; a file that exports `PARSER` is discovered automatically."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from ..text import decoded
 __all__ = ["File", "Parser", "by_priority", "discover_parsers", "known_suffixes"]
 
 LONGEST_TITLE = 200
-"""Characters; what is longer is no title."""
+"""The most characters of a title."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A file's name and bytes. `unpacked_bytes` is the most that it may unpack to."""
+    """A file's name and bytes. `unpacked_bytes` is the maximum unpacked size."""
 
     name: str
     content: bytes
@@ -26,16 +26,16 @@ class File:
 
     @property
     def stem(self) -> str:
-        """The name without folder and ending, as a title of last resort."""
+        """The name without folder and extension, as a fallback title."""
         return PurePath(self.name).stem or self.name
 
     @cached_property
     def text(self) -> str | None:
-        """The content as text, `None` where it is none."""
+        """The content as text, `None` if it is not text."""
         return decoded(self.content)
 
     def ends_with(self, suffixes: tuple[str, ...]) -> bool:
-        """Is the name's ending one of these, in whatever case?"""
+        """Does the name end with one of these, ignoring case?"""
         return self.name.lower().endswith(suffixes)
 
 
@@ -43,10 +43,10 @@ class File:
 class Parser:
     """Reads files of one kind.
 
-    `recognises` looks at the content; the name may decide between kinds of text alone. Parsers are asked
-    by rising `priority`: those with a signature (0) before those that could take any text (9).
-    `parse` raises `Refused`; any other exception of it counts as an unreadable file. `example` is a small file with
-    a sentence of text, on which the contract tests work (those of the formats below are written by the tests).
+    `recognises` examines the content; the name may only decide between kinds of text. Parsers are tried
+    in ascending `priority`: those with a signature (0) before those that accept any text (9).
+    `parse` raises `Refused`; any other exception counts as an unreadable file. `example` is a small file with
+    a sentence of text for the contract tests (which write those of the formats below themselves).
     """
 
     kind: str
@@ -59,17 +59,17 @@ class Parser:
 
 @cache
 def discover_parsers() -> tuple[Parser, ...]:
-    """Every parser of this folder, in the order of asking; loads no format's library. Raises `DuplicateNameError`."""
+    """Every parser of this folder, in order of priority, without loading libraries. Raises `DuplicateNameError`."""
     return by_priority(exported(__name__, "PARSER", Parser))
 
 
 def known_suffixes() -> tuple[str, ...]:
-    """How names of files end that some parser reads, sorted, each with its dot."""
+    """The file name extensions of all parsers, sorted, each with its dot."""
     return tuple(sorted({suffix for parser in discover_parsers() for suffix in parser.suffixes}))
 
 
 def by_priority(parsers: Iterable[Parser]) -> tuple[Parser, ...]:
-    """Parsers in the order of asking; a kind that comes twice raises `DuplicateNameError`."""
+    """Parsers in order of priority; a duplicate kind raises `DuplicateNameError`."""
     found: dict[str, Parser] = {}
     for parser in parsers:
         if parser.kind in found:

@@ -1,4 +1,4 @@
-"""Word documents (.docx), with python-docx; the archive is looked through before it is opened."""
+"""Word documents (.docx), with python-docx; the archive is checked before it is opened."""
 
 import io
 import re
@@ -20,14 +20,14 @@ _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _DEFAULT_TITLE = "Word Document"
-"""What python-docx says of a file that states no title."""
+"""python-docx's default title for a file without one."""
 _HEADING = re.compile(r"(?:heading|title)\b", re.I)
 _CONTAINERS = {f"{_WORD}{name}" for name in ("sdt", "sdtContent", "customXml", "ins", "smartTag")}
 _BREAKS = {f"{_WORD}tab": " ", f"{_WORD}br": "\n", f"{_WORD}cr": "\n", f"{_WORD}noBreakHyphen": "-"}
 
 
 def _recognises(file: File) -> bool:
-    """Any zip or OLE file that no other parser took: what it may be is told when it is opened."""
+    """Accepts any zip or OLE file that no other parser recognised; its real kind is determined when it is opened."""
     return file.content.startswith((*archive.SIGNATURES, _OLE))
 
 
@@ -38,7 +38,7 @@ def _parse(file: File) -> Document:
         raise Refused("type", "it is an old Office file; save it as .docx, .xlsx or .pptx")
     archive.check(file)
     if not archive.holds(file, "[Content_Types].xml") or not archive.holds(file, "word/document.xml"):
-        raise Refused("type", "it is a zip archive, but not a document of a kind that is read; save it as PDF or .docx")
+        raise Refused("type", "it is a zip archive, but not a supported document; save it as PDF or .docx")
     document = _opened(file)
     blocks = tuple(_blocks(document))
     stated = one_line(document.core_properties.title or "")
@@ -59,7 +59,7 @@ def _opened(file: File) -> "WordDocument":
 
 
 def _blocks(document: "WordDocument") -> Iterator[Block]:
-    """Paragraphs and tables in the order of the text. Works on the XML: python-docx's objects cost 1 GB."""
+    """Paragraphs and tables in text order. Works on the XML, because python-docx's objects take 1 GB."""
     headings = _heading_styles(document)
     section: str | None = None
     for element in _inside(document.element.body, "p", "tbl"):
@@ -76,7 +76,7 @@ def _blocks(document: "WordDocument") -> Iterator[Block]:
 
 
 def _inside(parent: Any, *names: str) -> Iterator[Any]:
-    """The elements of these names right inside another, or inside content controls and the like there."""
+    """The elements with these names directly inside another, or inside content controls and similar wrappers."""
     wanted = {f"{_WORD}{name}" for name in names}
     waiting = list(reversed(parent))
     while waiting:
@@ -88,7 +88,7 @@ def _inside(parent: Any, *names: str) -> Iterator[Any]:
 
 
 def _text(element: Any) -> str:
-    """The words of an element; those of a second rendering for older programs are left out."""
+    """The text of an element, without the second rendering for older programs."""
     parts: list[str] = []
     waiting = [element]
     while waiting:
@@ -105,7 +105,7 @@ def _text(element: Any) -> str:
 
 
 def _heading_styles(document: "WordDocument") -> set[str]:
-    """Ids of the styles that are headings, by their (untranslated) name or level."""
+    """Ids of heading styles, identified by their (untranslated) name or level."""
     found = set()
     for style in document.styles.element.iterfind(f"{_WORD}style"):
         name = style.find(f"{_WORD}name")

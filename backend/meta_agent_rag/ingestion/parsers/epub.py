@@ -1,4 +1,4 @@
-"""Electronic books (.epub): the chapters in the order of the spine, each read as HTML."""
+"""E-books (.epub): the chapters in the order of the spine, each parsed as HTML."""
 
 import posixpath
 import zipfile
@@ -21,7 +21,7 @@ _CONTAINER = "META-INF/container.xml"
 _CHAPTERS = frozenset({"application/xhtml+xml", "text/html"})
 _PROTECTED = b"EncryptedData"
 _FONTS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
-"""Algorithms that only fonts are disguised with."""
+"""Algorithms that are only used to obfuscate fonts."""
 
 
 def _recognises(file: File) -> bool:
@@ -50,7 +50,7 @@ def _refuse_protected(book: zipfile.ZipFile) -> None:
     except KeyError:
         return
     if statement.count(_PROTECTED) and not any(font in statement for font in _FONTS):
-        raise Refused("encrypted", "it is protected against copying; get it without protection")
+        raise Refused("encrypted", "it is copy-protected; use a copy without protection")
 
 
 def _xml(book: zipfile.ZipFile, path: str) -> "_Element":
@@ -86,7 +86,7 @@ def _chapter(book: zipfile.ZipFile, path: str) -> Iterator[Block]:
     try:
         content = book.read(path)
     except KeyError:
-        return  # a chapter that the book names and does not hold
+        return  # a chapter that the book lists but does not contain
     yield from markup_blocks(decoded(content) or "")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".html", ".htm", ".xhtml")
 _BEGINNING = re.compile(
-    # Possessive and atomic: many comments in a row must not be tried in all combinations.
+    # Possessive and atomic: many consecutive comments must not be tried in all combinations.
     r"(?:\s|\ufeff|<\?xml[^>]{0,200}>|(?><!--.*?-->))*+<(?:!doctype\s+html|html|head|body)[\s>]",
     re.I | re.S,
 )
@@ -62,7 +62,7 @@ def _soup(markup: str) -> "Tag":
     from bs4 import BeautifulSoup
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on XHTML, and on texts that look like an address
+        warnings.simplefilter("ignore")  # about XHTML, and about texts that look like an address
         return BeautifulSoup(markup, "lxml")
 
 
@@ -89,7 +89,7 @@ def _blocks(root: "Tag") -> Iterator[Block]:
 
 @dataclass(kw_only=True)
 class _Reading:
-    """The text since the last block's end, and the rows of the table that is being read."""
+    """The text since the end of the last block, and the rows of the current table."""
 
     pieces: list[str] = field(default_factory=list)
     section: str | None = None
@@ -99,7 +99,7 @@ class _Reading:
     cells: list[str] = field(default_factory=list)
 
     def enter(self, element: "Tag") -> Iterator[Block]:
-        """An element begins."""
+        """Handle the start of an element."""
         if element.name == "br":
             self.pieces.append("\n" if self.preformatted else " ")
         if element.name in _BLOCKS:
@@ -108,7 +108,7 @@ class _Reading:
         self.preformatted += element.name == "pre"
 
     def leave(self, element: "Tag") -> Iterator[Block]:
-        """An element ends."""
+        """Handle the end of an element."""
         outermost = self.tables == 1
         if outermost and element.name in {"td", "th"}:
             self.cells.append(self._taken())
@@ -128,13 +128,13 @@ class _Reading:
         self.preformatted -= element.name == "pre"
 
     def flush(self) -> Iterator[Block]:
-        """What was read since the last block, as one."""
+        """The text since the last block, as one block."""
         text = self._taken()
         if text:
             yield Block(text=text, section=self.section)
 
     def _break(self) -> Iterator[Block]:
-        """A block's edge: within a table it only parts words."""
+        """Handle a block boundary; within a table it only separates words."""
         if self.tables:
             self.pieces.append(" ")
         else:
@@ -150,7 +150,7 @@ class _Reading:
 
 
 def _is_dropped(element: "Tag") -> bool:
-    """Elements that hold no text of the document, and those that no reader sees."""
+    """Is it an element without text of the document, or one that is invisible to readers?"""
     style = element.attrs.get("style", "")
     return element.name in _DROPPED or "hidden" in element.attrs or _HIDDEN.search(str(style)) is not None
 

@@ -17,7 +17,7 @@ _SUFFIXES = (".md", ".markdown", ".mdown", ".mkd")
 _MOST_NESTED = 100
 
 _MOST_ALIASES = 50
-"""Names beside the title; more are no names."""
+"""The most names beside the title; further ones are dropped."""
 
 
 def _recognises(file: File) -> bool:
@@ -41,19 +41,19 @@ def _parse(file: File) -> Document:
 
 
 def _front_matter(text: str) -> tuple[Mapping[str, object], str, tuple[str, ...]]:
-    """Front matter (safe YAML alone), the text without it, and a note where it could not be read."""
+    """Front matter (safe YAML only), the text without it, and a note if it could not be read."""
     import frontmatter
     import yaml
     from frontmatter.default_handlers import YAMLHandler
 
     handler = YAMLHandler()
-    if not handler.detect(text):  # `parse` alone would also take a rule further down for its beginning
+    if not handler.detect(text):  # `parse` alone would also accept a rule further down as its beginning
         return {}, text, ()
     try:
         front, body = frontmatter.parse(text, handler=handler)
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):  # a date such as 2020-13-45 is a ValueError
         return {}, text, ("its front matter is not valid YAML and was read as text",)
-    return (front, body, ()) if front else ({}, text, ())  # words between two rules are YAML as well
+    return (front, body, ()) if front else ({}, text, ())  # words between two rules are also YAML
 
 
 def _name(value: object) -> str:
@@ -100,7 +100,7 @@ def _blocks(tokens: Sequence["Token"]) -> Iterator[Block]:
 
 
 def _inline_text(token: "Token") -> str:
-    """The words of a line: without markup, with the texts of links and the descriptions of images."""
+    """The text of a line without markup, including link texts and image descriptions."""
     breaks = {"softbreak": " ", "hardbreak": "\n"}
     parts = [breaks.get(child.type, child.content) for child in token.children or () if child.type != "html_inline"]
     return "".join(parts)

@@ -16,7 +16,7 @@ _SKIPPED = {"text:tracked-changes", "text:sequence-decls", "office:forms", "offi
 _CHARACTERS = {3, 4}
 """Node types of text and CDATA."""
 _MOST_REPEATED = 100
-"""Times that a row or cell may stand for equal ones; spreadsheets fill a sheet to its end so."""
+"""The most repetitions of a row or cell that are expanded; spreadsheets fill a sheet to its end in this way."""
 
 
 def _recognises(file: File) -> bool:
@@ -65,7 +65,7 @@ def _repeated(element: Any, name: str) -> int:
 
 
 def _named(root: Any, name: str) -> Iterator[Any]:
-    """Elements of this name inside another, none inside one of them."""
+    """Elements with this name inside another, without nested ones."""
     waiting = list(reversed(root.childNodes))
     while waiting:
         node = waiting.pop()
@@ -76,7 +76,7 @@ def _named(root: Any, name: str) -> Iterator[Any]:
 
 
 def _text(element: Any) -> str:
-    """The words of an element, spaces and breaks included."""
+    """The text of an element, including spaces and breaks."""
     parts: list[str] = []
     waiting = [element]
     while waiting:

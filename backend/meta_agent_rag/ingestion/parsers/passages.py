@@ -1,4 +1,4 @@
-"""Passages that come as such: JSON lines `{"id", "title", "text"}`, also gzipped."""
+"""Ready-made passages: JSON lines `{"id", "title", "text"}`, optionally gzipped."""
 
 import gzip
 import io
@@ -52,7 +52,7 @@ def _parse(file: File) -> Document:
 
 
 def _lines(file: File) -> Iterator[str]:
-    """Lines, of which only the newline byte is an end; unpacked as they are read, up to the limit."""
+    """Lines, split only at the newline byte; unpacked while reading, up to the limit."""
     try:
         with _opened(file) as stream:
             left = file.unpacked_bytes
@@ -69,7 +69,7 @@ def _lines(file: File) -> Iterator[str]:
 def _opened(file: File) -> io.BufferedIOBase:
     if file.content.startswith(_GZIP):
         return gzip.GzipFile(fileobj=io.BytesIO(file.content))
-    wide = b"\0" in file.content[:4]  # UTF-16 and UTF-32 show early: a row begins with {
+    wide = b"\0" in file.content[:4]  # UTF-16 and UTF-32 are detected early: a row begins with {
     return io.BytesIO((file.text or "").encode("utf-8", "replace") if wide else file.content)
 
 

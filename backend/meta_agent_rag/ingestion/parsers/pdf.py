@@ -20,10 +20,10 @@ _LOG = logging.getLogger(__name__)
 _SUFFIXES = (".pdf",)
 _HEAD_BYTES = 1024
 _MOST_CONTENT = 2 * 1024 * 1024
-"""Bytes of one page's content. The densest of 619 pages of prose has 0.1 MB; a page with 3.3 MB was a drawing that
-took pypdf 418 MB for its labels."""
+"""The most bytes of one page's content. The densest of 619 pages of prose has 0.1 MB; one with 3.3 MB was a drawing
+for whose labels pypdf took 418 MB."""
 _MOST_DAMAGED = 0.1
-"""Share of pages, among those with content, that may be unreadable before the whole file is."""
+"""The share of unreadable pages, among those with content, above which the whole file is rejected."""
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
 _NO_TITLE = re.compile(
@@ -31,7 +31,7 @@ _NO_TITLE = re.compile(
 )
 _SHORT_LINE = 0.75
 _MOST_TABLE_PAGES = 200
-"""Pages that pdfplumber is asked about: it takes ten times as long as pypdf."""
+"""The most pages passed to pdfplumber, which takes ten times as long as pypdf."""
 _DEEPEST_OUTLINE = 8
 
 
@@ -71,7 +71,7 @@ def _read_pages(
             parts[number] = reading.parts(number, page)
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 # pypdf raises whatever it likes; the page is named in the notes
+        except Exception as error:  # noqa: BLE001 # pypdf may raise any exception; the page is named in the notes
             faults[number] = _refused(error)
     blocks = list(_blocks(parts, sections))
     damaged = [fault for fault in faults.values() if fault.kind != "limit"]
@@ -95,14 +95,14 @@ def _refused(error: Exception) -> Refused:
 
 
 class _Reading:
-    """Reads one page after another; counts those that pdfplumber was asked about."""
+    """Reads one page after another; counts those passed to pdfplumber."""
 
     def __init__(self, tables: PdfTables) -> None:
         self._tables = tables
         self._left = _MOST_TABLE_PAGES
 
     def parts(self, number: int, page: "PageObject") -> Sequence[Part]:
-        """Text and tables of a page (from 1) in their order."""
+        """Text and tables of a page (from 1) in order."""
         streams: list[bytes] = []
         for stream in _content_streams(page):
             streams.append(stream.get_data())
@@ -115,13 +115,13 @@ class _Reading:
                     return found
             except MemoryError:
                 raise
-            except Exception:  # noqa: BLE001 # a table that cannot be told apart is read as text
+            except Exception:  # noqa: BLE001 # a table that is not recognised is read as text
                 _LOG.debug("The tables of page %d are read as text.", number, exc_info=True)
         return [Part(lines=tuple(page.extract_text().split("\n")))]
 
 
 def _blocks(pages: Mapping[int, Sequence[Part]], sections: Mapping[int, str]) -> Iterator[Block]:
-    """Paragraphs and tables without running heads and page numbers."""
+    """Paragraphs and tables, without running heads and page numbers."""
     lines = [[line for part in parts for line in part.lines] for parts in pages.values()]
     for (number, parts), heads in zip(pages.items(), running_heads(lines), strict=True):
         place = 0
@@ -144,7 +144,7 @@ def _content_streams(page: "PageObject") -> Iterator[Any]:
 
 
 def _paragraphs(page_lines: Sequence[str]) -> Iterator[str]:
-    """A paragraph ends at a blank line, and after a sentence that leaves its last line short."""
+    """Splits at blank lines, and after a sentence that leaves its last line short."""
     lines = [line.translate(_LIGATURES).strip() for line in page_lines]
     width = max((len(line) for line in lines), default=0)
     paragraph: list[str] = []
@@ -160,12 +160,12 @@ def _paragraphs(page_lines: Sequence[str]) -> Iterator[str]:
 
 
 def _joined(lines: list[str]) -> str:
-    """Lines as running text, words that were divided between two of them put together."""
+    """Lines as running text, with hyphenated words rejoined."""
     return " ".join(_HYPHENATED.sub("", "\n".join(lines)).split())
 
 
 def _sections(reader: "PdfReader") -> Mapping[int, str]:
-    """The outline's last heading at or before each page; empty for a file without a sound outline."""
+    """The outline's last heading at or before each page; empty for a file without a valid outline."""
     starts: dict[int, str] = {}
     try:
         for entry in _outline_entries(reader.outline):
@@ -174,7 +174,7 @@ def _sections(reader: "PdfReader") -> Mapping[int, str]:
             if number is not None and title:
                 starts.setdefault(number + 1, title)
         pages = len(reader.pages)
-    except Exception:  # noqa: BLE001 # a damaged outline costs the headings, nothing else
+    except Exception:  # noqa: BLE001 # a damaged outline only costs the headings
         return {}
     sections: dict[int, str] = {}
     current: str | None = None
@@ -194,11 +194,11 @@ def _outline_entries(outline: list[Any], depth: int = 0) -> Iterator[Any]:
 
 
 def _title(reader: "PdfReader", blocks: Sequence[Block], file: File) -> str:
-    """The title that the file gives itself if it is one, else its first line, else its name."""
+    """The file's own title if plausible, else its first line, else its name."""
     try:
         metadata = reader.metadata
         stated = one_line(str(metadata.title or "")) if metadata is not None else ""
-    except Exception:  # noqa: BLE001 # damaged metadata cost the title, nothing else
+    except Exception:  # noqa: BLE001 # damaged metadata only cost the title
         stated = ""
     if 2 < len(stated) <= LONGEST_TITLE and not _NO_TITLE.match(stated):
         return stated

@@ -1,4 +1,4 @@
-"""PowerPoint presentations (.pptx), with python-pptx: a page for each slide, its notes included."""
+"""PowerPoint presentations (.pptx), with python-pptx: one page per slide, including its notes."""
 
 import io
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".pptx",)
 _DEFAULT_TITLE = "PowerPoint Presentation"
-"""What the library and PowerPoint itself write where nobody stated a title."""
+"""Default titles of the library and of PowerPoint."""
 
 
 def _recognises(file: File) -> bool:
@@ -36,7 +36,7 @@ def _parse(file: File) -> Document:
 
 
 def _slide(slide: "Slide", number: int) -> Iterator[Block]:
-    """The title first, then text and tables in the order of the slide, then the notes."""
+    """The title first, then text and tables in slide order, then the notes."""
     heading = slide.shapes.title
     section = one_line(heading.text_frame.text) if heading is not None else ""
     if section:
@@ -57,7 +57,7 @@ def _slide(slide: "Slide", number: int) -> Iterator[Block]:
 
 
 def _shapes(shapes: Any) -> Iterator[Any]:
-    """All shapes, those in groups included; without recursion, since groups may be nested at will."""
+    """All shapes, including those in groups; without recursion, because groups may be nested to any depth."""
     waiting = list(reversed(list(shapes)))
     while waiting:
         shape = waiting.pop()

@@ -1,4 +1,4 @@
-"""Rich text (.rtf), with striprtf: paragraphs, and tables by their cells."""
+"""Rich text (.rtf), with striprtf: paragraphs, and tables by cells."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -19,7 +19,7 @@ def _recognises(file: File) -> bool:
 def _parse(file: File) -> Document:
     from striprtf.striprtf import rtf_to_text
 
-    # a byte of its own for each character: striprtf decodes what is escaped by the code page that the file states
+    # one byte per character: striprtf decodes escapes with the code page that the file states
     text: str = rtf_to_text(file.content.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
     blocks = tuple(_blocks(text))
     first = one_line(blocks[0].text) if blocks else ""
@@ -27,7 +27,7 @@ def _parse(file: File) -> Document:
 
 
 def _blocks(text: str) -> Iterator[Block]:
-    """A block for each line; striprtf ends each cell of a table with a bar."""
+    """One block per line; striprtf ends each table cell with a bar."""
     for is_table, lines in groupby(text.split("\n"), key=lambda line: line.rstrip().endswith("|")):
         if is_table:
             rows = (row_text(line.rstrip().removesuffix("|").split("|")) for line in lines)

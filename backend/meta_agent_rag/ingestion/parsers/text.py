@@ -24,7 +24,7 @@ def _parse(file: File) -> Document:
 
 
 def unwrapped(paragraph: str) -> str:
-    """A paragraph that was broken into lines of about one length, on one line; others keep their lines."""
+    """A paragraph broken into lines of similar length, joined into one line; others keep their lines."""
     lines = [line.strip() for line in paragraph.split("\n")]
     full = all(_SHORTEST_WRAPPED <= len(line) <= _LONGEST_WRAPPED for line in lines[:-1])
     return (" " if full else "\n").join(lines)

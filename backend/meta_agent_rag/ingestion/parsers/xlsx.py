@@ -1,4 +1,4 @@
-"""Excel workbooks (.xlsx), with openpyxl: a section for each sheet, its rows as a table."""
+"""Excel workbooks (.xlsx), with openpyxl: one section per sheet, its rows as a table."""
 
 import io
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".xlsx", ".xlsm")
 _MOST_CELLS = 5_000_000
-"""Cells of a workbook, empty ones included; a sheet may claim 17 billion."""
+"""The most cells of a workbook, including empty ones; a sheet may declare 17 billion."""
 
 
 def _recognises(file: File) -> bool:
@@ -39,7 +39,7 @@ def _parse(file: File) -> Document:
 
 
 class _Left:
-    """The cells that may still be read."""
+    """The number of cells that may still be read."""
 
     def __init__(self) -> None:
         self._cells = _MOST_CELLS
@@ -48,7 +48,7 @@ class _Left:
         """Count a row's cells. Raises `Refused`."""
         self._cells -= count
         if self._cells < 0:
-            raise Refused("limit", f"it has more than {_MOST_CELLS} cells; save the sheets that matter on their own")
+            raise Refused("limit", f"it has more than {_MOST_CELLS} cells; save only the sheets that you need")
 
 
 def _sheet(sheet: "ReadOnlyWorksheet", left: _Left) -> Iterator[Block]:
@@ -64,7 +64,7 @@ def _sheet(sheet: "ReadOnlyWorksheet", left: _Left) -> Iterator[Block]:
 
 
 def _tables(rows: list[str]) -> Iterator[list[str]]:
-    """Runs of rows without an empty row: a sheet may hold several tables."""
+    """Runs of rows without an empty row, since a sheet may contain several tables."""
     waiting = iter(rows)
     for row in waiting:
         if row:

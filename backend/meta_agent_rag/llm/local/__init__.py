@@ -1,1 +1,1 @@
-"""Models that the embedded provider can run: the list, which of them serves, and how they get onto this machine."""
+"""Models for the embedded provider: the list, the choice of one, and their download."""

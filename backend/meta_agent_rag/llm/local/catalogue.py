@@ -1,4 +1,4 @@
-"""The models of `models.yaml`: where each comes from, where it lies, and the memory that it needs."""
+"""The models in `models.yaml`: their sources, their places on disk, and the memory that they need."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,19 +13,19 @@ from ...errors import UnknownNameError
 from ...settings import Settings
 
 PACKAGED = "smollm2-135m"
-"""The name of the model that the extra `embedded` brings; it is not in the list, since nothing is to be fetched."""
+"""The name of the model in the extra `embedded`; it is not in the list, because it needs no download."""
 SLOTS = 2
-"""Calls that the embedded server answers side by side, each with a context window of its own."""
+"""The number of calls that the embedded server answers concurrently, each with its own context window."""
 PROMPT_CACHE_MIB = 1024
-"""What the embedded server may keep of earlier prompts, beyond its slots."""
+"""Memory that the embedded server may use for earlier prompts, in addition to its slots."""
 _BESIDE_MIB = PROMPT_CACHE_MIB + 1024
-"""The prompt cache, and 1 GiB for llama.cpp's buffers and this process with its encoder (0.6 GiB)."""
+"""The prompt cache, plus 1 GiB for llama.cpp's buffers and this process with its encoder (0.6 GiB)."""
 _BYTES_A_VALUE = 2
-"""Keys and values are kept in half precision."""
+"""Keys and values are stored in half precision."""
 
 
 class LocalModel(BaseModel):
-    """One row of `models.yaml`; its comment explains the fields."""
+    """One row of `models.yaml`; the fields are explained there."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,11 +40,11 @@ class LocalModel(BaseModel):
     attention: tuple[PositiveInt, PositiveInt, PositiveInt]
 
     def path(self, settings: Settings) -> Path:
-        """Where the file lies once it is downloaded: there is none before it is whole and checked."""
+        """The place of the downloaded file; the file exists only once it is complete and verified."""
         return settings.marag_data_dir.expanduser() / "models" / self.file
 
     def memory(self, settings: Settings) -> int:
-        """Bytes of memory that a run with it takes: weights, the context of every slot, and what runs beside it."""
+        """Bytes of memory for a run with it: weights, the context of every slot, and what runs beside it."""
         layers, heads, size = self.attention
         context = 2 * layers * heads * size * _BYTES_A_VALUE * settings.embedded_context_tokens * SLOTS
         return self.bytes + context + (_BESIDE_MIB << 20)
@@ -52,13 +52,13 @@ class LocalModel(BaseModel):
 
 @cache
 def local_models() -> Mapping[str, LocalModel]:
-    """All models of the list by name, smallest first."""
+    """All models in the list by name, smallest first."""
     rows = yaml.safe_load(files(__package__).joinpath("models.yaml").read_text(encoding="utf-8"))
     return {name: LocalModel(name=name, **row) for name, row in rows.items()}
 
 
 def local_model(name: str) -> LocalModel:
-    """The model of that name; raises `UnknownNameError`."""
+    """The model with that name; raises `UnknownNameError`."""
     known = local_models()
     if name not in known:
         raise UnknownNameError("model", name, list(known))

@@ -1,4 +1,4 @@
-"""Which model the embedded provider runs: EMBEDDED_MODEL_PATH, else EMBEDDED_MODEL, else the packaged one."""
+"""Chooses the embedded provider's model: EMBEDDED_MODEL_PATH, else EMBEDDED_MODEL, else the packaged one."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ AUTO = "auto"
 
 
 def listed_model(settings: Settings) -> LocalModel | None:
-    """The model of the list that EMBEDDED_MODEL stands for, downloaded or not; `None` for the packaged model.
+    """The listed model that EMBEDDED_MODEL selects, downloaded or not; `None` for the packaged model.
 
-    `auto` takes the largest that is downloaded and fits this machine's memory. Raises `SettingsError`.
+    `auto` chooses the largest that is downloaded and fits this machine's memory. Raises `SettingsError`.
     """
     name = settings.embedded_model
     if name == AUTO:
@@ -31,13 +31,13 @@ def listed_model(settings: Settings) -> LocalModel | None:
 
 
 def fits(model: LocalModel, settings: Settings) -> bool:
-    """Does this machine have the memory for it? Taken for granted where the system does not tell."""
+    """Does this machine have the memory for it? Assumed if the system does not report its memory."""
     memory = machine_memory()
     return memory is None or model.memory(settings) <= memory
 
 
 def own_model_file(settings: Settings) -> Path | None:
-    """The file that takes the place of the packaged model, there or not; `None` if that serves.
+    """The file used instead of the packaged model, existing or not; `None` if that one is used.
 
     Raises `SettingsError` for an unknown name.
     """
@@ -48,11 +48,11 @@ def own_model_file(settings: Settings) -> Path | None:
 
 
 def require_file(settings: Settings, file: Path) -> None:
-    """Raises `SettingsError` with the remedy if the file of `own_model_file` is not there."""
+    """Raise `SettingsError` with the remedy if the file of `own_model_file` does not exist."""
     if file.is_file():
         return
     if settings.embedded_model_path is not None:
-        raise SettingsError(f"EMBEDDED_MODEL_PATH {str(file)!r} is not a file; name a GGUF file.")
+        raise SettingsError(f"EMBEDDED_MODEL_PATH {str(file)!r} is not a file; give a GGUF file.")
     name = settings.embedded_model
     raise SettingsError(
         f"EMBEDDED_MODEL {name!r} is not downloaded; run `marag models get {name}`, or set EMBEDDED_MODEL=auto."
@@ -60,7 +60,7 @@ def require_file(settings: Settings, file: Path) -> None:
 
 
 def decided(settings: Settings) -> Settings:
-    """The settings with the name of the model that `auto` takes now: what is downloaded later changes no run."""
+    """The settings with `auto` resolved to the current model, so that later downloads do not change a run."""
     if settings.embedded_model_path is not None or settings.embedded_model != AUTO:
         return settings
     model = listed_model(settings)

@@ -1,4 +1,4 @@
-"""Fetches a model of the list from the Hugging Face hub: whole and checked, or not at all."""
+"""Downloads a listed model from the Hugging Face hub: complete and verified, or not at all."""
 
 import hashlib
 import shutil
@@ -14,15 +14,15 @@ from ...settings import Settings
 from .catalogue import LocalModel
 
 _SPARE_BYTES = 100_000_000
-"""What a download leaves free on the disk."""
+"""The disk space that a download leaves free."""
 _ANSWER_SECONDS = 10.0
 
 
 def fetch(model: LocalModel, settings: Settings) -> Path:
-    """Download a model, with a progress bar on a terminal; returns where it lies.
+    """Download a model, with a progress bar on a terminal; returns its path.
 
-    What an interrupted download got is kept beside it, and the next one goes on from there. The file gets its name
-    once its SHA-256 is the one that the hub states. Raises `UnreachableError`, `RefusedError`, `TransientError` (wrong
+    A partial download is kept next to it, and the next attempt continues it. The file gets its name once its SHA-256
+    matches the one that the hub states. Raises `UnreachableError`, `RefusedError`, `TransientError` (wrong
     checksum), `StorageError` (disk) or `MissingExtraError`.
     """
     require("embedded", "`marag models get`")
@@ -40,12 +40,12 @@ def fetch(model: LocalModel, settings: Settings) -> Path:
 
 def _fetch(model: LocalModel, path: Path, token: str | None) -> None:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.file_download import http_get  # its `hf_hub_download` begins anew after an interruption
+    from huggingface_hub.file_download import http_get  # its `hf_hub_download` starts over after an interruption
 
     url = hf_hub_url(model.repository, model.file, revision=model.revision)
     with _hub_errors(model):
         stated = get_hf_file_metadata(url, token=token, timeout=_ANSWER_SECONDS).etag
-    if stated != model.sha256:  # of a file in LFS, as all weights are, the ETag is its SHA-256
+    if stated != model.sha256:  # for files in LFS, as all weights are, the ETag is the SHA-256
         raise RefusedError(
             f"The hub does not state the SHA-256 for {model.file} that this version expects, so nothing was "
             "downloaded; check HF_ENDPOINT, or set EMBEDDED_MODEL_PATH to a GGUF file that you trust."
@@ -78,13 +78,13 @@ def _require_room(model: LocalModel, folder: Path, missing: int) -> None:
     if free < missing + _SPARE_BYTES:
         raise StorageError(
             f"{str(folder)!r} has {free / 1e9:.1f} GB free, but {model.name!r} needs another "
-            f"{(missing + _SPARE_BYTES) / 1e9:.1f} GB; free some space, or set MARAG_DATA_DIR to another disk."
+            f"{(missing + _SPARE_BYTES) / 1e9:.1f} GB; free disk space, or set MARAG_DATA_DIR to another disk."
         )
 
 
 @contextmanager
 def _hub_errors(model: LocalModel) -> Iterator[None]:
-    """Tell errors of the hub's client as ours."""
+    """Translate errors of the hub's client into this package's errors."""
     from huggingface_hub import constants
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -104,8 +104,8 @@ def _hub_errors(model: LocalModel) -> Iterator[None]:
         if isinstance(error, ConnectionError | TimeoutError) or error.errno is None:
             raise lost from error
         raise StorageError(
-            f"{model.name!r} could not be written ({error.strerror}); free some space, then run `marag models get "
+            f"{model.name!r} could not be written ({error.strerror}); free disk space, then run `marag models get "
             f"{model.name}` again, which continues where it stopped."
         ) from error
-    except Exception as error:  # the errors of its transport are another library's from version to version
+    except Exception as error:  # its transport errors come from different libraries in different versions
         raise lost from error

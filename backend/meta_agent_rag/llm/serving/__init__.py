@@ -1,1 +1,1 @@
-"""What serves a stage: its role and endpoint, what the server says of itself, and the connection to it."""
+"""The serving side of a stage: its role and endpoint, the server's identity, and the connection to it."""

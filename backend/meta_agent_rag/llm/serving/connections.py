@@ -1,4 +1,4 @@
-"""What leads to endpoints: a transport for each connection, and the name that its replies are kept under."""
+"""Connections to endpoints: a transport for each, and the name under which its replies are cached."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ from .identity import identity
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """A transport, and the stable identity of what answers through it: part of the cache key, without secrets.
+    """A transport, and the stable identity of the endpoint behind it: part of the cache key, without secrets.
 
-    `former` is the name that earlier versions kept its replies under.
+    `former` is the name under which earlier versions cached its replies.
     """
 
     transport: Transport
@@ -28,7 +28,7 @@ class Connection:
 
 
 class Connections(Protocol):
-    """Whatever leads to endpoints."""
+    """Provides connections to endpoints."""
 
     async def to(self, endpoint: Endpoint) -> Connection:
         """The connection to an endpoint; raises `SettingsError` if a key or a file is missing."""
@@ -41,12 +41,12 @@ class Connections(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OneTransport:
-    """The same transport for every endpoint: a script, a stand-in, or a test's own."""
+    """The same transport for every endpoint: a script, a stub, or a test's own."""
 
     transport: Transport
 
     async def to(self, endpoint: Endpoint) -> Connection:
-        """The transport under its own name."""
+        """The transport with its own name."""
         return Connection(transport=self.transport, identity=self.transport.endpoint)
 
     async def aclose(self) -> None:
@@ -55,7 +55,7 @@ class OneTransport:
 
 
 _Place: TypeAlias = tuple[str, str | None, SecretStr | None]
-"""What one transport leads to: a connection's name alone may stand for several addresses, in a sweep or for a tier."""
+"""Endpoints of one transport; one connection name may cover several addresses, in a sweep or for a tier."""
 
 
 def _place(endpoint: Endpoint) -> _Place:
@@ -66,8 +66,8 @@ def _place(endpoint: Endpoint) -> _Place:
 class OpenConnections:
     """Connections to real endpoints, each opened at its first call.
 
-    A server at an address of its own is asked what it serves, and this is the identity of its replies: they are
-    found again when it has moved. If it does not respond, it is taken for what the `cache` remembers of its address.
+    A server at a custom address is asked what it serves, and this is the identity of its replies, so that they are
+    found again after it has moved. If it does not respond, the identity that the `cache` remembers for it is used.
     """
 
     settings: Settings
@@ -80,7 +80,7 @@ class OpenConnections:
         """See `Connections`."""
         key = _place(endpoint), endpoint.model
         if key not in self._known:
-            async with self._opening:  # once, however many first calls there are
+            async with self._opening:  # only once, even for concurrent first calls
                 return self._known.get(key) or await self._opened(key, endpoint)
         return self._known[key]
 
@@ -98,7 +98,7 @@ class OpenConnections:
             return self._known[key]
         address, former = f"{endpoint.provider.name} {endpoint.base_url} {endpoint.model}", transport.endpoint
         report = await transport.reported(endpoint.model)
-        if report is None:  # asked again with the next call, which may reach it
+        if report is None:  # asked again on the next call, which may reach it
             recalled = self.cache.identified(address) if self.cache is not None else None
             return Connection(transport=transport, identity=recalled or former, former=former)
         found = Connection(transport=transport, identity=identity(endpoint, report), former=former)

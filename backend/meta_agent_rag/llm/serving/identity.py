@@ -1,4 +1,4 @@
-"""What a server says of the model behind it, so that a reply is known again at another address."""
+"""The identity of the model behind a server, so that replies are found again at another address."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 _SHAPING = ("json_mode", "limit", "seeds")
 _OF_THE_NODE = ("n_ctx",)
-"""What llama.cpp tells of a model and an administrator chooses: it changes no reply."""
+"""Properties in llama.cpp's report that an administrator chooses and that do not affect replies."""
 
 
 async def reported(client: "openai.AsyncOpenAI", model: str) -> Mapping[str, Any]:
-    """What `GET /models` tells of a model's weights: vLLM's `root`, llama.cpp's `meta`; empty where nothing is told.
+    """A server's report on a model's weights (`GET /models`): vLLM's `root`, llama.cpp's `meta`; empty if missing.
 
     Raises the SDK's errors.
     """
@@ -28,14 +28,14 @@ async def reported(client: "openai.AsyncOpenAI", model: str) -> Mapping[str, Any
     row = named[0] if named else rows[0] if len(rows) == 1 else {}
     found: dict[str, Any] = {}
     if isinstance(root := row.get("root"), str):
-        found["root"] = PurePath(root).name  # the same weights may lie in another folder on another node
+        found["root"] = PurePath(root).name  # the same weights may be in another folder on another node
     if isinstance(meta := row.get("meta"), Mapping):
         found["meta"] = {name: value for name, value in meta.items() if name not in _OF_THE_NODE}
     return found
 
 
 def identity(endpoint: Endpoint, report: Mapping[str, Any]) -> str:
-    """The stable name of what answers: the address where that is the provider's own, else provider and report."""
+    """The stable name of the endpoint: the address if it is the provider's own, else provider and report."""
     standard = providers()[endpoint.provider.name]
     if not endpoint.has_own_address:
         name = endpoint.base_url or ""

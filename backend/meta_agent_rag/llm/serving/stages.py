@@ -1,4 +1,4 @@
-"""Stages of `stages.yaml`: the role of each, and the endpoint that serves it under given settings."""
+"""The stages in `stages.yaml`: the role of each, and the endpoint that serves it with given settings."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ CHAT: tuple[Use, ...] = ("answer", "conversation")
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A kind of call: its role, the tier that serves it, how long its reply may be, in tokens, and what it is used for.
+    """A kind of call: its role, the tier that serves it, the maximum length of its reply in tokens, and its use.
 
-    A judge keeps its tier whatever TIERS says: it is no part of what it judges.
+    A judge keeps its tier regardless of TIERS, because it is not part of what it judges.
     """
 
     name: str
@@ -44,7 +44,7 @@ def stages() -> Mapping[str, Stage]:
 
 
 def stage(name: str, settings: Settings) -> Stage:
-    """The stage as settings have it; raises `UnknownNameError`."""
+    """The stage as configured by the settings; raises `UnknownNameError`."""
     known = stages()
     if name not in known:
         raise UnknownNameError("stage", name, list(known))
@@ -60,14 +60,14 @@ def stage(name: str, settings: Settings) -> Stage:
 
 
 def serving(served: Stage, settings: Settings, choice: Choice) -> Endpoint:
-    """The endpoint of a stage: what MODEL_ROLES maps the stage or its role to, else that of its tier."""
+    """The endpoint of a stage: the one that MODEL_ROLES assigns to the stage or its role, else that of its tier."""
     roles = settings.model_roles.roles
     name = roles.get(served.name) or roles.get(served.role) or served.tier
     return endpoint_named(name, settings, choice)
 
 
 def endpoints_in_use(settings: Settings, uses: Collection[Use] = CHAT) -> dict[str, Endpoint]:
-    """The endpoint of every role of these uses, by role; one that is served by several has an entry for each stage."""
+    """The endpoint of every role of these uses, by role; a role with several endpoints has an entry per stage."""
     choice = choose_provider(settings)
     found: dict[str, Endpoint] = {}
     for name in stages():
@@ -81,12 +81,12 @@ def endpoints_in_use(settings: Settings, uses: Collection[Use] = CHAT) -> dict[s
 
 
 def runs_here(settings: Settings, uses: Collection[Use] = ANSWER) -> bool:
-    """Does the embedded model give every reply of these uses, which costs nothing?"""
+    """Does the embedded model serve all of these uses, so that they are free?"""
     return all(endpoint.is_embedded for endpoint in endpoints_in_use(settings, uses).values())
 
 
 def check_stages(settings: Settings) -> None:
-    """Refuse settings that name a stage, role or endpoint that there is not."""
+    """Reject settings that name an unknown stage, role or endpoint."""
     for setting in ("stage_tiers", "stage_tokens"):
         for name in getattr(settings, setting):
             if name not in stages():
@@ -103,7 +103,7 @@ def check_stages(settings: Settings) -> None:
     for name in settings.model_roles.endpoints:
         if name in get_args(Tier):
             raise SettingsError(
-                f"MODEL_ROLES gives an endpoint the name of the tier {name!r}; call it otherwise, and map {name} to it "
+                f"MODEL_ROLES gives an endpoint the name of the tier {name!r}; rename it, and map {name} to it "
                 "under `roles`."
             )
     endpoints_in_use(settings, get_args(Use))

@@ -1,1 +1,1 @@
-"""A corpus on disk: its catalogue and manifest, where its indexes lie, edits and moves."""
+"""A corpus on disk: its catalogue and manifest, the places of its indexes, edits and moves."""

@@ -1,9 +1,9 @@
-"""What a corpus holds, in SQLite beside its indexes: documents, passages, vectors and names.
+"""The contents of a corpus, in SQLite beside its indexes: documents, passages, vectors and names.
 
-The indexes are made from the catalogue and can be made again. A document comes in three steps, each
+The indexes are built from the catalogue and can be rebuilt. A document is added in three steps, each
 on disk before the next: its passages are *staged*, their vectors are added as they are computed, and
-it is *published* once the indexes have it. What was interrupted is therefore either resumed (vectors
-that exist are not computed again) or completed (`publishing` says which), and never half visible.
+it is *published* once the indexes contain it. An interrupted edit is therefore either resumed (existing
+vectors are not recomputed) or completed (`publishing` says which), and never half visible.
 """
 
 import hashlib
@@ -27,16 +27,16 @@ from .mentions import INSERT_MENTION, Named, mentions_of, mentions_with, prepare
 
 FILE_NAME = "catalogue.sqlite"
 NAMED_PASSAGES = 20
-"""Passages of one document that a mention of its name brings in, its first ones."""
+"""The number of passages of a document, counted from its first, that a mention of its name adds."""
 _VARIABLES = 500
 _SCHEMA = Path(__file__).with_name("catalogue.sql")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentRecord:
-    """A document of a corpus. `source` says where it came from, `content_hash` is that of its bytes.
+    """A document of a corpus. `source` says where it came from, `content_hash` is the hash of its bytes.
 
-    `aliases` are further names of what it is about; `passages` is counted by the catalogue.
+    `aliases` are further names of its subject; `passages` is counted by the catalogue.
     """
 
     id: str
@@ -51,7 +51,7 @@ class DocumentRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What publishing some documents means for the indexes: ids to forget, then passages to keep."""
+    """The changes to the indexes for publishing some documents: ids to delete, then passages to store."""
 
     documents: tuple[str, ...]
     removed: tuple[str, ...]
@@ -60,7 +60,7 @@ class Change:
 
 
 class Catalogue:
-    """The catalogue in one file. Many may read at once, one may write. Faults of the file raise `CorpusError`."""
+    """The catalogue in one file. Many processes may read, one may write. Faults of the file raise `CorpusError`."""
 
     def __init__(self, file: Path, dimension: int) -> None:
         self._file = file
@@ -89,12 +89,12 @@ class Catalogue:
         return tuple(_document(row) for row in rows)
 
     def titles(self) -> tuple[str, ...]:
-        """What the published passages are about, each title once: that of their document, or their own."""
+        """The subjects of the published passages, without duplicates: their document's title, or their own."""
         rows = self._rows("SELECT json_extract(record, '$.title') AS title FROM passages GROUP BY title ORDER BY title")
         return tuple(title for (title,) in rows if title)
 
     def counts(self) -> tuple[int, int]:
-        """How many (documents, passages) are published."""
+        """The numbers of published (documents, passages)."""
         ((documents, passages),) = self._rows(
             "SELECT (SELECT COUNT(*) FROM documents), (SELECT COUNT(*) FROM passages)"
         )
@@ -109,7 +109,7 @@ class Catalogue:
         return not held
 
     def checksum(self) -> str:
-        """That of `manifest.passages_checksum` over all published passages."""
+        """The `manifest.passages_checksum` over all published passages."""
         whole = hashlib.sha256()
         for (digest,) in self._rows("SELECT digest FROM passages ORDER BY digest"):
             whole.update(digest)
@@ -123,9 +123,9 @@ class Catalogue:
         return {row[0]: row[1] for statement in (published, staged) for row in self._among(statement, ids)}
 
     def named(self, keys: Sequence[str]) -> dict[str, list[Named]]:
-        """What is called by each of these keys, passages in the order of their documents; unknown keys are left out.
+        """The passages with each of these names, in the order of their documents; unknown names are left out.
 
-        Where a title has the key as a whole, those that have it without their qualifier do not count.
+        If a title equals the name, titles that equal it only without their qualifier do not count.
         """
         statement = (
             "SELECT n.key, n.passage, n.doc, n.whole FROM names n JOIN passages p ON p.id = n.passage "
@@ -142,20 +142,20 @@ class Catalogue:
         return found
 
     def mentioning(self, keys: Sequence[str], *, most: int) -> dict[str, list[Named]]:
-        """The passages that have each of these names (`proper_names`) in text or title.
+        """The passages that contain each of these names (`proper_names`) in text or title.
 
-        Names that are in no passage, or in more than `most`, are left out.
+        Names that occur in no passage, or in more than `most`, are left out.
         """
         with self._translated():
             return mentions_with(self._connection, keys, most=most)
 
     def version(self) -> int:
-        """Another number as soon as another connection has changed the file."""
+        """A number that changes whenever another connection has changed the file."""
         ((version,),) = self._rows("PRAGMA data_version")
         return int(version)
 
     def names(self) -> Names:
-        """All names, in memory: most words of a text are none, and need not be looked up on disk."""
+        """All names, in memory: most words of a text are not names, and need no look-up on disk."""
         version = self.version()
         if self._names is None or self._names[0] != version:
             self._names = version, Names(row[0] for row in self._rows("SELECT DISTINCT key FROM names"))
@@ -167,7 +167,7 @@ class Catalogue:
         return {row[0]: from_record(row[1]) for row in rows}
 
     def passages_of(self, document: str) -> tuple[Passage, ...]:
-        """The published passages of a document in their order; none where there is no such document."""
+        """The published passages of a document in order; empty for an unknown document."""
         rows = self._rows("SELECT record FROM passages WHERE document = ? ORDER BY rowid", (document,))
         return tuple(from_record(row[0]) for row in rows)
 
@@ -192,13 +192,13 @@ class Catalogue:
     # -- what comes in
 
     def begin(self) -> None:
-        """Begin an edit: what an earlier one left staged counts only once it is staged again."""
+        """Begin an edit: documents staged by an earlier one count only once they are staged again."""
         self._execute("UPDATE incoming_documents SET stale = 1 WHERE NOT publishing")
 
     def stage(self, document: DocumentRecord, passages: Sequence[Passage], *, removal: bool = False) -> int:
-        """Set down what `document` shall hold; returns how many of its passages lack a vector.
+        """Stage the new contents of `document`; returns how many of its passages lack a vector.
 
-        Vectors of unchanged passages are taken over, from the published ones and from an interrupted edit.
+        Vectors of unchanged passages are reused, from the published ones and from an interrupted edit.
         """
         records = {passage.id: to_record(passage) for passage in passages}
         vectors = self._known_vectors(records)
@@ -223,13 +223,13 @@ class Catalogue:
         return [from_record(row[0]) for row in rows]
 
     def add_vectors(self, ids: Sequence[str], vectors: FloatMatrix) -> None:
-        """Keep the vectors of staged passages."""
+        """Store the vectors of staged passages."""
         rows = [(row.tobytes(), id_) for id_, row in zip(ids, vectors, strict=True)]
         with self._transaction():
             self._many("UPDATE incoming_passages SET vector = ? WHERE id = ?", rows)
 
     def complete(self) -> tuple[str, ...]:
-        """Staged documents of this edit, all of whose passages have vectors, and those being published."""
+        """Staged documents of this edit whose passages all have vectors, and those being published."""
         rows = self._rows(
             "SELECT d.id FROM incoming_documents d WHERE publishing OR (NOT stale AND NOT EXISTS "
             "(SELECT 1 FROM incoming_passages p WHERE p.document = d.id AND p.vector IS NULL)) ORDER BY d.rowid"
@@ -237,11 +237,11 @@ class Catalogue:
         return tuple(row[0] for row in rows)
 
     def interrupted(self) -> tuple[str, ...]:
-        """Documents whose publication had begun and was not finished."""
+        """Documents whose publication was started but not finished."""
         return tuple(row[0] for row in self._rows("SELECT id FROM incoming_documents WHERE publishing ORDER BY rowid"))
 
     def grouped(self, documents: Sequence[str], size: int) -> list[list[str]]:
-        """These staged documents, in order, in groups of about `size` passages; none is divided."""
+        """These staged documents, in order, in groups of about `size` passages; documents are not split."""
         counts = dict(
             self._among(
                 "SELECT document, COUNT(*) FROM incoming_passages WHERE document IN ({}) GROUP BY document", documents
@@ -258,7 +258,7 @@ class Catalogue:
         return groups
 
     def publishing(self, documents: Sequence[str]) -> Change:
-        """Note that these documents are being published, and say what that changes."""
+        """Record that these documents are being published, and return the changes to the indexes."""
         with self._transaction():
             self._many("UPDATE incoming_documents SET publishing = 1 WHERE id = ?", [(id_,) for id_ in documents])
         rows = self._among(
@@ -272,7 +272,7 @@ class Catalogue:
         return Change(documents=tuple(documents), removed=removed, passages=passages, vectors=vectors)
 
     def published(self, change: Change) -> None:
-        """Note that the indexes have it all."""
+        """Record that the indexes contain the changes."""
         self._names = None
         with self._transaction():
             ids = [(id_,) for id_ in change.documents]
@@ -295,7 +295,7 @@ class Catalogue:
             self._many("DELETE FROM incoming_documents WHERE id = ?", ids)
 
     def forget_stale(self) -> None:
-        """Drop what an earlier edit had staged and this one did not ask for again."""
+        """Delete what an earlier edit staged and this one did not stage again."""
         with self._transaction():
             self._execute(
                 "DELETE FROM incoming_passages WHERE document IN (SELECT id FROM incoming_documents WHERE stale)"
@@ -328,7 +328,7 @@ class Catalogue:
         return known
 
     def _drop_stale_passages(self, ids: Sequence[str]) -> None:
-        """Make room: an interrupted edit may have staged the same ids under another document."""
+        """Make room, because an interrupted edit may have staged the same ids under another document."""
         for start in range(0, len(ids), _VARIABLES):
             part = ids[start : start + _VARIABLES]
             self._execute(f"DELETE FROM incoming_passages WHERE id IN ({_marks(part)})", tuple(part))
@@ -339,7 +339,7 @@ class Catalogue:
     # -- SQLite
 
     def _among(self, statement: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
-        """The rows of a statement with `IN ({})`, for however many values."""
+        """The rows of a statement with `IN ({})`, for any number of values."""
         parts = (values[start : start + _VARIABLES] for start in range(0, len(values), _VARIABLES))
         return [row for part in parts for row in self._rows(statement.format(_marks(part)), tuple(part))]
 
@@ -360,7 +360,7 @@ class Catalogue:
         self._execute("BEGIN IMMEDIATE")
         try:
             yield
-            self._execute("COMMIT")  # on a full disk it is this that fails
+            self._execute("COMMIT")  # this is what fails on a full disk
         except BaseException:
             self._connection.rollback()
             raise
@@ -371,7 +371,7 @@ class Catalogue:
             yield
         except sqlite3.DatabaseError as error:
             raise CorpusError(
-                f"The catalogue {str(self._file)!r} cannot be used ({error}); free space or fix its permissions, "
+                f"The catalogue {str(self._file)!r} cannot be used ({error}); free disk space or fix its permissions, "
                 "or drop the corpus and ingest it again."
             ) from error
 

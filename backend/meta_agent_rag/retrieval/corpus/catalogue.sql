@@ -1,4 +1,4 @@
--- What a corpus holds: published documents, passages and names, and what is coming in.
+-- The contents of a corpus: published documents, passages and names, and staged changes.
 CREATE TABLE documents (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL,
     content_hash TEXT NOT NULL, pages INTEGER, aliases TEXT NOT NULL);

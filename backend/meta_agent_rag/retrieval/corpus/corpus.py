@@ -1,8 +1,8 @@
-"""A corpus on disk, opened for questions; listed; dropped.
+"""A corpus on disk: opening it for questions, listing, and dropping it.
 
 Layout: `<data_dir>/corpora/<name>/{manifest.json, catalogue.sqlite, dense/, lexical/}`, or the two
-indexes on servers. One process at a time edits a corpus, and any number read it: embedded indexes from copies
-of their own (`reading`). A folder, index or collection that this package did not create is never touched.
+indexes on servers. One process at a time edits a corpus, and any number read it: embedded indexes from their
+own copies (`reading`). A folder, index or collection that this package did not create is never modified.
 """
 
 import asyncio
@@ -46,13 +46,13 @@ class Corpus:
     dense: DenseStore
     lexical: LexicalStore
     renew: Callable[[], Awaitable[None]] | None = None
-    """Shows an embedded corpus as it is now; to be called under its lock."""
+    """Refreshes the view of an embedded corpus; to be called under its lock."""
 
 
 def require_corpus(data_dir: Path, name: str) -> None:
-    """Raise what `open_corpus` would for a missing corpus, before anything else is loaded.
+    """Raise the error of `open_corpus` for a missing corpus, before anything else is loaded.
 
-    `sample` is always there, as it is built on first use.
+    `sample` always exists, because it is built on first use.
     """
     folder = corpus_folder(data_dir, name)
     if name != SAMPLE and not any(path.exists() for path in (folder.path, folder.replaced, folder.building)):
@@ -61,10 +61,10 @@ def require_corpus(data_dir: Path, name: str) -> None:
 
 @asynccontextmanager
 async def open_corpus(settings: Settings, name: str, encoder_name: str, dimension: int) -> AsyncIterator[Corpus]:
-    """Open the corpus `name` for questions that are encoded by `encoder_name`, and close it afterwards.
+    """Open the corpus `name` for questions encoded by `encoder_name`, and close it afterwards.
 
-    An edit that was cut short is completed first, and an index that was lost is made again. Raises
-    `CorpusError` if there is no such corpus, it is empty, being edited elsewhere, or built with another encoder.
+    An interrupted edit is completed first, and a lost index is rebuilt. Raises
+    `CorpusError` if the corpus does not exist, is empty, is being edited elsewhere, or was built with another encoder.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
     async with AsyncExitStack() as stack:
@@ -91,7 +91,7 @@ async def open_corpus(settings: Settings, name: str, encoder_name: str, dimensio
 
 
 def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
-    """The manifests of all corpora, by name; other folders are passed over."""
+    """The manifests of all corpora, by name; other folders are skipped."""
     files = sorted((data_dir / "corpora").glob(f"[!.]*/{FILE_NAME}"))
     manifests = []
     for file in files:
@@ -103,7 +103,7 @@ def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
 
 
 def _counted(folder: Path, manifest: Manifest) -> Manifest:
-    """The manifest with the counts of now, where an edit continues or was cut short."""
+    """The manifest with current counts if an edit is in progress or was interrupted."""
     file = folder / catalogues.FILE_NAME
     if manifest.checksum != BEING_EDITED or manifest.format_version != FORMAT_VERSION or not file.is_file():
         return manifest
@@ -116,15 +116,15 @@ def _counted(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:
-    """The documents of the corpus `name`. Raises `CorpusError` if there is none."""
+    """The documents of the corpus `name`. Raises `CorpusError` if it does not exist."""
     with open_catalogue(data_dir, name) as catalogue:
         return catalogue.documents()
 
 
 def read_titles(data_dir: Path, name: str) -> tuple[str, ...]:
-    """What the corpus `name` is about: titles of its documents, and those of passages that came as such.
+    """The subjects of the corpus `name`: titles of its documents, and of passages ingested as such.
 
-    Sorted, each once. Raises `CorpusError` if there is no such corpus.
+    Sorted, without duplicates. Raises `CorpusError` if the corpus does not exist.
     """
     with open_catalogue(data_dir, name) as catalogue:
         return catalogue.titles()
@@ -132,7 +132,7 @@ def read_titles(data_dir: Path, name: str) -> tuple[str, ...]:
 
 @contextmanager
 def open_catalogue(data_dir: Path, name: str) -> Iterator[Catalogue]:
-    """What the corpus `name` holds, without its indexes. Raises `CorpusError` if there is none."""
+    """The catalogue of the corpus `name`, without its indexes. Raises `CorpusError` if it does not exist."""
     folder = corpus_folder(data_dir, name)
     if not (folder.path.exists() or folder.path.is_symlink()):
         raise CorpusError(_missing(folder))
@@ -146,9 +146,9 @@ def open_catalogue(data_dir: Path, name: str) -> Iterator[Catalogue]:
 
 
 async def drop_corpus(settings: Settings, name: str) -> Manifest:
-    """Remove the corpus `name` with its indexes; returns what its manifest said.
+    """Remove the corpus `name` with its indexes; returns its manifest.
 
-    Raises `CorpusError` if there is none, it is not of our making, or in use.
+    Raises `CorpusError` if it does not exist, was not created by this package, or is in use.
     """
     async with locked_corpus(settings, name) as (folder, manifest):
         if on_servers(manifest):
@@ -158,9 +158,9 @@ async def drop_corpus(settings: Settings, name: str) -> Manifest:
 
 
 async def remove_documents(settings: Settings, name: str, doc_ids: Sequence[str]) -> None:
-    """Remove documents of the corpus `name` from catalogue and indexes; unknown ids are no error.
+    """Remove documents of the corpus `name` from catalogue and indexes; unknown ids are ignored.
 
-    Raises `CorpusError` if there is no such corpus, or it is in use.
+    Raises `CorpusError` if the corpus does not exist or is in use.
     """
     async with locked_corpus(settings, name) as (folder, manifest):
         require_format(manifest)
@@ -170,14 +170,14 @@ async def remove_documents(settings: Settings, name: str, doc_ids: Sequence[str]
 
 @asynccontextmanager
 async def locked_corpus(settings: Settings, name: str) -> AsyncIterator[tuple[CorpusFolder, Manifest]]:
-    """The place and the manifest of a corpus that nobody else edits meanwhile. Raises `CorpusError`."""
+    """The place and the manifest of a corpus, with exclusive editing rights. Raises `CorpusError`."""
     folder = corpus_folder(settings.marag_data_dir, name)
     async with AsyncExitStack() as stack:
         yield folder, await _locked(folder, stack)
 
 
 def _known(folder: CorpusFolder) -> Manifest:
-    """The manifest, also where the replacement of the corpus was interrupted, which a reader mends."""
+    """The manifest, even after an interrupted replacement of the corpus, which a reader repairs."""
     for path in (folder.path, folder.replaced):
         if path.exists() or path.is_symlink():
             return read_manifest(path)

@@ -1,4 +1,4 @@
-"""Edits of a corpus: documents come, change and go, each whole or not at all."""
+"""Edits of a corpus: documents are added, changed and removed, each completely or not at all."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -36,10 +36,10 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 class CorpusEditor:
-    """Takes documents into a corpus; get one from `edit_corpus`. For one task at a time.
+    """Adds documents to a corpus; get one from `edit_corpus`. For one task at a time.
 
-    Passages are encoded and documents published in groups, so that an interruption costs little; all
-    that was put is published when the context ends without an error.
+    Passages are encoded and documents published in groups, so that an interruption costs little;
+    everything is published when the context ends without an error.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class CorpusEditor:
         return self._catalogue.documents()
 
     def passage_owner(self, ids: Sequence[str]) -> dict[str, str]:
-        """The id of the document that has each of these passages; unknown ones are left out."""
+        """The id of the document that owns each of these passages; unknown passages are left out."""
         return self._catalogue.owners(ids)
 
     async def put(self, document: DocumentRecord, passages: Sequence[Passage]) -> None:
-        """Add `document`, or replace it: afterwards it has exactly these passages.
+        """Add or replace `document`: afterwards it has exactly these passages.
 
-        Raises `InputError` if two passages have one id, or one of them belongs to another document.
+        Raises `InputError` if two passages have the same id, or one of them belongs to another document.
         """
         self._check(document, passages)
         self._wanted += await asyncio.to_thread(self._catalogue.stage, document, passages)
@@ -80,14 +80,14 @@ class CorpusEditor:
             await self.publish()
 
     async def remove(self, doc_ids: Sequence[str]) -> None:
-        """Remove these documents with their passages; unknown ids are no error."""
+        """Remove these documents with their passages; unknown ids are ignored."""
         gone = set(doc_ids)
         for document in self.documents():
             if document.id in gone:
                 await asyncio.to_thread(self._catalogue.stage, document, (), removal=True)
 
     async def publish(self) -> None:
-        """Encode what lacks a vector, and make all that was put visible. `StorageError` where the disk is too full."""
+        """Encode passages without a vector, and publish everything. `StorageError` if the disk is too full."""
         self._require_room(self._unpublished)
         while waiting := await asyncio.to_thread(self._catalogue.unencoded, _SORTED_TOGETHER):
             await self._encode(waiting)
@@ -95,7 +95,7 @@ class CorpusEditor:
         self._unpublished = 0
 
     async def _encode(self, waiting: Sequence[Passage]) -> None:
-        """In order of length, so that a batch holds little padding; kept batch by batch."""
+        """Encode sorted by length, so that a batch has little padding; each batch is stored at once."""
         ordered = sorted(waiting, key=lambda passage: len(passage.text))
         for start in range(0, len(ordered), self._encoded_together):
             part = ordered[start : start + self._encoded_together]
@@ -128,11 +128,11 @@ async def edit_corpus(
     rebuild: bool = False,
     on_progress: Progress | None = None,
 ) -> AsyncIterator[CorpusEditor]:
-    """Edit the corpus `name`; it is created if there is none.
+    """Edit the corpus `name`, which is created if missing.
 
-    `on_progress(done, wanted)` counts passages encoded. With `rebuild` the corpus is rebuilt from
-    what is put, and the earlier one stays until the new one is whole. Raises `CorpusError` if it was built
-    with another encoder or chunker (and not `rebuild`), is in use elsewhere, or is not of our making.
+    `on_progress(done, wanted)` counts encoded passages. With `rebuild` the corpus is built from
+    scratch, and the earlier one is kept until the new one is complete. Raises `CorpusError` if it was built
+    with another encoder or chunker (without `rebuild`), is in use elsewhere, or was not created by this package.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
     async with (
@@ -151,10 +151,10 @@ async def ensure_corpus(
     replace: bool = False,
     on_progress: Progress | None = None,
 ) -> Manifest:
-    """The corpus `name` over exactly these passages, none of which is cut; taken as it is where it is there.
+    """The corpus `name` over exactly these passages, none of which is split; reused if it exists.
 
-    Raises `CorpusError` if it was built otherwise (and not `replace`) or is in use, `InputError` for a
-    bad name, no passages, or two passages of one id.
+    Raises `CorpusError` if it was built differently (without `replace`) or is in use, `InputError` for an
+    invalid name, no passages, or duplicate passage ids.
     """
     if not passages:
         raise InputError("There are no passages to build a corpus from; give at least one document with text.")
@@ -163,7 +163,7 @@ async def ensure_corpus(
     fresh = await _new(settings, name, encoder, UNCHUNKED)
     there = await asyncio.to_thread(folder.published)
     if there is not None and _built_alike(there, fresh) and there.checksum == checksum:
-        return there  # without the lock, for which many that begin at once would wait
+        return there  # without the lock, for which simultaneous starts would queue
     async with folder.locked():
         existing = await asyncio.to_thread(folder.existing)
         same = existing is not None and _built_alike(existing, fresh)
@@ -186,7 +186,7 @@ async def ensure_corpus(
 
 
 async def publish(indexed: Indexed, documents: Sequence[str]) -> None:
-    """Bring complete documents into the indexes. What is interrupted here can be done again at any time."""
+    """Write complete documents to the indexes. Can be repeated at any time after an interruption."""
     catalogue, dense, lexical = indexed
     for group in await asyncio.to_thread(catalogue.grouped, documents, _PUBLISHED_TOGETHER):
         change = await asyncio.to_thread(catalogue.publishing, group)
@@ -198,7 +198,7 @@ async def publish(indexed: Indexed, documents: Sequence[str]) -> None:
 async def remove_published(path: Path, manifest: Manifest, indexed: Indexed, doc_ids: Sequence[str]) -> None:
     """Remove published documents of a corpus that is open under its lock; no encoder is needed.
 
-    `path` is the corpus's folder. Unknown ids are no error, and what another edit has staged stays.
+    `path` is the corpus's folder. Unknown ids are ignored, and documents staged by another edit are kept.
     """
     catalogue = indexed.catalogue
     await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
@@ -213,7 +213,7 @@ async def remove_published(path: Path, manifest: Manifest, indexed: Indexed, doc
 
 
 async def finish_interrupted(manifest: Manifest, indexed: Indexed) -> Manifest:
-    """Complete an edit that was cut short; returns the manifest as it ought to be. Call it under the lock."""
+    """Complete an interrupted edit; returns the corrected manifest. Call it under the lock."""
     interrupted = await asyncio.to_thread(indexed.catalogue.interrupted)
     await publish(indexed, interrupted)
     if not interrupted and manifest.checksum != BEING_EDITED:
@@ -232,7 +232,7 @@ async def edited(
     on_progress: Progress | None = None,
     encoded_together: int = ENCODED_TOGETHER,
 ) -> AsyncIterator[CorpusEditor]:
-    """An edit of what is open, published at its end; an interrupted one is completed first. Call it under the lock."""
+    """An edit of an open corpus, published at its end; completes an interrupted one first. Call it under the lock."""
     await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
     try:
         await publish(indexed, await asyncio.to_thread(indexed.catalogue.interrupted))
@@ -277,7 +277,7 @@ async def _editor(
             finally:
                 held = held or not indexed.catalogue.is_empty()
     finally:
-        if not held:  # nothing came of it: leave no empty corpus behind
+        if not held:  # without content: leave no empty corpus behind
             await _forsaken(settings, folder, manifest)
     if existing is not None and replacing:
         if on_servers(existing):
@@ -286,7 +286,7 @@ async def _editor(
 
 
 async def _forsaken(settings: Settings, folder: CorpusFolder, manifest: Manifest) -> None:
-    """Remove what was made for a corpus that holds nothing; servers that do not answer hold nothing of it either."""
+    """Remove what was created for an empty corpus; servers that do not respond hold nothing of it."""
     if on_servers(manifest):
         with suppress(CorpusError):
             await dropped_stores(settings, folder.path, manifest)
@@ -294,7 +294,7 @@ async def _forsaken(settings: Settings, folder: CorpusFolder, manifest: Manifest
 
 
 async def _rebuilding(settings: Settings, folder: CorpusFolder, fresh: Manifest) -> tuple[Path, Manifest]:
-    """The folder of a rebuild, where an interrupted one of the same kind continues."""
+    """The folder of a rebuild, continuing an interrupted one of the same kind."""
     begun = await asyncio.to_thread(folder.unfinished)
     if begun is not None and _built_alike(begun, fresh):
         return folder.building, begun
@@ -305,7 +305,7 @@ async def _rebuilding(settings: Settings, folder: CorpusFolder, fresh: Manifest)
 
 
 def counted(manifest: Manifest, catalogue: Catalogue) -> Manifest:
-    """The manifest with what is published now."""
+    """The manifest with the currently published counts."""
     documents, passages = catalogue.counts()
     now = {"documents": documents, "passages": passages, "checksum": catalogue.checksum()}
     return manifest.model_copy(update=now)
@@ -328,7 +328,7 @@ def _built_alike(left: Manifest, right: Manifest) -> bool:
 
 
 def require_built_alike(existing: Manifest, fresh: Manifest) -> None:
-    """Raises `CorpusError` if a corpus was built with another encoder, chunker or format."""
+    """Raise `CorpusError` if a corpus was built with another encoder, chunker or format."""
     if not _built_alike(existing, fresh):
         was = f"the encoder {existing.encoder!r} ({existing.dimension} dimensions) and the chunker {existing.chunker!r}"
         if existing.format_version != FORMAT_VERSION:

@@ -1,4 +1,4 @@
-"""Where a corpus lies, who may work on it, and how a finished one takes its place at once."""
+"""The place of a corpus, the locks on it, and its atomic replacement by a finished one."""
 
 import asyncio
 import re
@@ -16,49 +16,49 @@ from .manifest import Manifest, read_manifest, write_manifest
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _PATIENCE_SECONDS = 3.0
-"""What an editor waits for readers that copy the indexes, and a reader for an edit: one document takes a second."""
+"""How long an editor waits for readers that copy the indexes, and a reader for an edit: one document takes a second."""
 _PAUSE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFolder:
-    """`<data_dir>/corpora/<name>` and its hidden neighbours, whose names no corpus can have."""
+    """`<data_dir>/corpora/<name>` and its hidden neighbours, whose names are invalid for a corpus."""
 
     home: Path
     name: str
 
     @property
     def path(self) -> Path:
-        """The corpus itself: either whole or not there."""
+        """The corpus itself: either complete or absent."""
         return self.home / self.name
 
     @property
     def building(self) -> Path:
-        """Where one is built; what an interrupted build leaves is removed by the next."""
+        """The folder for building; the next build removes what an interrupted one left."""
         return self.home / f".{self.name}.building"
 
     @property
     def replaced(self) -> Path:
-        """The earlier corpus, for the moment in which a new one takes its place."""
+        """The earlier corpus, while a new one takes its place."""
         return self.home / f".{self.name}.replaced"
 
     @property
     def copies(self) -> Path:
-        """Where readers of embedded indexes have their copies."""
+        """The folder for readers' copies of embedded indexes."""
         return self.home / f".{self.name}.copies"
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
-        """Be the only one, in any process, who builds or edits this corpus, while nobody copies it.
+        """Exclusive access, across processes, to build or edit this corpus, while nobody copies it.
 
-        Raises `CorpusError` where somebody else is. The end of a process frees its locks.
+        Raises `CorpusError` if another process has it. Locks are released when a process ends.
         """
         async with self._held(write=True):
             yield
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[None]:
-        """Have the corpus stay as it is; others may read too. Raises `CorpusError` where it goes on being edited."""
+        """Keep the corpus unchanged, shared with other readers. Raises `CorpusError` if an edit takes too long."""
         async with self._held(write=False):
             yield
 
@@ -67,7 +67,7 @@ class CorpusFolder:
         until = time.monotonic() + _PATIENCE_SECONDS
         try:
             self.home.mkdir(parents=True, exist_ok=True)
-            # of its own for each: one instance would let this process in twice
+            # a separate instance for each: a shared one would let this process in twice
             lock = ReadWriteLock(self.home / f".{self.name}.lock.db", is_singleton=False)
             while True:
                 try:
@@ -90,16 +90,16 @@ class CorpusFolder:
             lock.close()
 
     def existing(self) -> Manifest | None:
-        """The manifest of what is there, `None` if nothing is. Raises `CorpusError` if it is not ours.
+        """The manifest of the existing corpus, or `None`. Raises `CorpusError` if it was not created by this package.
 
-        Call it under the lock: it also puts back a corpus whose replacement was interrupted.
+        Call it under the lock: it also restores a corpus whose replacement was interrupted.
         """
         if self.replaced.exists() and not self._occupied():
             self.replaced.rename(self.path)
         return read_manifest(self.path) if self._occupied() else None
 
     def published(self) -> Manifest | None:
-        """The manifest of what is there at this moment; `None` where there is none, or it cannot be read."""
+        """The manifest at this moment; `None` if there is none, or it cannot be read."""
         try:
             return read_manifest(self.path)
         except CorpusError:
@@ -109,27 +109,27 @@ class CorpusFolder:
         return self.path.exists() or self.path.is_symlink()
 
     def unfinished(self) -> Manifest | None:
-        """The manifest of a rebuild that was interrupted, `None` if there is none that can continue."""
+        """The manifest of an interrupted rebuild, `None` if there is none that can be continued."""
         try:
             return read_manifest(self.building)
         except CorpusError:
             return None
 
     def start(self, manifest: Manifest) -> None:
-        """Clear what interrupted builds left, and make the folder to build in."""
+        """Remove the remains of interrupted builds, and create the folder to build in."""
         self.discard()
         self.building.mkdir(parents=True)
         write_manifest(self.building, manifest)
 
     def install(self) -> None:
-        """Put the build in its place, and remove what it replaces."""
+        """Move the build into its place, and remove what it replaces."""
         if self.path.exists():
             self.path.rename(self.replaced)
         self.building.rename(self.path)
         self.discard()
 
     def drop(self) -> None:
-        """Remove the corpus and all that belongs to it, but for the lock."""
+        """Remove the corpus and everything that belongs to it, except the lock."""
         self.path.rename(self.replaced)
         shutil.rmtree(self.replaced)
         self.discard()
@@ -137,7 +137,7 @@ class CorpusFolder:
             self.copies.rmdir()
 
     def discard(self) -> None:
-        """Remove the build folder, and the earlier corpus once another is in its place."""
+        """Remove the build folder, and the earlier corpus once another one has replaced it."""
         if self.building.exists():
             shutil.rmtree(self.building)
         if self.replaced.exists() and self.path.exists():
@@ -145,7 +145,7 @@ class CorpusFolder:
 
 
 def corpus_folder(data_dir: Path, name: str) -> CorpusFolder:
-    """The place of the corpus `name`. Raises `InputError` for a name that is not one."""
+    """The place of the corpus `name`. Raises `InputError` for an invalid name."""
     if _NAME.fullmatch(name) is None:
         raise InputError(
             f"{name!r} is not a valid corpus name; use 1 to 64 of a-z, 0-9, '.', '_' and '-', "

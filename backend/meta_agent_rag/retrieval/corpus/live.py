@@ -1,4 +1,4 @@
-"""Edits of a corpus that this process has open for questions, which continue meanwhile."""
+"""Edits of a corpus that this process has open for questions, which continue to be answered."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from .locations import Indexed, on_servers, opened
 from .manifest import Manifest, read_manifest
 
 _ENCODED_TOGETHER = 16
-"""Passages that a question waits for at most, where the encoder is shared."""
+"""The most passages that a question waits for if the encoder is shared."""
 _PATIENCE_SECONDS = 60.0
 
 
@@ -24,7 +24,7 @@ _PATIENCE_SECONDS = 60.0
 async def edit_live(
     settings: Settings, corpus: Corpus, encoder: AsyncEncoder, *, chunker: str
 ) -> AsyncIterator[CorpusEditor]:
-    """Edit an open corpus; its retriever sees what was published, at the latest at the end. One edit at a time.
+    """Edit an open corpus; its retriever sees the changes at the latest at the end. One edit at a time.
 
     Raises `CorpusError` if it was built with another chunker, was rebuilt since it was opened, or is being edited
     elsewhere for a minute.
@@ -48,9 +48,9 @@ async def edit_live(
 async def _indexed(
     settings: Settings, folder: CorpusFolder, manifest: Manifest, corpus: Corpus
 ) -> AsyncIterator[Indexed]:
-    """What is edited: embedded indexes themselves, not the copy; on servers those that are open.
+    """The edited stores: embedded indexes themselves, not the copy; on servers the open ones.
 
-    The catalogue has a connection of its own: questions must not see what is staged and not yet published.
+    The catalogue has a separate connection, because questions must not see staged, unpublished data.
     """
     if not on_servers(manifest):
         async with opened(settings, folder.path, manifest) as indexed:

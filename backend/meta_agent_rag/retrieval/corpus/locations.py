@@ -1,4 +1,4 @@
-"""Where the indexes of a corpus lie: beside its catalogue, or on servers."""
+"""The places of a corpus's indexes: beside its catalogue, or on servers."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ LOCATIONS = {"embedded": StoreNames("qdrant-edge", "tantivy"), "servers": StoreN
 
 
 def chosen_stores(settings: Settings) -> StoreNames:
-    """The stores of a new corpus: those that settings name, else the servers if both have an address.
+    """The stores of a new corpus: those in the settings, else the servers if both have an address.
 
     Raises `SettingsError` if only one has, or if one of the stores is on a server and the other is not, and
     `UnknownNameError`.
@@ -50,8 +50,8 @@ def chosen_stores(settings: Settings) -> StoreNames:
     served = {store.served for store in (dense, lexical) if store is not None}
     if len(served) > 1:
         raise SettingsError(
-            f"DENSE_STORE is {settings.dense_store!r} and LEXICAL_STORE is {settings.lexical_store!r}, of which one is "
-            "on a server and the other in a folder; choose two of a kind."
+            f"DENSE_STORE is {settings.dense_store!r} and LEXICAL_STORE is {settings.lexical_store!r}, but one is "
+            "on a server and the other in a folder; choose two of the same kind."
         )
     others = LOCATIONS["servers" if True in served else "embedded"]
     return StoreNames(dense.name if dense else others.dense, lexical.name if lexical else others.lexical)
@@ -64,20 +64,20 @@ def _named(known: Mapping[str, Backend], name: str | None, kind: str) -> Backend
 
 
 def stores_at(location: str) -> StoreNames:
-    """The stores called `embedded` or `servers`. Raises `UnknownNameError`."""
+    """The stores named `embedded` or `servers`. Raises `UnknownNameError`."""
     if location not in LOCATIONS:
         raise UnknownNameError("location", location, list(LOCATIONS))
     return LOCATIONS[location]
 
 
 def on_servers(manifest: Manifest) -> bool:
-    """Whether several processes may read the corpus at once."""
+    """Can several processes read the corpus at once?"""
     store = discover_stores().dense.get(manifest.dense_store)
     return store is not None and store.served
 
 
 class Indexed(NamedTuple):
-    """A catalogue and the two indexes over it."""
+    """A catalogue and its two indexes."""
 
     catalogue: Catalogue
     dense: DenseStore
@@ -86,9 +86,9 @@ class Indexed(NamedTuple):
 
 @asynccontextmanager
 async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: bool = True) -> AsyncIterator[Indexed]:
-    """What lies in `folder` and belongs to it, closed at the end.
+    """The contents of `folder` and its indexes, closed at the end.
 
-    With `repair`, an embedded index that is lost or damaged is made again from the catalogue.
+    With `mend`, a lost or damaged embedded index is rebuilt from the catalogue.
     """
     dense_backend, lexical_backend = backends(manifest)
     dense_place, lexical_place = places(settings, folder, manifest)
@@ -121,7 +121,7 @@ async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: 
 async def _whole(
     stack: AsyncExitStack, open_: Callable[[StorePlace], AbstractAsyncContextManager[T]], place: StorePlace
 ) -> tuple[T, bool]:
-    """An embedded index, opened; and whether it is empty now, since it was not there or not whole."""
+    """An opened embedded index, and whether it is now empty because it was missing or incomplete."""
     if _has_files(place.folder):
         try:
             return await stack.enter_async_context(open_(place)), False
@@ -132,17 +132,17 @@ async def _whole(
 
 
 def require_catalogue(folder: Path, manifest: Manifest) -> None:
-    """Raise `CorpusError` for a corpus that has passages and has lost its catalogue."""
+    """Raise `CorpusError` for a corpus that has passages but has lost its catalogue."""
     file = folder / catalogues.FILE_NAME
     if manifest.passages and not (file.is_file() and file.stat().st_size):
         raise _lost_catalogue(manifest)
 
 
 def _published(manifest: Manifest, catalogue: Catalogue) -> int | None:
-    """How many passages each index must hold; `None` where that is not certain.
+    """The number of passages that each index must hold; `None` if uncertain.
 
-    It is not after an edit that was cut short, which one index may know and the other not, nor where the
-    catalogue has lost some, which is said: an index must not be made from less than it has.
+    It is uncertain after an interrupted edit, which may have reached only one index, and if the
+    catalogue has lost passages, which is logged: an index must not be rebuilt from fewer than it has.
     """
     held = catalogue.counts()[1]
     if manifest.checksum != BEING_EDITED and held != manifest.passages:
@@ -164,9 +164,9 @@ def _lost_catalogue(manifest: Manifest) -> CorpusError:
 
 
 def require_room(settings: Settings, manifest: Manifest, passages: int = 0, *, bytes_: int = 0) -> None:
-    """Raise `StorageError` if the disk has no room for an embedded index and so many new passages or `bytes_`.
+    """Raise `StorageError` if the disk has no room for an embedded index and the new passages or `bytes_`.
 
-    The dense index writes into mapped memory: on a full disk the system would end the process without a word.
+    The dense index writes to mapped memory: on a full disk, the system would kill the process.
     """
     if on_servers(manifest):
         return
@@ -175,12 +175,12 @@ def require_room(settings: Settings, manifest: Manifest, passages: int = 0, *, b
     if free < needed:
         raise StorageError(
             f"{str(settings.marag_data_dir)!r} has {free / 1e6:.0f} MB free, but the corpus {manifest.name!r} needs "
-            f"{needed / 1e6:.0f} MB to work; free some space, or set MARAG_DATA_DIR to another disk."
+            f"{needed / 1e6:.0f} MB to work; free disk space, or set MARAG_DATA_DIR to another disk."
         )
 
 
 async def dropped_stores(settings: Settings, folder: Path, manifest: Manifest) -> None:
-    """Remove both indexes, wherever they lie."""
+    """Remove both indexes, wherever they are."""
     dense_backend, lexical_backend = backends(manifest)
     dense_place, lexical_place = places(settings, folder, manifest)
     await dense_backend.drop(dense_place)
@@ -188,7 +188,7 @@ async def dropped_stores(settings: Settings, folder: Path, manifest: Manifest) -
 
 
 async def reach(settings: Settings) -> None:
-    """Ask the servers, if new corpora lie there, about one that does not exist. `CorpusError` if none answers."""
+    """Ask the servers, if new corpora go there, about one that does not exist. `CorpusError` if one does not answer."""
     stores = chosen_stores(settings)
     nothing = Manifest(
         name="nothing", encoder="none", dimension=1, chunker="none",
@@ -204,7 +204,7 @@ async def fill(
     lexical: LexicalStore | None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Index everything that the catalogue holds, in the stores that are given."""
+    """Index everything in the catalogue in the given stores."""
     done, total = 0, catalogue.counts()[1]
     for passages, vectors in catalogue.everything(_TOGETHER):
         if dense is not None:
@@ -217,7 +217,7 @@ async def fill(
 
 
 def _has_files(index: Path) -> bool:
-    """Without them a search would silently find nothing."""
+    """Does the index have its files? Without them a search would silently find nothing."""
     return index.is_dir() and any(file.name != ownership.FILE_NAME for file in index.iterdir())
 
 
@@ -231,7 +231,7 @@ async def _closing(catalogue: Catalogue) -> AsyncIterator[None]:
 
 
 def backends(manifest: Manifest) -> tuple[DenseBackend, LexicalBackend]:
-    """The kinds of stores of a corpus. Raises `CorpusError` for one that is not available here."""
+    """The store backends of a corpus. Raises `CorpusError` if one is not available."""
     known = discover_stores()
     if manifest.dense_store not in known.dense or manifest.lexical_store not in known.lexical:
         names = f"{manifest.dense_store!r} and {manifest.lexical_store!r}"
@@ -240,7 +240,7 @@ def backends(manifest: Manifest) -> tuple[DenseBackend, LexicalBackend]:
 
 
 def places(settings: Settings, folder: Path, manifest: Manifest) -> tuple[StorePlace, StorePlace]:
-    """Where the dense and the lexical index of a corpus in `folder` lie. Raises `CorpusError` without an address."""
+    """The places of the dense and the lexical index of a corpus in `folder`. `CorpusError` without an address."""
     if on_servers(manifest) and not (settings.qdrant_url and settings.elasticsearch_url):
         raise CorpusError(
             f"The indexes of the corpus {manifest.name!r} are on servers; set QDRANT_URL and ELASTICSEARCH_URL, "

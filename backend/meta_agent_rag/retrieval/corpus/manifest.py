@@ -1,4 +1,4 @@
-"""What a corpus says of itself: `manifest.json`, which also marks the folder as ours."""
+"""The description of a corpus: `manifest.json`, which also marks the folder as this package's."""
 
 import hashlib
 import os
@@ -17,14 +17,14 @@ CREATED_BY = "meta-agent-rag"
 FORMAT_VERSION = 2
 FILE_NAME = "manifest.json"
 BEING_EDITED = ""
-"""A checksum while an edit continues, and after it was cut short."""
+"""The checksum during an edit, and after an interrupted one."""
 
 
 class Manifest(BaseModel):
-    """How a corpus was built, and what it held when it was last edited.
+    """How a corpus was built, and its contents after the last edit.
 
-    `checksum` is that of `passages_checksum`; `created` is in UTC; `generation` tells a rebuilt corpus
-    from its predecessor wherever both must lie side by side.
+    `checksum` is that of `passages_checksum`; `created` is in UTC; `generation` distinguishes a rebuilt corpus
+    from its predecessor where both must exist side by side.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -45,7 +45,7 @@ class Manifest(BaseModel):
 
 
 def passages_checksum(passages: Iterable[Passage]) -> str:
-    """SHA-256 over ids and contents, the same in whatever order the passages come."""
+    """SHA-256 over ids and contents, independent of the order of passages."""
     digests = sorted(hashlib.sha256(to_record(passage).encode()).digest() for passage in passages)
     return hashlib.sha256(b"".join(digests)).hexdigest()
 
@@ -53,7 +53,7 @@ def passages_checksum(passages: Iterable[Passage]) -> str:
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of the corpus in `folder`.
 
-    Raises `CorpusError` for a folder without one of ours. Its format may be another one: see `require_format`.
+    Raises `CorpusError` for a folder without a manifest of this package. Its format may differ: see `require_format`.
     """
     file = folder / FILE_NAME
     try:
@@ -66,7 +66,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def require_format(manifest: Manifest) -> Manifest:
-    """The manifest, if this version reads such corpora; else `CorpusError`."""
+    """The manifest, if this version can read the corpus; else `CorpusError`."""
     if manifest.format_version != FORMAT_VERSION:
         raise CorpusError(
             f"The corpus {manifest.name!r} has format {manifest.format_version}, but this version reads "
@@ -76,7 +76,7 @@ def require_format(manifest: Manifest) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest whole, instead of an earlier one, and have it on disk before returning."""
+    """Write the manifest atomically and durably."""
     unfinished = folder / f".{FILE_NAME}"
     with unfinished.open("w", encoding="utf-8") as file:
         file.write(manifest.model_dump_json(indent=2) + "\n")

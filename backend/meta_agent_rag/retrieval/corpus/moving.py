@@ -1,4 +1,4 @@
-"""Moving a corpus between embedded indexes and servers; the catalogue, and so every vector, stays."""
+"""Moves a corpus between embedded indexes and servers; the catalogue, and thus every vector, is kept."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class CopyReport:
-    """Passages and checksum of the catalogue, and of what each index holds after the move."""
+    """Passages and checksum of the catalogue, and of each index after the move."""
 
     name: str
     to: str
@@ -33,11 +33,11 @@ class CopyReport:
 
 
 async def copy_corpus(settings: Settings, name: str, to: str, on_progress: Progress | None = None) -> CopyReport:
-    """Index the corpus `name` at `to` ("servers" or "embedded"), check it there, and use it from there on.
+    """Index the corpus `name` at `to` ("servers" or "embedded"), verify it there, and use it from then on.
 
-    Nothing is encoded again. The indexes at the old place go only once the new ones hold the same passages,
-    by count and checksum. Raises `CorpusError` if they do not, if the corpus already exists, or
-    where a server fails; the corpus is then as it was.
+    Nothing is re-encoded. The indexes at the old place are removed only once the new ones hold the same passages,
+    by count and checksum. Raises `CorpusError` if they do not, if the corpus is already there, or
+    if a server fails; the corpus is then unchanged.
     """
     names = stores_at(to)
     if to == "servers" and not (settings.qdrant_url and settings.elasticsearch_url):
@@ -52,7 +52,7 @@ async def copy_corpus(settings: Settings, name: str, to: str, on_progress: Progr
             async with opened(settings, folder.path, moved, mend=False) as indexed:
                 made = True
                 await fill(indexed.catalogue, indexed.dense, indexed.lexical, on_progress)
-                # An edit that was cut short stays so, and is completed at the next open, here or there.
+                # An interrupted edit is kept as it is, and completed at the next open, here or there.
                 moved = await asyncio.to_thread(counted, moved, indexed.catalogue)
                 dense, lexical = await _held(indexed.dense.scan()), await _held(indexed.lexical.scan())
             report = CopyReport(
@@ -89,7 +89,7 @@ def _require_equal(report: CopyReport) -> None:
 
 
 async def _dropped(settings: Settings, folder: Path, manifest: Manifest) -> None:
-    """Remove indexes that are not used any more; what cannot be reached is named and left."""
+    """Remove indexes that are no longer used; unreachable ones are named and left."""
     try:
         await dropped_stores(settings, folder, manifest)
     except CorpusError as error:

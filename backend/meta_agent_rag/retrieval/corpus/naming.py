@@ -1,4 +1,4 @@
-"""Documents of a corpus by the names that a person gives them."""
+"""Resolves names given by a user to documents of a corpus."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,9 +13,9 @@ _MOST_LISTED = 8
 
 
 def documents_named(documents: Sequence[DocumentRecord], names: Iterable[str]) -> frozenset[str]:
-    """The ids of the documents with these titles or file names, in any case, each whole or its unambiguous beginning.
+    """The ids of the documents with these titles or file names, ignoring case, in full or as an unambiguous prefix.
 
-    Raises `InputError` for a name that no document has, or that several begin with, and for a text instead of a list.
+    Raises `InputError` for a name that matches no document, or several, and for a text instead of a list.
     """
     require_list(names)
     return frozenset(_one(documents, name).id for name in names)
@@ -30,7 +30,7 @@ def require_list(names: Iterable[str]) -> None:
 def addressed(message: str, documents: Sequence[DocumentRecord]) -> tuple[str, frozenset[str]]:
     """A message without its `@name`s and `@"longer names"`, and the ids of the documents that they name.
 
-    Addresses such as `a@b.example` are left alone. Raises as `documents_named`.
+    Addresses such as `a@b.example` are left unchanged. Raises the errors of `documents_named`.
     """
     names = [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(message)]
     if not names:
@@ -47,7 +47,7 @@ def _one(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord:
     if len(found) == 1:
         return found[0]
     if found:
-        raise InputError(f"Several documents are named {name!r}: {_listed(found)}; write more of the name.")
+        raise InputError(f"Several documents are named {name!r}: {_listed(found)}; give more of the name.")
     raise InputError(f"No document is named {name!r}; choose from: {_listed(documents)}.")
 
 

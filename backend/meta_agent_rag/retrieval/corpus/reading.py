@@ -1,8 +1,8 @@
-"""Embedded indexes for questions: each reader has a copy of its own, so that any number read while one edits.
+"""Embedded indexes for questions: each reader has its own copy, so that any number can read while one edits.
 
-The engines write into their files even when they are only asked (flags, trackers), and let one process in. A copy is
+The engines write to their files even during searches (flags, trackers), and admit only one process. A copy is
 taken while nobody edits and shows that state until `renew`; it is removed at the end, and after a kill by the next
-reader. The catalogue is shared: SQLite serves many readers beside one writer.
+reader. The catalogue is shared: SQLite supports many readers beside one writer.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ from .manifest import BEING_EDITED, Manifest, read_manifest, require_format, wri
 
 _INDEXES = ("dense", "lexical")
 _NOT_COPIED = ("seal.json", "wal", "*.lock")
-"""A sealed index has written its log away, and nobody locks a copy."""
+"""A sealed index has flushed its log, and nobody locks a copy."""
 
 
 @dataclass(kw_only=True)
 class _View:
-    """One copy, open; closed once it is `outdated` and nobody searches in it."""
+    """An open copy; closed once it is `outdated` and no search uses it."""
 
     dense: DenseStore
     lexical: LexicalStore
@@ -45,7 +45,7 @@ class _View:
 
 @dataclass(kw_only=True)
 class Reading:
-    """The indexes of one corpus as this reader sees them."""
+    """The indexes of a corpus as seen by this reader."""
 
     settings: Settings
     folder: CorpusFolder
@@ -62,7 +62,7 @@ class Reading:
         return _ReadLexical(self)
 
     async def renew(self) -> None:
-        """See the corpus as it is now. Call it while this process holds the corpus's lock."""
+        """Refresh the view of the corpus. Call it while this process holds the corpus's lock."""
         before, self._view = self._view, await self._opened(await asyncio.to_thread(read_manifest, self.folder.path))
         if before is not None:
             before.outdated = True
@@ -77,7 +77,7 @@ class Reading:
 
     @asynccontextmanager
     async def using(self) -> AsyncIterator[_View]:
-        """The copy of now, which stays open meanwhile."""
+        """The current copy, kept open meanwhile."""
         view = self._view
         assert view is not None
         view.users += 1
@@ -97,15 +97,15 @@ class Reading:
             dense = await stack.enter_async_context(dense_backend.open(at_dense, manifest.dimension))
             lexical = await stack.enter_async_context(lexical_backend.open(at_lexical))
             return _View(dense=dense, lexical=lexical, stack=stack.pop_all())
-        raise AssertionError  # the stack hands every error on
+        raise AssertionError  # the stack propagates every error
 
 
 @asynccontextmanager
 async def reading(settings: Settings, folder: CorpusFolder) -> AsyncIterator[tuple[Manifest, Reading]]:
     """A reader of an embedded corpus, closed at the end.
 
-    An edit that was cut short is completed first, and an index that is lost or damaged is made again. Raises
-    `CorpusError` where the corpus is being edited elsewhere.
+    An interrupted edit is completed first, and a lost or damaged index is rebuilt. Raises
+    `CorpusError` if the corpus is being edited elsewhere.
     """
     reader = Reading(settings=settings, folder=folder)
     try:
@@ -123,7 +123,7 @@ async def reading(settings: Settings, folder: CorpusFolder) -> AsyncIterator[tup
 
 
 def _whole(folder: CorpusFolder) -> Manifest | None:
-    """The manifest of a corpus that can be copied as it lies there; `None` where something has to be mended."""
+    """The manifest of a corpus that can be copied as it is; `None` if something must be repaired."""
     if folder.replaced.exists() and not folder.path.exists():
         return None
     manifest = require_format(read_manifest(folder.path))
@@ -164,7 +164,7 @@ def _bytes(folder: Path) -> int:
 
 @contextmanager
 def _place_of_its_own(folder: CorpusFolder) -> Iterator[Path]:
-    """An empty folder for a copy, removed at the end; those that killed readers left are removed first."""
+    """An empty folder for a copy, removed at the end; folders of killed readers are removed first."""
     folder.copies.mkdir(parents=True, exist_ok=True)
     _remove_left(folder.copies)
     lock = _new_lock(folder.copies)
@@ -179,10 +179,10 @@ def _place_of_its_own(folder: CorpusFolder) -> Iterator[Path]:
 
 
 def _new_lock(copies: Path) -> FileLock:
-    """A lock of a name of its own, held. Between its file and its lock another reader may take it for one left."""
+    """A held lock with a unique name. Before its file is locked, another reader may take it for a leftover."""
     while True:
         lock = FileLock(copies / f"{uuid4().hex}.lock", thread_local=False)
-        lock.acquire()  # waits while that reader looks
+        lock.acquire()  # waits while that reader checks it
         if Path(lock.lock_file).exists():
             return lock
         lock.release()
@@ -196,7 +196,7 @@ def _remove_left(copies: Path) -> None:
         except (Timeout, OSError):
             continue  # its reader is alive
         shutil.rmtree(file.with_suffix(""), ignore_errors=True)
-        with suppress(OSError):  # while it is held, so that nobody else believes to hold it afterwards
+        with suppress(OSError):  # while held, so that nobody else can acquire it afterwards
             file.unlink(missing_ok=True)
         lock.release()
 
@@ -206,7 +206,7 @@ async def _close_unused(view: _View) -> None:
         await view.stack.aclose()
 
 
-_READ_ONLY = "This copy of the corpus is for reading; change the corpus with `edit_corpus` or `edit_live`."
+_READ_ONLY = "This copy of the corpus is read-only; change the corpus with `edit_corpus` or `edit_live`."
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class _ReadDense:
     reader: Reading
 
     async def update(self, passages: Sequence[Passage], vectors: FloatMatrix, *, removed: Sequence[str] = ()) -> None:
-        """Not for a reader."""
+        """Not available to a reader."""
         raise CorpusError(_READ_ONLY)
 
     async def search(self, vector: FloatVector, k: int, *, among: Collection[str] | None = None) -> list[Found]:
@@ -238,7 +238,7 @@ class _ReadLexical:
     reader: Reading
 
     async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
-        """Not for a reader."""
+        """Not available to a reader."""
         raise CorpusError(_READ_ONLY)
 
     async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]:

@@ -1,1 +1,1 @@
-"""Texts to vectors: the encoders, where their files come from, and their exports to ONNX."""
+"""Encoders: from texts to vectors, the sources of their files, and their exports to ONNX."""

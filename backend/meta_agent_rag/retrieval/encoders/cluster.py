@@ -1,4 +1,4 @@
-"""Passages encoded by the machines of a Ray cluster; questions, which are few, by this one."""
+"""Passages are encoded by the machines of a Ray cluster; questions, which are few, locally."""
 
 import logging
 import os
@@ -16,11 +16,11 @@ from .encoder import Encoder
 from .loading import load_encoder
 
 _FEWEST = 16
-"""Texts of one task; for fewer the way to another machine takes longer than they do."""
+"""The minimum number of texts per task; for fewer, the transfer takes longer than the encoding."""
 
 
 class Node(NamedTuple):
-    """Which encoder a node must load: settings of this run, and the name that its vectors go by."""
+    """The encoder that a node must load: the settings of this run, and the encoder's name."""
 
     encoder: str
     runtime: str
@@ -28,10 +28,10 @@ class Node(NamedTuple):
 
 
 class ClusterEncoder:
-    """An `Encoder` whose passages are encoded by tasks of the cluster that this process has joined (`join`).
+    """An `Encoder` whose passages are encoded by tasks on the cluster that this process has joined (`join`).
 
-    A group of texts is cut into one part for each node, whose task uses all of its processors, or, on a cluster with
-    GPUs and with ENCODER_RUNTIME=torch, for each GPU. A task whose node is lost is done again on another.
+    A group of texts is split into one part for each node, whose task uses all of its processors, or, on a cluster with
+    GPUs and with ENCODER_RUNTIME=torch, for each GPU. A task whose node is lost is repeated on another.
     """
 
     def __init__(self, inner: Encoder, settings: Settings) -> None:
@@ -50,7 +50,7 @@ class ClusterEncoder:
 
     @property
     def name(self) -> str:
-        """That of the encoder which the nodes load."""
+        """The name of the nodes' encoder."""
         return self._inner.name
 
     @property
@@ -59,7 +59,7 @@ class ClusterEncoder:
         return self._inner.dimension
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode questions here."""
+        """Encode questions locally."""
         return self._inner.encode_queries(texts)
 
     def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
@@ -72,12 +72,12 @@ class ClusterEncoder:
 
 
 def join(wanted: str) -> int:
-    """Join the Ray cluster that is there, or start one on this machine; returns how many processors it has.
+    """Join the existing Ray cluster, or start one on this machine; returns its number of processors.
 
-    Raises `MissingExtraError`, with what is `wanted`, without the extra `ray`.
+    Raises `MissingExtraError`, naming the feature `wanted`, without the extra `ray`.
     """
     require("ray", wanted)
-    # else Ray would copy the working folder to every node, and start `uv run` there, where this process was started so
+    # otherwise, Ray would copy the working folder to every node, and start `uv run` there if it started this process
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     import ray
 
@@ -88,12 +88,12 @@ def join(wanted: str) -> int:
 
 
 def results(tasks: Sequence[Any]) -> list[Any]:
-    """What the tasks came to, in their order. Raises the error of a task as if it had happened here."""
+    """The results of the tasks, in order. Raises the error of a task as if it had occurred here."""
     import ray
 
     try:
         found: list[Any] = ray.get(list(tasks))
-    except ray.exceptions.RayTaskError as error:  # its text is a traceback of another machine
+    except ray.exceptions.RayTaskError as error:  # its text is a traceback from another machine
         if isinstance(error.cause, MetaRagError):
             raise error.cause from None
         raise
@@ -101,7 +101,7 @@ def results(tasks: Sequence[Any]) -> list[Any]:
 
 
 def encoded(node: Node, texts: Sequence[str]) -> FloatMatrix:
-    """On a node: the vectors of some passages. Raises `SettingsError` where the node has another encoder."""
+    """On a node: the vectors of some passages. Raises `SettingsError` if the node has another encoder."""
     return _loaded(node).encode_passages(texts)
 
 

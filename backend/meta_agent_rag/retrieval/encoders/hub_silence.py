@@ -1,4 +1,4 @@
-"""Remembers that the hub did not answer, so that not every command waits for it."""
+"""Remembers that the hub did not respond, so that not every command waits for it."""
 
 import json
 import time
@@ -11,15 +11,15 @@ _SECONDS = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class HubSilence:
-    """A small file with the hub's address and the time at which it was found out of reach.
+    """A small file with the hub's address and the time at which it was found unreachable.
 
-    It holds for an hour and for that address alone. Where it cannot be written, the hub is asked each time.
+    It applies for an hour and only to that address. If it cannot be written, the hub is contacted each time.
     """
 
     file: Path
 
     def minutes(self) -> int | None:
-        """How long ago the hub did not answer; `None` if it is to be asked."""
+        """The minutes since the hub did not respond; `None` if it should be contacted."""
         try:
             noted = json.loads(self.file.read_text(encoding="utf-8"))
             passed = time.time() - float(noted["at"])
@@ -28,7 +28,7 @@ class HubSilence:
             return None
 
     def note(self, *, silent: bool) -> None:
-        """Remember what the hub did just now."""
+        """Record whether the hub just responded."""
         with suppress(OSError):
             if not silent:
                 self.file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Which encoder a run gets, and models of sentence-transformers as such."""
+"""Chooses the encoder of a run; also wraps models of sentence-transformers."""
 
 import logging
 import os
@@ -40,7 +40,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderChoice:
-    """The encoder that was taken; `note` is one line on why, `None` where it is the one asked for."""
+    """The chosen encoder; `note` says in one line why, `None` if it is the requested one."""
 
     encoder: Encoder
     note: str | None = None
@@ -48,32 +48,32 @@ class EncoderChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceEncoder:
-    """A sentence-transformers model in `folder`; weights (and torch) are loaded at the first use."""
+    """A sentence-transformers model in `folder`; weights (and torch) are loaded on first use."""
 
     name: str
     folder: Path
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors; the model is loaded only where its configuration does not state it."""
+        """The length of the vectors; the model is loaded only if its configuration does not state it."""
         return stated_dimension(self.folder) or int(_model(self.folder).get_embedding_dimension() or 0)
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode questions, each behind the words that this encoder wants before a question."""
+        """Encode questions, each with this encoder's prefix for questions."""
         return self._encode(texts, self._prefixes()[0])
 
     def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode passages; what exceeds the model's window is not read."""
+        """Encode passages; text beyond the model's window is ignored."""
         return self._encode(texts, self._prefixes()[1])
 
     def _prefixes(self) -> tuple[str, str]:
-        """The model's own prompts for (question, passage) if it has any, else the table's."""
+        """The model's own prompts for (question, passage) if it has any, else those in the table."""
         return prefixes(self.name, *own_prompts(_model(self.folder).prompts))
 
     def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        # Sorting by length, which saves padding, is done inside `encode`; lone surrogates are not text.
+        # Sorting by length, which saves padding, is done inside `encode`; lone surrogates are replaced.
         readable = [text.encode("utf-8", "replace").decode() for text in texts]
         vectors = _model(self.folder).encode(
             readable, prompt=prefix, batch_size=32, normalize_embeddings=True, show_progress_bar=False
@@ -83,9 +83,9 @@ class SentenceEncoder:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportingEncoder:
-    """The model in `folder`, computed by onnxruntime from an export below `data_dir`.
+    """The model in `folder`, computed by onnxruntime from an export in `data_dir`.
 
-    The first use on a machine loads torch and makes the export; later processes do without torch.
+    The first use on a machine loads torch and creates the export; later processes do not need torch.
     A model that cannot be exported stays on torch, with the same vectors.
     """
 
@@ -95,36 +95,36 @@ class ExportingEncoder:
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors; the model is loaded only where its configuration does not state it."""
+        """The length of the vectors; the model is loaded only if its configuration does not state it."""
         return stated_dimension(self.folder) or self.computing().dimension
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode questions, each behind the words that this encoder wants before a question."""
+        """Encode questions, each with this encoder's prefix for questions."""
         return self.computing().encode_queries(texts)
 
     def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode passages; what exceeds the model's window is not read."""
+        """Encode passages; text beyond the model's window is ignored."""
         return self.computing().encode_passages(texts)
 
     def computing(self) -> Encoder:
-        """The encoder that does the work, found (and if need be exported) once a process."""
+        """The encoder that does the work, determined (and if necessary exported) once per process."""
         with _EXPORT_LOCK:
             return _computing(self.name, self.folder, self.data_dir)
 
 
 def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
-    """The encoder called `name` (default: `settings.encoder`), or the packaged one in its place.
+    """The encoder with the given `name` (default: `settings.encoder`), or the packaged one as a substitute.
 
-    A name is a local folder, `all-MiniLM-L6-v2` (packaged), `hash-64` (no model at all), or a model of
-    the hub, taken from its local cache before the hub is asked. Found once a process. Loads no weights
-    yet; may block for 3 s where no hub answers, and for a download where one does. A hub that did not
-    answer is left alone for an hour, if there is a packaged encoder to take.
+    A name is a local folder, `all-MiniLM-L6-v2` (packaged), `hash-64` (no model), or a model on
+    the hub, taken from its local cache before the hub is contacted. Resolved once per process. Loads no weights
+    yet; may block for 3 s if the hub does not respond, and for a download if it does. A hub that did not
+    respond is not contacted for an hour if there is a packaged encoder.
 
     `settings.encoder_runtime` says what computes; the vectors and the encoder's name are the same.
 
-    Without the extra `torch` the default encoders are replaced by `hash-64`, which compares words alone.
+    Without the extra `torch` the default encoders are replaced by `hash-64`, which only compares words.
 
-    Raises `SettingsError` if the hub has no such model, or nothing can be had and nothing is packaged;
+    Raises `SettingsError` if the hub has no such model, or if it is unavailable and nothing is packaged;
     `MissingExtraError` without the extra `torch` for an encoder that is not a default.
     """
     wanted = name or settings.encoder
@@ -201,7 +201,7 @@ def _computing(name: str, folder: Path, data_dir: Path) -> Encoder:
 
 
 def _exported(reference: SentenceEncoder, place: ExportPlace) -> str | None:
-    """Export the model, and let go of its weights for torch; why it cannot be, where it cannot."""
+    """Export the model and free its torch weights; returns the reason if that is not possible."""
     from .onnx_export import export_model
 
     reason = export_model(_model(reference.folder), reference, place)
@@ -218,7 +218,7 @@ def _model(folder: Path) -> "SentenceTransformer":
 
 @cache
 def _loaded(folder: Path) -> "SentenceTransformer":
-    """Load a model once a process, from disk alone, without progress bars or fork warnings."""
+    """Load a model once per process, from disk alone, without progress bars or fork warnings."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging

@@ -1,4 +1,4 @@
-"""What a sentence-transformers model says of itself on disk, read without loading it."""
+"""The configuration of a sentence-transformers model on disk, read without loading the model."""
 
 import json
 from pathlib import Path
@@ -11,13 +11,13 @@ _POOLINGS = "pooling_mode_"
 def module_folders(folder: Path) -> list[tuple[str, Path]]:
     """(kind, folder) of the model's modules in order, for instance `("Pooling", .../1_Pooling)`.
 
-    Raises `OSError`, `ValueError` or `KeyError` where `modules.json` is not there or not one.
+    Raises `OSError`, `ValueError` or `KeyError` if `modules.json` is missing or invalid.
     """
     return [(str(row["type"]).rpartition(".")[2], folder / str(row["path"])) for row in _json(folder / "modules.json")]
 
 
 def stated_dimension(folder: Path) -> int | None:
-    """Length of the vectors as the configuration states it; `None` where it does not, or unclearly."""
+    """The length of the vectors as stated in the configuration; `None` if missing or unclear."""
     try:
         dimension = _through_modules(folder)
         own = folder / "config_sentence_transformers.json"
@@ -42,7 +42,7 @@ def _through_modules(folder: Path) -> int | None:
 
 
 def _pooled(config: dict[str, Any]) -> int:
-    """Poolings stand side by side in a vector; older files name each with a flag of its own."""
+    """The number of poolings, which are concatenated in a vector; older files have a flag for each."""
     width = int(
         config["embedding_dimension"] if "embedding_dimension" in config else config["word_embedding_dimension"]
     )

@@ -1,4 +1,4 @@
-"""An exported encoder, computed by onnxruntime on the CPU: no torch, one file of weights, quick to start."""
+"""An exported encoder, computed by onnxruntime on the CPU: no torch, one file of weights, fast to start."""
 
 import json
 import os
@@ -22,18 +22,18 @@ MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 FACTS_FILE = "encoder.json"
 _BATCH = 4
-"""Texts in a run. On a CPU small batches are faster: what a layer leaves is still in the processor's cache."""
+"""Texts per run. On a CPU, small batches are faster: a layer's output is still in the processor's cache."""
 
 _SMALL_BYTES = 200_000_000
-"""Below this, a run is too small to be split: each gets one core, and as many runs are active as there are cores."""
+"""Below this, a run is too small to split: each run uses one core, with as many active runs as cores."""
 
 _SLAB = 1024
-"""Texts whose tokens are held at once; sorting by length within them saves nearly all padding."""
+"""Texts whose tokens are held at once; sorting them by length saves nearly all padding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportFacts:
-    """What the exported graph does not say of itself: its inputs' names, padding, and the model's own prompts."""
+    """Properties that the exported graph lacks: its inputs' names, padding, and the model's own prompts."""
 
     dimension: int
     inputs: tuple[str, ...]
@@ -52,9 +52,9 @@ class _Tokens:
 
 
 class OnnxEncoder:
-    """The encoder in the folder `export`, which holds the graph, its tokenizer and its facts.
+    """The encoder in the folder `export`, which contains the graph, its tokenizer and its facts.
 
-    The graph goes from token ids to unit vectors, so that any chain of modules can be in it. One
+    The graph maps token ids to unit vectors, so it can contain any chain of modules. One
     object may be used by several threads. Raises `StorageError` if the folder cannot be read.
     """
 
@@ -66,15 +66,15 @@ class OnnxEncoder:
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors."""
+        """The length of the vectors."""
         return self._facts.dimension
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode questions, each behind the words that this encoder wants before a question."""
+        """Encode questions, each with this encoder's prefix for questions."""
         return self._encode(texts, self._prefixes[0])
 
     def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode passages; what exceeds the model's window is not read."""
+        """Encode passages; text beyond the model's window is ignored."""
         return self._encode(texts, self._prefixes[1])
 
     def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
@@ -91,7 +91,7 @@ class OnnxEncoder:
         ]
 
     def _fill(self, vectors: FloatMatrix, tokens: list[_Tokens]) -> None:
-        """Longest first, as memory then grows once; several batches are computed at once, a core each."""
+        """Compute the longest first, so that memory grows only once; several batches run concurrently, one per core."""
         order = sorted(range(len(tokens)), key=lambda row: -len(tokens[row].ids))
         batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
 
@@ -106,7 +106,7 @@ class OnnxEncoder:
                 pass
 
     def _vectors(self, batch: list[_Tokens]) -> FloatMatrix:
-        """One run of the graph over texts of about one length, padded to the longest."""
+        """One run of the graph over texts of similar length, padded to the longest."""
         facts, width = self._facts, max(1, *(len(tokens.ids) for tokens in batch))
         ids = np.full((len(batch), width), facts.pad_id, dtype=np.int64)
         types = np.full_like(ids, facts.pad_type_id)
@@ -120,13 +120,13 @@ class OnnxEncoder:
 
 
 def cores() -> int:
-    """Processors that this process may use."""
+    """The number of processors that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable is not None else os.cpu_count() or 1
 
 
 def read_facts(export: Path) -> ExportFacts:
-    """The facts beside an exported graph. Raises `StorageError` if they are missing or damaged."""
+    """The facts of an exported graph. Raises `StorageError` if they are missing or damaged."""
     try:
         stated = json.loads((export / FACTS_FILE).read_text(encoding="utf-8"))
         return ExportFacts(**{**stated, "inputs": tuple(stated["inputs"])})
@@ -140,14 +140,14 @@ def _opened(export: Path) -> "tuple[Tokenizer, InferenceSession]":
 
     graph = export / MODEL_FILE
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors; they come as exceptions as well
-    # Threads that wait by spinning would take the cores from the language model that runs meanwhile.
+    options.log_severity_level = 3  # errors, which are also raised as exceptions
+    # Spinning threads would take the cores from the language model that runs concurrently.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         options.intra_op_num_threads = 1 if graph.stat().st_size < _SMALL_BYTES else cores()
         tokenizer = Tokenizer.from_file(str(export / TOKENIZER_FILE))
         return tokenizer, onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # neither library has a base class for what its files can do to it
+    except Exception as error:  # neither library has a base class for errors in its files
         raise _damaged(export, error) from error
 
 

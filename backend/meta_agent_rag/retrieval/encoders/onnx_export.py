@@ -1,4 +1,4 @@
-"""Exports a sentence-transformers model to ONNX, once, and checks that its vectors stay the same."""
+"""Exports a sentence-transformers model to ONNX once, and checks that its vectors stay the same."""
 
 import json
 import warnings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_DISTANCE = 1e-4
-"""Cosine distance up to which two vectors of one text count as the same."""
+"""The cosine distance up to which two vectors of one text count as equal."""
 
 _OPSET = 17
 _NO_LIMIT = 1_000_000
@@ -42,14 +42,14 @@ _CHECKED = (
 
 
 class _NotExportedError(Exception):
-    """This model is not one that can be exported, or its export differs."""
+    """The model cannot be exported, or its export differs."""
 
 
 def export_model(model: "SentenceTransformer", reference: Encoder, place: ExportPlace) -> str | None:
-    """Export `model`, whose vectors `reference` gives, to `place`; `None`, or in one line why it was not done.
+    """Export `model`, whose vectors `reference` provides, to `place`; returns `None`, or the reason for a failure.
 
-    A reason that lies in the model is noted in `place`, so that it is not tried each time; a disk
-    that cannot be written to is not.
+    A reason that concerns the model is recorded in `place`, so that the export is not retried each time; an
+    unwritable disk is not.
     """
     try:
         with place.building() as folder:
@@ -58,7 +58,7 @@ def export_model(model: "SentenceTransformer", reference: Encoder, place: Export
             place.install(folder)
     except OSError as error:
         return _line(error)
-    except Exception as error:  # noqa: BLE001  # an exporter raises what its many layers do; noted, logged, survived
+    except Exception as error:  # noqa: BLE001  # an exporter's layers raise various errors; recorded and logged
         with suppress(OSError):
             place.refuse(_line(error))
         return _line(error)
@@ -77,7 +77,7 @@ def _write(model: "SentenceTransformer", folder: Path, source: Path) -> None:
         raise _NotExportedError(f"its inputs are {', '.join(sorted(features))}")
     axes = {name: {0: "texts", 1: "tokens"} for name in features} | {"vectors": {0: "texts"}}
     with warnings.catch_warnings(), torch.inference_mode():
-        warnings.simplefilter("ignore")  # on what tracing cannot see; the check of the vectors sees it
+        warnings.simplefilter("ignore")  # about what tracing cannot see; the check of the vectors covers it
         torch.onnx.export(
             _whole(model, list(features)),
             tuple(value.to(model.device) for value in features.values()),
@@ -94,10 +94,10 @@ def _write(model: "SentenceTransformer", folder: Path, source: Path) -> None:
 
 
 def _whole(model: "SentenceTransformer", inputs: list[str]) -> "torch.nn.Module":
-    """All modules of the model in one, from token ids to unit vectors."""
+    """All modules of the model combined, from token ids to unit vectors."""
     import torch
 
-    dimension = model.get_embedding_dimension()  # may be less than what the last module gives
+    dimension = model.get_embedding_dimension()  # may be less than the last module's output
 
     class Whole(torch.nn.Module):
         def __init__(self) -> None:
@@ -112,7 +112,7 @@ def _whole(model: "SentenceTransformer", inputs: list[str]) -> "torch.nn.Module"
 
 
 def _tokenizer(model: "SentenceTransformer") -> "Tokenizer":
-    """The model's tokenizer, cut at the model's window; a file of its own may cut elsewhere, and pad."""
+    """The model's tokenizer, truncating at the model's window; its own file may truncate elsewhere, and pad."""
     from tokenizers import Tokenizer
 
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
@@ -142,7 +142,7 @@ def _facts(model: "SentenceTransformer", inputs: tuple[str, ...], source: Path) 
 
 
 def _check(reference: Encoder, exported: OnnxEncoder) -> None:
-    """Compare vectors of varied texts: one alone, all in batches, and questions with their prefix."""
+    """Compare the vectors of varied texts: single, in batches, and questions with their prefix."""
     for texts in (_CHECKED[:1], _CHECKED):
         pairs = (
             (reference.encode_passages(texts), exported.encode_passages(texts)),

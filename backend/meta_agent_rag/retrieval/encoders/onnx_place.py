@@ -1,4 +1,4 @@
-"""Where exported encoders lie, and whether one still belongs to the model that it was made from."""
+"""The places of exported encoders, and whether an export still matches its model."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from .model_config import module_folders
 from .onnx_encoder import FACTS_FILE, read_facts
 
 _FORMAT = 1
-"""Raise it when an export's files change their meaning; all exports are then made again."""
+"""The version of the export format; increasing it causes all exports to be recreated."""
 
 _EXPORTERS = ("onnx", "onnxruntime", "sentence-transformers", "torch", "transformers")
 _PARTS = {".json", ".txt", ".model", ".py", ".safetensors", ".bin"}
@@ -28,14 +28,14 @@ _ABANDONED_SECONDS = 900.0
 
 @dataclass(frozen=True, kw_only=True)
 class ExportPlace:
-    """`<data_dir>/encoders/<model>-<hash of its files>`: a whole export of the model in `source`, or nothing."""
+    """`<data_dir>/encoders/<model>-<hash of its files>`: a complete export of the model in `source`, or nothing."""
 
     path: Path
     source: Path
 
     @property
     def ready(self) -> bool:
-        """Is there an export? It appears at once and whole."""
+        """Does an export exist? It appears atomically."""
         return (self.path / FACTS_FILE).is_file()
 
     @property
@@ -43,7 +43,7 @@ class ExportPlace:
         return self.path.with_name(f"{self.path.name}.refused.json")
 
     def refusal(self) -> str | None:
-        """Why this model was not exported with these versions of the libraries, `None` if it may be tried."""
+        """The reason why this model cannot be exported with these library versions; `None` if it may be tried."""
         try:
             noted = json.loads(self._refusal_file.read_text(encoding="utf-8"))
             return str(noted["reason"]) if noted["versions"] == _versions() else None
@@ -51,18 +51,18 @@ class ExportPlace:
             return None
 
     def refuse(self, reason: str) -> None:
-        """Note that an export is not to be tried again until a library changes."""
+        """Record that an export should not be retried until a library changes."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         noted = json.dumps({"reason": reason, "versions": _versions()}, indent=2)
         self._refusal_file.write_text(noted, encoding="utf-8")
 
     @contextmanager
     def building(self) -> Iterator[Path]:
-        """A folder of one's own to build in, removed at the end if it was not installed."""
+        """A private build folder, removed at the end unless it was installed."""
         home = self.path.parent
         home.mkdir(parents=True, exist_ok=True)
         for left in home.glob(f".{self.path.name}.*"):
-            with suppress(OSError):  # another process may just have finished its own
+            with suppress(OSError):  # another process may have just finished its export
                 if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
                     shutil.rmtree(left, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=home))
@@ -72,7 +72,7 @@ class ExportPlace:
             shutil.rmtree(folder, ignore_errors=True)
 
     def install(self, built: Path) -> None:
-        """Put a finished build in its place; where another process was first, its export stays."""
+        """Move a finished build into its place; if another process was first, its export is kept."""
         for file in built.iterdir():
             with file.open("r+b") as opened:
                 os.fsync(opened.fileno())
@@ -84,18 +84,18 @@ class ExportPlace:
         self._remove_earlier()
 
     def discard(self) -> None:
-        """Remove an export that cannot be read."""
+        """Remove an unreadable export."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _remove_earlier(self) -> None:
-        """Remove exports of earlier contents of the same model folder; who has one open keeps it."""
+        """Remove exports of earlier contents of the same model folder; processes that have one open keep it."""
         for other in self.path.parent.glob(f"{self.path.name.rpartition('-')[0]}-*"):
             if other != self.path and (other / FACTS_FILE).is_file() and _source(other) == str(self.source):
                 shutil.rmtree(other, ignore_errors=True)
 
 
 def export_place(name: str, folder: Path, data_dir: Path) -> ExportPlace:
-    """The place for an export of the encoder `name` in `folder`; another one whenever its files change."""
+    """The place for an export of the encoder `name` in `folder`; it changes whenever the files change."""
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(name).name).strip(".-")[:48] or "encoder"
     return ExportPlace(path=data_dir / "encoders" / f"{readable}-{_fingerprint(folder)}", source=folder)
 
@@ -108,7 +108,7 @@ def _source(export: Path) -> str | None:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Small files count with their content, weights with their size and time: reading them takes too long."""
+    """A hash of small files' contents, and of the size and time of weights, which take too long to read."""
     digest = hashlib.sha256(str(_FORMAT).encode())
     for file in sorted(_files(folder)):
         status = file.stat()

@@ -1,1 +1,1 @@
-"""Screening of passages for text that is addressed to the model instead of the reader."""
+"""Screens passages for text that addresses the model instead of the reader."""

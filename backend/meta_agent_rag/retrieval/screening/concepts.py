@@ -1,4 +1,4 @@
-"""What the words of a text mean where it speaks to a language model: `concepts.yaml`, in several languages."""
+"""The meanings of words in text that addresses a language model: `concepts.yaml`, in several languages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ Meaning: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Lexicon:
-    """Words and phrases by how their first word begins, each with the numbers of its concepts."""
+    """Words and phrases by the beginning of their first word, each with the numbers of its concepts."""
 
     names: tuple[str, ...]
     words: Mapping[str, tuple[tuple[str, Meaning], ...]]
     phrases: Mapping[str, tuple[tuple[tuple[str, ...], Meaning], ...]]
 
     def found(self, tokens: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Where words with a meaning begin, and which concepts each has: a row of 0 and 1 for each place."""
+        """The places of words with a meaning, and their concepts: a row of 0 and 1 for each place."""
         places, rows = [], []
         at = 0
         while at < len(tokens):
@@ -51,14 +51,14 @@ class Lexicon:
 
 @lru_cache(maxsize=100_000)
 def meaning_of(token: str) -> Meaning:
-    """The numbers of the concepts of a word, none for most words."""
+    """The numbers of a word's concepts, empty for most words."""
     forms = lexicon().words.get(token[:_KEY], ())
     return tuple(dict.fromkeys(number for form, meaning in forms if _fits(form, token) for number in meaning))
 
 
 @lru_cache(maxsize=100_000)
 def _beginning(token: str) -> tuple[tuple[tuple[str, ...], Meaning], ...]:
-    """The phrases whose first word is this one, none for most words."""
+    """The phrases whose first word is this one, empty for most words."""
     return tuple(entry for entry in lexicon().phrases.get(token[:_KEY], ()) if _fits(entry[0][0], token))
 
 
@@ -68,7 +68,7 @@ def _fits(form: str, token: str) -> bool:
 
 @cache
 def lexicon() -> Lexicon:
-    """The forms of the file, longest phrases first; what is told by form is a concept too, and so is an edge."""
+    """The forms of the file, longest phrases first; tokens recognised by form are also concepts, and so are edges."""
     rows = yaml.safe_load(files(__package__).joinpath("concepts.yaml").read_text("utf-8"))
     names = (*rows, *KINDS, EDGE)
     meanings: dict[tuple[str, ...], dict[int, None]] = {(kind,): {names.index(kind): None} for kind in (*KINDS, EDGE)}
@@ -91,7 +91,7 @@ def lexicon() -> Lexicon:
 
 
 def _tokens(form: str) -> tuple[str, ...]:
-    """A form as tokens; a star belongs to the word that it follows, or stands apart from."""
+    """A form as tokens; a star belongs to the word before it, or stands alone."""
     found: list[str] = []
     for part in form.split():
         own = [*tokens_of(part.rstrip(_ANY_ENDING))] or [found.pop()]

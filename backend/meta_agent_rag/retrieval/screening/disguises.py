@@ -1,6 +1,6 @@
-"""What a text says once its disguises are taken off: encodings, letters apart, digits for letters, words backwards.
+"""Reveals disguised text: encodings, spaced letters, digits for letters, reversed words.
 
-Each is looked for only where the form of the text gives it away, so an ordinary passage costs next to nothing.
+Each is only looked for if the form of the text suggests it, so an ordinary passage costs next to nothing.
 """
 
 import base64
@@ -28,7 +28,7 @@ _MOST = 20
 
 
 def readings(text: str) -> Iterator[str]:
-    """What is hidden in a text, without the text itself; nothing for an ordinary one."""
+    """The hidden texts in a text, without the text itself; empty for an ordinary one."""
     yield from _decoded(text)
     if _PERCENT.search(text):
         yield unquote(text)
@@ -53,7 +53,7 @@ def _decoded(text: str) -> Iterator[str]:
 
 
 def _as_text(encoded: str, decode: Callable[[str], bytes]) -> str:
-    """The text that an encoding stands for; empty where it stands for none."""
+    """The decoded text of an encoding; empty if it does not decode to text."""
     try:
         plain = decode(encoded).decode("utf-8")
     except (ValueError, Error):
@@ -72,7 +72,7 @@ def _from_hexadecimal(encoded: str) -> bytes:
 
 
 def _joined(match: re.Match[str]) -> str:
-    """Letters apart as words; where one mark stands between letters, two stand between words."""
+    """Spaced letters as words; with one mark between letters, there are two between words."""
     return match[0].replace(match[1] * 2, "\n").replace(match[1], "").replace("\n", " ")
 
 
@@ -89,5 +89,5 @@ _TURNED = (_backwards, _rotated)
 
 @lru_cache(maxsize=50_000)
 def _turned_meanings(word: str) -> tuple[bool, ...]:
-    """For each turn: has the word a meaning so, and none as it stands?"""
+    """For each reversal: does the word have a meaning when reversed, and none as written?"""
     return tuple(bool(meaning_of(turned(word))) and not meaning_of(word) for turned in _TURNED)

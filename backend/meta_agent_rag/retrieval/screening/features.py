@@ -1,6 +1,6 @@
-"""What the search for orders counts in a window of a passage: words and letters by hash, and the concepts of words.
+"""The features of a passage window for detecting orders: hashed words and letters, and the concepts of words.
 
-Concepts count by twos: which are named in the same window, and which follow each other at what distance.
+Concepts count in pairs: which occur in the same window, and which follow each other at what distance.
 """
 
 import zlib
@@ -18,7 +18,7 @@ from .tokens import Tokens
 KEYS = 1 << 20
 """Number of hash buckets of n-grams."""
 DISTANCES = (1, 3, 6)
-"""Tokens from one concept to the next at most, for each kind of succession."""
+"""The most tokens from one concept to the next, for each kind of succession."""
 _LETTERS = 4
 _STEP = np.uint32(0x9E3779B1)
 _PAIRS = (1, 2, 3)
@@ -31,10 +31,10 @@ Places: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
-    """A text's tokens, its windows as ranges of them (`starts`, `ends`), and where in it which concepts are named.
+    """A text's tokens, its windows as ranges of them (`starts`, `ends`), and the places of its concepts.
 
-    `marked` has a row of 0 and 1 for each naming, `places` its token; `first` and `last` are the windows as ranges of
-    these rows.
+    `marked` has a row of 0 and 1 for each occurrence, `places` its token; `first` and `last` are the windows as
+    ranges of these rows.
     """
 
     tokens: tuple[str, ...]
@@ -62,7 +62,7 @@ class Features:
         )
 
     def grams(self) -> Iterator[tuple[Keys, int]]:
-        """The keys of words, pairs and triples by the place where they begin, and how many tokens one covers."""
+        """The keys of words, pairs and triples by their start, and the number of tokens that each covers."""
         words = np.array([_word(token) for token in self.tokens], dtype=np.uint32)
         yield words % KEYS, 1
         for distance in _PAIRS:
@@ -75,7 +75,7 @@ class Features:
         return [letters_of(token) for token in self.tokens]
 
     def followers(self) -> Iterator[tuple[int, Places, Places]]:
-        """Which rows are followed by the row `step` rows on, in which kind of succession: step, rows, kinds."""
+        """The rows followed by the row `step` rows later, by kind of succession: step, rows, kinds."""
         for step in range(1, _FOLLOWERS + 1):
             kinds = np.searchsorted(DISTANCES, self.places[step:] - self.places[:-step])
             rows = np.flatnonzero(kinds < len(DISTANCES))
@@ -83,7 +83,7 @@ class Features:
                 yield step, rows, kinds[rows]
 
     def together(self) -> NDArray[np.float32]:
-        """For each window and concept 1 where it is named there, else 0."""
+        """For each window and concept: 1 if it occurs there, else 0."""
         sums = np.concatenate([np.zeros((1, self.marked.shape[1]), np.float32), np.cumsum(self.marked, axis=0)])
         return np.asarray(sums[self.last] - sums[self.first] > 0, dtype=np.float32)
 
@@ -95,7 +95,7 @@ def _word(token: str) -> int:
 
 @lru_cache(maxsize=50_000)
 def letters_of(token: str) -> Keys:
-    """The keys of the letter n-grams of a token, none for a short one."""
+    """The keys of the letter n-grams of a token, empty for a short one."""
     framed = f"<{token}>" if len(token) > _LETTERS and token[0].isalpha() else ""
     grams = [framed[at : at + _LETTERS] for at in range(len(framed) - _LETTERS + 1)]
     return np.array([zlib.crc32(f"#{gram}".encode()) % KEYS for gram in grams], dtype=np.uint32)

@@ -1,8 +1,8 @@
-"""Screening passages for text that is addressed to the model instead of the reader.
+"""Screens passages for text that addresses the model instead of the reader.
 
 Patterns are data (`injection.yaml`), each with a text that it must catch and one that it must spare; a linear model
-(`injection_classifier.py`) finds the wordings that no pattern names. Both see overt instructions and nothing else: a
-patient attacker, or a plain request, gets past them, so they promise a record of what was dropped or marked, not
+(`injection_classifier.py`) finds wordings that no pattern covers. Both detect only overt instructions: a
+patient attacker, or a plain request, gets past them. They therefore provide a record of what was dropped or marked, not
 safety.
 """
 
@@ -18,12 +18,12 @@ from ...text.normalise import undisguised
 from ..passage import Found
 
 SHORTEST_TEXT = 20
-"""Characters; a shorter passage holds no evidence."""
+"""The minimum number of characters; a shorter passage contains no evidence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
-    """One sign of an injection, and what it means in words."""
+    """One sign of an injection, and its meaning in words."""
 
     name: str
     reason: str
@@ -39,12 +39,12 @@ class Pattern(Sign):
 
 
 ORDER = Sign(name="order", reason="it reads like an order to a language model")
-"""What the linear model finds."""
+"""The sign for what the linear model finds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dropped:
-    """A passage that was not let through, and why, in words for the reader of a trace."""
+    """A passage that was removed, and the reason, for the reader of a trace."""
 
     passage_id: str
     reason: str
@@ -52,7 +52,7 @@ class Dropped:
 
 @dataclass(frozen=True, kw_only=True)
 class Screened:
-    """The passages that remain, in their order, and those that do not."""
+    """The remaining passages, in order, and the removed ones."""
 
     kept: tuple[Found, ...]
     dropped: tuple[Dropped, ...]
@@ -61,8 +61,8 @@ class Screened:
 def screen(found: Sequence[Found], *, drop: bool, shortest: int = SHORTEST_TEXT) -> Screened:
     """Look for injections in titles and texts.
 
-    With `drop`, passages that hold one, or whose text has less than `shortest` characters, are left out.
-    Without (evidence that a benchmark supplies) all are kept, and `suspect` names the patterns found.
+    With `drop`, passages that contain one, or whose text has fewer than `shortest` characters, are left out.
+    Without it (evidence that a benchmark supplies), all are kept, and `suspect` names the patterns found.
     """
     kept: list[Found] = []
     dropped: list[Dropped] = []
@@ -78,9 +78,9 @@ def screen(found: Sequence[Found], *, drop: bool, shortest: int = SHORTEST_TEXT)
     return Screened(kept=tuple(kept), dropped=tuple(dropped))
 
 
-@lru_cache(maxsize=4096)  # what one question finds, many find
+@lru_cache(maxsize=4096)  # many questions find the same passages
 def injections(text: str) -> tuple[Sign, ...]:
-    """The patterns that occur in `text`, else what the model says of it; disguises of form are seen through."""
+    """The patterns that occur in `text`, else the model's verdict on it; disguised text is also checked."""
     form = undisguised(text)
     found = tuple(pattern for pattern in patterns() if pattern.regex.search(form))
     if found:
@@ -92,7 +92,7 @@ def injections(text: str) -> tuple[Sign, ...]:
 
 @cache
 def patterns() -> tuple[Pattern, ...]:
-    """All patterns, in the order of the file."""
+    """All patterns, in file order."""
     rows = yaml.safe_load(files(__package__).joinpath("injection.yaml").read_text("utf-8"))
     return tuple(
         Pattern(

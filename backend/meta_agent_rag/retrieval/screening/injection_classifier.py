@@ -1,9 +1,10 @@
-"""A linear model of sentences that give orders to a language model.
+"""A linear model that detects sentences that give orders to a language model.
 
-A text is cut into windows of one to three sentences; a window's score is the sum of the weights of what it holds
-(`features.py`), a text's score that of its worst window. Weights are data (`injection_classifier.npz`), found by
-`python -m benchmarks.injection train`; words are hashes there, so that no text of the training set is in the package.
-It sees orders to a model in many wordings and some languages: a plain request, or an attacker who adapts, gets past it.
+A text is split into windows of one to three sentences; a window's score is the sum of the weights of its features
+(`features.py`), a text's score that of its worst window. Weights are data (`injection_classifier.npz`), produced by
+`python -m benchmarks.injection train`; words are stored as hashes, so that the package contains no text of the training
+set. It detects orders to a model in many wordings and some languages; a plain request, or an adaptive attacker, gets
+past it.
 """
 
 from collections.abc import Callable
@@ -20,16 +21,16 @@ from .disguises import readings
 from .features import KEYS, Features, letters_of
 
 GRAMS_ADDED, CONCEPTS_ADDED = 40.0, 4.0
-"""What the numbers of n-grams and of concepts of a window are raised by, so that a short one is not all weight."""
+"""Added to a window's numbers of n-grams and concepts, so that the weights of a short one do not dominate."""
 
 HIDDEN = 1.0
-"""What is added to the score of a text that was hidden: whoever hides a text means something by it."""
+"""Added to the score of a hidden text, since hiding it indicates intent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearModel:
     """`grams` has a weight for each key, `following` for each kind of succession of two concepts, `together` for two
-    that are named in one window; a text above `threshold` is taken for an attack."""
+    that occur in one window; a text above `threshold` counts as an attack."""
 
     grams: NDArray[np.float32]
     following: NDArray[np.float32]
@@ -39,7 +40,7 @@ class LinearModel:
 
     @cached_property
     def letters(self) -> Callable[[str], tuple[float, float]]:
-        """The sum of the weights of a token's letter n-grams, and their number; words recur, so they are kept."""
+        """The sum of the weights of a token's letter n-grams, and their number; cached, because words recur."""
 
         @lru_cache(maxsize=50_000)
         def weighed(token: str) -> tuple[float, float]:
@@ -50,14 +51,14 @@ class LinearModel:
 
 
 def reads_like_an_order(text: str) -> bool:
-    """Does a sentence of the text, or of what is hidden in it, speak to a language model as those of attacks do?"""
+    """Does a sentence of the text, or of a text hidden in it, address a language model as attacks do?"""
     known = model()
     hidden = (score(reading, known) + HIDDEN for reading in readings(text))
     return score(text, known) > known.threshold or any(found > known.threshold for found in hidden)
 
 
 def score(text: str, model: LinearModel) -> float:
-    """The score of the worst window; without words it is minus infinity."""
+    """The score of the worst window; minus infinity without words."""
     found = Features.of(text)
     if not len(found.starts):
         return float("-inf")
@@ -95,7 +96,7 @@ def _together_scores(found: Features, model: LinearModel) -> NDArray[np.float64]
 
 @cache
 def model() -> LinearModel:
-    """The model of the package."""
+    """The packaged model."""
     return read(files(__package__).joinpath("injection_classifier.npz").read_bytes())
 
 

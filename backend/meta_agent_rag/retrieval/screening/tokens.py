@@ -1,7 +1,7 @@
-"""A passage cut into tokens and windows of one to three sentences, as the search for orders reads it.
+"""A passage split into tokens and windows of one to three sentences, for the detection of orders.
 
-What is told by form and not by letters (an address, a tag, a quotation mark, a row of dashes) is a token of its own
-kind, the same whatever it reads. Chinese and Japanese characters are tokens each.
+Items recognised by form rather than letters (an address, a tag, a quotation mark, a row of dashes) are tokens of a
+separate kind, regardless of their text. Chinese and Japanese characters are single tokens.
 """
 
 import re
@@ -18,7 +18,7 @@ LONGEST_WINDOW = 60
 """Tokens."""
 _WIDEST = 3
 _SENTENCE_END = re.compile(r"\n\s*\n|\n(?!\s*[a-z])|(?<=[.!?:;])\s+|(?<=[。！？])\s*")  # noqa: RUF001  # full-width marks
-"""A line that goes on in lower case was broken by the margin."""
+"""A line that continues in lower case was broken at the margin."""
 _FORMS = {
     "link": r"https?://[^\s<>\"'）)\]}]+|www\.[^\s<>\"')\]}]+|(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.]+"  # noqa: RUF001
     r"|(?<![a-z0-9-])(?<![a-z0-9-]\.)(?:[a-z0-9-]+\.)+(?:com|org|net|io|co|dev|ai|info|biz|app|example|invalid|test|local|de|fr|es|it|br|ru|cn|jp|uk)\b(?:/\S*)?",
@@ -31,7 +31,7 @@ _FORMS = {
     "mark": r"[!#*:=~@%$/]",
 }
 KINDS = tuple(f"<{kind}>" for kind in _FORMS)
-"""Tokens that are told by form."""
+"""Tokens recognised by form."""
 _ALL_KINDS = frozenset(KINDS)
 _CHARACTER = r"[\u3040-\u30ff\u3400-\u9fff]"
 _WORD = r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W\d_]+)*"
@@ -52,7 +52,7 @@ class Tokens:
 
     @classmethod
     def of(cls, text: str) -> "Tokens":
-        """Cut a text; letter case, accents, invisible characters and look-alike forms do not count."""
+        """Split a text; letter case, accents, invisible characters and look-alike forms are ignored."""
         tokens, edges = [EDGE], [0]
         for sentence in _SENTENCE_END.split(text):
             found = list(tokens_of(undisguised(sentence)))
@@ -63,7 +63,7 @@ class Tokens:
         return cls(tuple(tokens), tuple(edges))
 
     def windows(self) -> list[tuple[int, int]]:
-        """Ranges of tokens: each sentence, in parts where it is long, and two and three in a row."""
+        """Ranges of tokens: each sentence, in parts if it is long, and two and three in a row."""
         found = []
         half = LONGEST_WINDOW // 2
         for start, end in zip(self.edges, self.edges[1:], strict=False):
@@ -90,7 +90,7 @@ def tokens_of(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=100_000)
 def _words(word: str) -> tuple[str, ...]:
-    """Parts of a word at its apostrophes, but for English contractions: `l'assistant` is two, `don't` is one."""
+    """Parts of a word at its apostrophes, except in English contractions: `l'assistant` is two, `don't` is one."""
     plain = _folded(_CONTRACTED.sub(r"\1", word))
     return tuple(part for part in _APOSTROPHE.split(plain) if part)
 

@@ -1,4 +1,4 @@
-"""Dense and lexical stores, one file each; a file that exports `DENSE` or `LEXICAL` is found by itself."""
+"""Dense and lexical stores, one file each; a file that exports `DENSE` or `LEXICAL` is discovered automatically."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Stores:
 
 @cache
 def discover_stores() -> Stores:
-    """Every store of this folder; loads no store's library. Raises `DuplicateNameError`."""
+    """Every store of this folder, without loading the stores' libraries. Raises `DuplicateNameError`."""
     return Stores(
         dense=by_name(exported(__name__, "DENSE", DenseBackend)),
         lexical=by_name(exported(__name__, "LEXICAL", LexicalBackend)),
@@ -42,5 +42,5 @@ def discover_stores() -> Stores:
 
 
 def by_name(backends: Iterable[Backend]) -> Mapping[str, Backend]:
-    """An immutable mapping from names to backends; a name that comes twice raises `DuplicateNameError`."""
+    """An immutable mapping from names to backends; a duplicate name raises `DuplicateNameError`."""
     return discovery.by_name(backends, "stores")

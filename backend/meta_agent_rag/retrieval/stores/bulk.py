@@ -1,4 +1,4 @@
-"""Elasticsearch's bulk requests: in chunks, with another try for the items that failed, and those alone."""
+"""Elasticsearch's bulk requests: in chunks, retrying only the items that failed."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ _MOST_ACTIONS = 500
 _MOST_CHARACTERS = 4_000_000
 _TRIES = 6
 _FIRST_PAUSE = 0.1
-"""Seconds before the second try; each further pause is twice as long, 3.1 s in all."""
+"""Seconds before the first retry; each further pause is twice as long, 3.1 s in total."""
 _NOT_FOUND = 404
 
 
@@ -25,10 +25,10 @@ class Action(NamedTuple):
 
 
 async def send(client: "AsyncElasticsearch", index: str, actions: Sequence[Action]) -> None:
-    """Apply the actions, no two of which have the same id.
+    """Apply the actions, whose ids must differ.
 
-    An item is tried again where the server is busy or ailing (429, 5xx). Raises `CorpusError`, naming the
-    first, for items that fail otherwise or to the end.
+    An item is retried if the server is busy or failing (429, 5xx). Raises `CorpusError`, naming the
+    first item, for items that fail otherwise or repeatedly.
     """
     for chunk in _chunks(actions):
         failed = chunk
@@ -41,7 +41,7 @@ async def send(client: "AsyncElasticsearch", index: str, actions: Sequence[Actio
 
 
 async def _try(client: "AsyncElasticsearch", index: str, actions: list[Action], *, last: bool) -> list[Action]:
-    """Send the actions once; those that are worth another try."""
+    """Send the actions once; returns those worth retrying."""
     from elasticsearch import ApiError
 
     operations: list[dict[str, Any]] = []
@@ -63,7 +63,7 @@ async def _try(client: "AsyncElasticsearch", index: str, actions: list[Action], 
 
 
 def _failed(action: Action, outcome: dict[str, Any]) -> bool:
-    """Deleting a missing document is not a failure."""
+    """Did the action fail? Deleting a missing document is not a failure."""
     return outcome["status"] >= 300 and not (action.document is None and outcome["status"] == _NOT_FOUND)
 
 

@@ -1,4 +1,4 @@
-"""Embedded indexes whose files are damaged: how that shows, and what is said of it."""
+"""Damaged files of embedded indexes: detection and error messages."""
 
 import errno
 import re
@@ -11,15 +11,15 @@ _FILE_IS_GONE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 
 
 def is_panic(error: BaseException | None) -> bool:
-    """Is it a broken assumption of an engine written in Rust? The class cannot be imported."""
+    """Is it a panic of an engine written in Rust? The class cannot be imported."""
     return type(error).__name__ == "PanicException"
 
 
 def unreadable(folder: Path, why: object) -> CorpusError:
     """The error for an index that its engine cannot read.
 
-    A `DamagedIndexError`, but where the system refuses: for want of permission, memory or file handles an
-    index is not to be made again.
+    A `DamagedIndexError`, unless the system refuses access: if permission, memory or file handles are lacking, an
+    index must not be rebuilt.
     """
     reason = str(why)[:300]
     refused = re.search(r"os error (\d+)", str(why))
@@ -31,6 +31,6 @@ def unreadable(folder: Path, why: object) -> CorpusError:
 
 
 def require_whole(place: StorePlace, held: int) -> None:
-    """Raise `DamagedIndexError` if an index holds another number of passages than it must."""
+    """Raise `DamagedIndexError` if an index does not hold the expected number of passages."""
     if place.passages is not None and held != place.passages:
         raise unreadable(place.folder, f"it holds {held} of {place.passages} passages")

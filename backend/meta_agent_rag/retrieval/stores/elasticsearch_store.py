@@ -1,12 +1,12 @@
 """BM25 over titles and texts on an Elasticsearch server, through its async client.
 
-A corpus is one index of one shard, so that term statistics are those of the whole corpus. Titles and
+A corpus is one index with one shard, so that term statistics cover the whole corpus. Titles and
 texts are analysed by Elasticsearch's `english` analyser (standard tokens, Porter stems; accents count,
-unlike in the embedded store) and scored by BM25 with k1 = 1.2 and b = 0.75, the sum of both fields.
-Scores have the scale of the embedded store's: Elasticsearch, too, multiplies by k1 + 1.
+unlike in the embedded store) and scored by BM25 with k1 = 1.2 and b = 0.75, summed over both fields.
+Scores have the same scale as the embedded store's: Elasticsearch also multiplies by k1 + 1.
 
-The index is never refreshed but at the end of an update, so that searches see all of it or none. A
-server that restarts in the midst of one may show a part, which doing the update again completes.
+The index is refreshed only at the end of an update, so that searches see all of it or none. A
+server that restarts during an update may show a part of it, which repeating the update completes.
 """
 
 import re
@@ -36,12 +36,12 @@ _CONTENT_WORDS = "english_content_words"
 _SIMILARITY = "passage_bm25"
 _PAGE = 1000
 _MOST_ROWS = 10_000
-"""What Elasticsearch returns at most for one search."""
+"""The most results that Elasticsearch returns for one search."""
 _MOST_WORDS = 512
-"""Distinct words of a query that are searched: both fields together stay within 1,024 clauses."""
+"""The most distinct words of a query that are searched: both fields together stay within 1,024 clauses."""
 _RETRIES = 2
 _WORD = re.compile(r"[a-z0-9_]+|\w")
-"""A word as far as the length of a query goes; of other scripts, every character."""
+"""A word, for counting the length of a query; in other scripts, every character."""
 
 
 class ElasticsearchStore:
@@ -52,7 +52,7 @@ class ElasticsearchStore:
         self._place = place
 
     async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
-        """Forget and index in bulk, then refresh once."""
+        """Delete and index in bulk, then refresh once."""
         positions, gone = latest(passages, removed)
         actions = [Action(_document_id(passage_id), None) for passage_id in gone]
         actions += [Action(_document_id(passages[at].id), _document(passages[at])) for at in positions]
@@ -63,7 +63,7 @@ class ElasticsearchStore:
             await self._client.options(request_timeout=BATCH_SECONDS).indices.refresh(index=self._place.name)
 
     async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]:
-        """The k best passages, at most 10,000; none for a query without a word."""
+        """The k best passages, at most 10,000; empty for a query without words."""
         query = _query(text, among)
         if query is None:
             return []
@@ -84,7 +84,7 @@ class ElasticsearchStore:
         return [Found(passage=from_record(row.record), score=row.score, lexical=row.score) for row in rows]
 
     async def scan(self) -> AsyncIterator[Passage]:
-        """Every passage, in pages of one state of the index."""
+        """Every passage, in pages of one snapshot of the index."""
         with _translated(self._place):
             opened = await self._client.open_point_in_time(index=self._place.name, keep_alive="5m")
         point, after = {"id": opened["id"], "keep_alive": "5m"}, None
@@ -109,8 +109,8 @@ class ElasticsearchStore:
 async def open_store(place: StorePlace) -> AsyncIterator[ElasticsearchStore]:
     """Create or reopen the place's index, and close the connection afterwards.
 
-    Raises `SettingsError` for a missing or malformed URL, a refused key or another product behind the
-    URL, `CorpusError` where the server cannot be reached or the index is not of this package's making.
+    Raises `SettingsError` for a missing or malformed URL, a rejected key or another product behind the
+    URL, `CorpusError` if the server is unreachable or the index was not created by this package.
     """
     async with _connected(place) as client:
         with _translated(place):
@@ -154,7 +154,7 @@ async def _connected(place: StorePlace) -> AsyncIterator["AsyncElasticsearch"]:
 
 
 async def _exists(client: "AsyncElasticsearch", place: StorePlace) -> bool:
-    """Whether there is such an index; `CorpusError` if there is, and this package did not make it."""
+    """Does the index exist? `CorpusError` if it does but was not created by this package."""
     found = await client.indices.get(index=place.name, ignore_unavailable=True)
     if not found.body:
         return False
@@ -209,12 +209,12 @@ def _document(passage: Passage) -> dict[str, str]:
 
 
 def _document_id(passage_id: str) -> str:
-    """A digest: Elasticsearch takes 512 bytes at most."""
+    """A hash of the id, because Elasticsearch accepts at most 512 bytes."""
     return sha256(to_key(passage_id).encode()).hexdigest()
 
 
 def _query(text: str, among: Collection[str] | None) -> dict[str, Any] | None:
-    """Any of the words in any of the fields; `match` knows no syntax. Nothing if there is no word.
+    """Matches any of the words in any of the fields; `match` has no syntax. `None` without words.
 
     Function words count only if there are no others ("The Who").
     """
@@ -232,7 +232,7 @@ def _query(text: str, among: Collection[str] | None) -> dict[str, Any] | None:
 
 @contextmanager
 def _translated(place: StorePlace) -> Iterator[None]:
-    """Turns the client's faults into this package's."""
+    """Translates the client's errors into this package's."""
     from elasticsearch import ApiError, TransportError
 
     try:

@@ -1,4 +1,4 @@
-"""The mark by which this package knows the folders of its embedded stores, and touches no others."""
+"""A marker file that identifies folders of this package's embedded stores, so that no others are modified."""
 
 import asyncio
 import json
@@ -15,9 +15,9 @@ FILE_NAME = "store.json"
 
 
 def claim(folder: Path, store: str) -> None:
-    """Make `folder` this package's, before the engine writes there.
+    """Mark `folder` as this package's, before the engine writes there.
 
-    Raises `CorpusError` if it holds files of another origin, or has lost those of the engine.
+    Raises `CorpusError` if it contains foreign files, or has lost those of the engine.
     """
     mark = _mark(folder, store)
     if mark is None:
@@ -28,14 +28,14 @@ def claim(folder: Path, store: str) -> None:
 
 
 def settle(folder: Path, store: str) -> None:
-    """Note that the engine has created its files: from now on their absence is a loss."""
+    """Record that the engine has created its files, so that their absence counts as a loss."""
     mark = _mark(folder, store)
     if mark is not None and not mark.get("ready"):
         _write(folder, store, ready=True)
 
 
 def dropper(store: str) -> Callable[[StorePlace], Awaitable[None]]:
-    """The `drop` of an embedded backend."""
+    """The `drop` function of an embedded backend."""
 
     async def drop(place: StorePlace) -> None:
         await asyncio.to_thread(_drop, place.folder, store)
@@ -46,7 +46,7 @@ def dropper(store: str) -> Callable[[StorePlace], Awaitable[None]]:
 def _drop(folder: Path, store: str) -> None:
     if _mark(folder, store) is not None:
         for entry in folder.iterdir():
-            if entry.name != FILE_NAME:  # last of all, so that what a kill leaves is still known
+            if entry.name != FILE_NAME:  # last, so that the remains of a kill are still identified
                 shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
         (folder / FILE_NAME).unlink()
     if folder.is_dir():
@@ -54,7 +54,7 @@ def _drop(folder: Path, store: str) -> None:
 
 
 def _mark(folder: Path, store: str) -> dict[str, Any] | None:
-    """What the mark says; nothing if the folder is missing or empty."""
+    """The contents of the marker; empty if the folder is missing or empty."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     try:

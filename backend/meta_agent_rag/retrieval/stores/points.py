@@ -1,4 +1,4 @@
-"""What the two Qdrant stores share: point ids, payloads, and the checks of shapes."""
+"""Shared by the two Qdrant stores: point ids, payloads, and shape checks."""
 
 from typing import Any
 from uuid import UUID, uuid5
@@ -18,13 +18,13 @@ def point_id(passage_id: str, since: int) -> UUID:
 
 
 def payload_of(passage: Passage, since: int) -> dict[str, str | int]:
-    """What is kept with a passage's vector."""
+    """The data stored with a passage's vector."""
     keys = {"id": to_key(passage.id), "doc_id": to_key(passage.doc_id)}
     return {**keys, "since": since, "passage": to_record(passage)}
 
 
 def row_of(score: float, payload: dict[str, Any]) -> Row:
-    """A search's row; the score is a cosine, which rounding can carry past 1."""
+    """A search's row; the score is a cosine, which rounding may raise above 1."""
     return Row(min(1.0, max(-1.0, score)), from_key(payload["id"]), payload["passage"])
 
 

@@ -1,10 +1,10 @@
 """Cosine search over vectors, on disk, with the embedded Qdrant (qdrant-edge-py).
 
 A search scans short codes of all vectors and computes the cosines of the best of them, four times as
-many as are wanted, from the vectors themselves: over 23,767 passages it returned what an exact scan returns
-(the same 50, 300 questions of 300) in a sixth of its time, and it does so every time. The library
-holds the interpreter's lock while it works, so small batches; whoever outgrows that takes a server.
-Updates are made whole by `versions`.
+many as wanted, from the vectors themselves: over 23,767 passages it returned the same results as an exact scan
+(the same 50 for all 300 questions) in a sixth of the time, and deterministically. The library
+holds the interpreter's lock while it works, so batches are small; larger corpora need a server.
+Updates are made atomic by `versions`.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _PAGE = 1024
 
 
 class _EdgePoints:
-    """The engine's side of `Versions`; changes are made in threads."""
+    """The engine's side of `Versions`; changes run in threads."""
 
     def __init__(self, folder: Path, dimension: int) -> None:
         import qdrant_edge as edge
@@ -47,7 +47,7 @@ class _EdgePoints:
         codes = edge.TurboQuantQuantizationConfig(always_ram=True)
         kept = edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine, quantization_config=codes)
         vectors = {_VECTOR: kept}
-        # With a configuration, `load` also creates, and repairs what a kill during creation left.
+        # With a configuration, `load` also creates, and repairs the remains of a kill during creation.
         self.shard: EdgeShard = edge.EdgeShard.load(str(folder), edge.EdgeConfig(vectors=vectors))
         kinds = edge.PayloadSchemaType
         for field, kind in (
@@ -55,16 +55,16 @@ class _EdgePoints:
             ("doc_id", kinds.Keyword),
             ("since", kinds.Integer),
             ("until", kinds.Integer),
-        ):  # in a copy they are there, and this changes nothing
+        ):  # in a copy they exist, and this changes nothing
             self.shard.update(edge.UpdateOperation.create_field_index(field, kind))
 
     async def marker(self) -> Marker | None:
         with _Translated(self.folder):
-            markers = self.shard.retrieve([MARKER], True, False)  # 20 microseconds: less than a thread takes
+            markers = self.shard.retrieve([MARKER], True, False)  # 20 microseconds: less than starting a thread
         return marker_from(markers[0].payload) if markers else None
 
     async def mark(self, marker: Marker) -> None:
-        # A point without a vector: no search can return it.
+        # A point without a vector, which no search can return.
         point = self.edge.Point(MARKER, {}, marker_payload(marker))
         try:
             await self._do(self.edge.UpdateOperation.upsert_points([point]))
@@ -126,18 +126,18 @@ class QdrantEdgeStore:
         self._versions = Versions(self._points)
 
     async def update(self, passages: Sequence[Passage], vectors: FloatMatrix, *, removed: Sequence[str] = ()) -> None:
-        """Forget and keep, a batch at a time, seen at once; searches continue meanwhile."""
+        """Delete and store in batches, made visible at once; searches continue meanwhile."""
         check_matrix(vectors, len(passages), self._dimension)
         await self._versions.update(passages, vectors, removed)
 
     async def search(self, vector: FloatVector, k: int, *, among: Collection[str] | None = None) -> list[Found]:
-        """The k nearest passages, by a scan of all of them."""
+        """The k nearest passages, by scanning all of them."""
         check_vector(vector, self._dimension)
         if among is not None and not among:
             return []
 
         async def search(hidden: Hidden | None) -> list[Row]:
-            # In place: the library holds the interpreter's lock, so that a thread would only add its own cost.
+            # In place: the library holds the interpreter's lock, so a thread would only add overhead.
             return self._search(vector.tolist(), k, self._points.filter(hidden, among))
 
         rows = await self._versions.reading(search)
@@ -157,14 +157,14 @@ class QdrantEdgeStore:
                     yield from_record(payload["passage"])
 
     def held(self) -> int:
-        """How many passages there are; meant for a store that nobody updates."""
+        """The number of passages; for a store without concurrent updates."""
         edge = self._points.edge
         with _Translated(self._points.folder):
             markers = self._points.shard.retrieve([MARKER], False, False)
             return int(self._points.shard.count(edge.CountRequest(exact=True))) - len(markers)
 
     def close(self) -> None:
-        """Write everything to disk and let go of the lock."""
+        """Write everything to disk and release the lock."""
         with _Translated(self._points.folder):
             self._points.shard.close()
 
@@ -179,7 +179,7 @@ class QdrantEdgeStore:
             with _Translated(self._points.folder):
                 points = self._points.shard.query(request)
             try:
-                # where flags were lost, the marker comes up as if it had a vector
+                # if flags were lost, the marker appears as if it had a vector
                 return [row_of(point.score, point.payload or {}) for point in points if point.id != MARKER]
             except KeyError as error:
                 raise unreadable(self._points.folder, f"a passage has no {error.args[0]!r}") from error
@@ -188,7 +188,7 @@ class QdrantEdgeStore:
 
 
 async def _to_its_end(change: Coroutine[Any, Any, None]) -> None:
-    """Await a change that a cancellation must not leave running in its thread, beside what comes next."""
+    """Await a change that must not keep running in its thread after a cancellation, parallel to what comes next."""
     task = asyncio.create_task(change)
     try:
         await asyncio.shield(task)
@@ -198,7 +198,7 @@ async def _to_its_end(change: Coroutine[Any, Any, None]) -> None:
 
 
 class _Translated:
-    """Turns the library's faults, which are of the bare class `Exception` or panics, into `CorpusError`."""
+    """Translates the library's errors, which are plain `Exception`s or panics, into `CorpusError`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -226,8 +226,8 @@ class _Translated:
 async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[QdrantEdgeStore]:
     """Create or reopen the index in the place's folder, and close it afterwards.
 
-    Raises `CorpusError` if it is open elsewhere, has another dimension, or is not of this package's making,
-    `DamagedIndexError` if it cannot be read or is not whole.
+    Raises `CorpusError` if it is open elsewhere, has another dimension, or was not created by this package,
+    `DamagedIndexError` if it is unreadable or incomplete.
     """
     known = await asyncio.to_thread(break_seal, place.folder)
     store = await asyncio.to_thread(_open, place, dimension)

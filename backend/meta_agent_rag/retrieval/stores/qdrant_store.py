@@ -1,16 +1,16 @@
 """Cosine search over vectors on a Qdrant server, through its async client.
 
 A corpus is one collection with the named vector `text` and keyword indexes on `id` and `doc_id`.
-Updates are made whole by `versions`, also for searches of other processes, at the price of a second,
-small request a search. Searches use the server's HNSW graph, once it has built one, so
+Updates are made atomic by `versions`, also for searches of other processes, at the cost of a second,
+small request per search. Searches use the server's HNSW graph, once it has built one, so
 the last few of a long result may differ from those of an exact scan. A `compressed` collection keeps an int8 copy
-of the vectors in memory and the vectors themselves on disk, from which the best are scored again.
+of the vectors in memory and the vectors themselves on disk, from which the best are rescored.
 
-Where the port after the URL's speaks gRPC (6334 beside 6333, Qdrant's own arrangement), that is used:
-vectors then travel as binary floats, a third of the bytes of their JSON and cheaper to encode.
-Otherwise, and where a proxy stands before the server, REST does the same.
+If the port after the URL's speaks gRPC (6334 beside 6333, Qdrant's own convention), that is used:
+vectors are then sent as binary floats, a third of the size of their JSON and cheaper to encode.
+Otherwise, and if there is a proxy in front of the server, REST does the same.
 
-In place of a URL, a folder or `:memory:` opens the client's local mode, for trials and tests.
+Instead of a URL, a folder or `:memory:` opens the client's local mode, for trials and tests.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _SETTING = "QDRANT_URL"
 _VECTOR = "text"
 _BATCH = 256
 _OVERSAMPLING = 4.0
-"""How many times as many candidates as are wanted are scored again, where the collection is compressed."""
+"""The factor by which more candidates than wanted are rescored if the collection is compressed."""
 _PAGE = 1024
 _PORT = 6333
 _PROBE_SECONDS = 0.5
@@ -63,7 +63,7 @@ class _ServerPoints:
         return marker_from(markers[0].payload) if markers else None
 
     async def mark(self, marker: Marker) -> None:
-        # A point without a vector: no search can return it.
+        # A point without a vector, which no search can return.
         point = self.models.PointStruct(id=str(MARKER), vector={}, payload=marker_payload(marker))
         await self._do(self.client.upsert(self.name, [point], wait=True))
 
@@ -121,7 +121,7 @@ class QdrantStore:
         self._versions = Versions(self._points)
 
     async def update(self, passages: Sequence[Passage], vectors: FloatMatrix, *, removed: Sequence[str] = ()) -> None:
-        """Forget and keep in batches, each awaited until the server has applied it; seen at once."""
+        """Delete and store in batches, each awaited until the server has applied it; made visible at once."""
         check_matrix(vectors, len(passages), self._dimension)
         await self._versions.update(passages, vectors, removed)
 
@@ -166,7 +166,7 @@ class QdrantStore:
         return [row_of(point.score, point.payload or {}) for point in response.points]
 
     def _scored_again(self) -> "SearchParams | None":
-        """Has a server score the candidates from their vectors, if it compresses them; local mode never does."""
+        """Make a server rescore the candidates from their vectors if it compresses them; local mode never does."""
         if "://" not in (self._points.place.url or ""):
             return None
         from qdrant_client import models
@@ -179,8 +179,8 @@ class QdrantStore:
 async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[QdrantStore]:
     """Create or reopen the place's collection, and close the connection afterwards.
 
-    Raises `SettingsError` for a missing or malformed URL or a refused key, `CorpusError` where the server
-    cannot be reached, or the collection has another dimension or is not of this package's making.
+    Raises `SettingsError` for a missing or malformed URL or a rejected key, `CorpusError` if the server
+    is unreachable, or the collection has another dimension or was not created by this package.
     """
     async with _connected(place) as client:
         with _translated(place):
@@ -238,12 +238,12 @@ async def _create(client: "AsyncQdrantClient", place: StorePlace, dimension: int
 
 
 async def _create_indexes(client: "AsyncQdrantClient", place: StorePlace) -> None:
-    """Also on every reopening: a kill may have come between, and an index that is there costs nothing."""
+    """Also called on every reopening: a kill may have interrupted it, and existing indexes cost nothing."""
     from qdrant_client import models
 
     kinds = dict.fromkeys(_KEYWORDS, models.PayloadSchemaType.KEYWORD)
     kinds |= dict.fromkeys(_INTEGERS, models.PayloadSchemaType.INTEGER)
-    with warnings.catch_warnings():  # local mode says that it has none
+    with warnings.catch_warnings():  # local mode warns that it has none
         warnings.filterwarnings("ignore", "Payload indexes have no effect")
         for field, kind in kinds.items():
             await client.create_payload_index(place.name, field, kind, wait=True)
@@ -274,17 +274,17 @@ async def _client(place: StorePlace) -> "AsyncQdrantClient":
         "grpc_port": port + 1,
         "api_key": None if place.api_key is None else place.api_key.get_secret_value(),
         "timeout": SEARCH_SECONDS,
-        "check_compatibility": False,  # it would ask, without being awaited, and print what it finds
+        "check_compatibility": False,  # it would send an unawaited request and print the result
     }
 
     def connected(*, grpc: bool) -> AsyncQdrantClient:
-        with warnings.catch_warnings():  # whoever gave the URL knows that it is not TLS
+        with warnings.catch_warnings():  # the user who gave the URL knows that it is not TLS
             warnings.filterwarnings("ignore", "Api key is used with an insecure connection")
             return AsyncQdrantClient(**options, prefer_grpc=grpc)
 
     if await _listens(parts.hostname or "", port + 1):
         client = connected(grpc=True)
-        with suppress(AioRpcError):  # not Qdrant, or not for us: REST tells which
+        with suppress(AioRpcError):  # not Qdrant, or access denied: REST tells which
             await client.collection_exists(place.name)
             return client
         await client.close()
@@ -302,7 +302,7 @@ async def _listens(host: str, port: int) -> bool:
 
 @contextmanager
 def _translated(place: StorePlace) -> Iterator[None]:
-    """Turns the client's faults, over REST, over gRPC and in local mode, into this package's."""
+    """Translates the client's errors, over REST, over gRPC and in local mode, into this package's."""
     from grpc.aio import AioRpcError
     from qdrant_client.http.exceptions import ApiException
 

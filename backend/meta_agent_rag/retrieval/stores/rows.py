@@ -1,4 +1,4 @@
-"""What every store keeps of a passage, and the order of what they return."""
+"""The stored form of a passage, and the order of search results."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ _MOST_ROWS = 4096
 
 
 class Row(NamedTuple):
-    """A stored passage as a search returns it: score, passage id, and the passage as JSON."""
+    """A stored passage as returned by a search: score, passage id, and the passage as JSON."""
 
     score: float
     passage_id: str
@@ -30,14 +30,14 @@ def to_record(passage: Passage) -> str:
 
 @lru_cache(maxsize=4096)
 def from_record(record: str) -> Passage:
-    """The passage that `to_record` wrote; one that several searches return is read once."""
+    """The passage that `to_record` wrote; cached, because many searches return the same ones."""
     fields = json.loads(record)
     span = fields.pop("span")
     return Passage(**fields, span=None if span is None else (span[0], span[1]))
 
 
 def to_key(passage_id: str) -> str:
-    r"""The id in printable ASCII, other characters escaped as in JSON: what engines keep and filter by.
+    r"""The id in printable ASCII, with other characters escaped as in JSON; used by engines as key and filter.
 
     >>> to_key("café")
     'caf\\u00e9'
@@ -56,7 +56,7 @@ def encodable(text: str) -> str:
 
 
 def latest(passages: Sequence[Passage], removed: Sequence[str]) -> tuple[list[int], list[str]]:
-    """An update without repetition: positions of the last passage of each id, and which other ids go."""
+    """An update without duplicates: positions of the last passage of each id, and the other ids to delete."""
     positions = {passage.id: position for position, passage in enumerate(passages)}
     gone = [passage_id for passage_id in dict.fromkeys(removed) if passage_id not in positions]
     return list(positions.values()), gone
@@ -70,11 +70,11 @@ def in_parts(values: Sequence[T], size: int) -> Iterator[list[T]]:
 
 
 def best_rows(fetch: Callable[[int], list[Row]], k: int) -> list[Row]:
-    """The k best rows by falling score, then by passage id.
+    """The k best rows by descending score, then by passage id.
 
-    `fetch(limit)` returns the `limit` best rows by score, with ties in any order; so it is asked for
-    more until the tie at the k-th place is complete (up to 4,096 rows or k). Scores are rounded to 5
-    decimals, since the last bits of a vector depend on the batch that it was computed in.
+    `fetch(limit)` returns the `limit` best rows by score, with ties in any order; it is therefore called with
+    higher limits until the tie at rank k is complete (up to 4,096 rows or k). Scores are rounded to 5
+    decimals, because the last bits of a vector depend on the batch in which it was computed.
     """
     asking = _Asking(k)
     while not asking.done:
@@ -83,7 +83,7 @@ def best_rows(fetch: Callable[[int], list[Row]], k: int) -> list[Row]:
 
 
 async def best_rows_async(fetch: Callable[[int], Awaitable[list[Row]]], k: int) -> list[Row]:
-    """`best_rows` of a store that is asked over the network."""
+    """`best_rows` for a store on the network."""
     asking = _Asking(k)
     while not asking.done:
         asking.take(await fetch(asking.limit))
@@ -91,7 +91,7 @@ async def best_rows_async(fetch: Callable[[int], Awaitable[list[Row]]], k: int) 
 
 
 class _Asking:
-    """How many rows to ask for next, until the k best are certain."""
+    """The number of rows to fetch next, until the k best are certain."""
 
     def __init__(self, k: int) -> None:
         self.k = k
@@ -100,7 +100,7 @@ class _Asking:
         self.best: list[Row] = []
 
     def take(self, fetched: Sequence[Row]) -> None:
-        # Tuples that sort by themselves: this runs for every search.
+        # Tuples that sort natively, because this runs for every search.
         ordered = sorted((-round(score, _DECIMALS), passage_id, record) for score, passage_id, record in fetched)
         self.best = [Row(-score, passage_id, record) for score, passage_id, record in ordered[: self.k]]
         if len(ordered) < self.limit or self.limit >= _MOST_ROWS or ordered[-1][0] > ordered[self.k - 1][0]:

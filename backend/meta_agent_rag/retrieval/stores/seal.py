@@ -1,7 +1,7 @@
-"""What the files of an embedded index were when it was last closed.
+"""A record of an embedded index's files at its last close.
 
-The engines keep no checksums of vectors, codes and field norms: one that was overwritten would change what is found
-without a word. While an index is open, and after a kill, there is no seal.
+The engines keep no checksums of vectors, codes and field norms: an overwritten one would silently change
+search results. While an index is open, and after a kill, there is no seal.
 """
 
 import json
@@ -20,7 +20,7 @@ _EMPTY = bytes(_CHUNK)
 
 
 class Sealed(NamedTuple):
-    """A file's size in bytes, when it was last changed in nanoseconds, and its CRC-32."""
+    """A file's size in bytes, its modification time in nanoseconds, and its CRC-32."""
 
     size: int
     changed: int
@@ -28,9 +28,9 @@ class Sealed(NamedTuple):
 
 
 def break_seal(folder: Path) -> Mapping[str, Sealed]:
-    """Compare the files with their seal, and remove it; what it said, nothing if there is none.
+    """Compare the files with their seal, and remove it; returns its contents, empty if there is none.
 
-    Files of the same size and time are not read. Raises `DamagedIndexError`.
+    Files with the same size and time are not read. Raises `DamagedIndexError`.
     """
     known = _read(folder / FILE_NAME)
     for name, was in known.items():
@@ -46,7 +46,7 @@ def break_seal(folder: Path) -> Mapping[str, Sealed]:
 
 
 def is_sealed(folder: Path) -> bool:
-    """Are the files those of the last close, by size and time? Nothing is read or changed."""
+    """Are the files those of the last close, by size and time? Reads and changes no index files."""
     known = _read(folder / FILE_NAME)
     try:
         now = {name: (folder / name).stat() for name in known}
@@ -58,7 +58,7 @@ def is_sealed(folder: Path) -> bool:
 
 
 def seal(folder: Path, known: Mapping[str, Sealed]) -> None:
-    """Note how the files are; `known` spares reading those that are as they were. Without room there is no seal."""
+    """Record the state of the files; unchanged ones in `known` are not read. Without disk space there is no seal."""
     new = folder / f"{FILE_NAME}.new"
     with suppress(OSError):
         files = {name: _sealed(folder / name, known.get(name)) for name in sorted(_files(folder))}
@@ -67,7 +67,7 @@ def seal(folder: Path, known: Mapping[str, Sealed]) -> None:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Names of the engine's files, below the folder; locks come and go."""
+    """Names of the engine's files in the folder, except lock files."""
     for path in folder.rglob("*"):
         own = path.parent == folder and path.name.removesuffix(".new") in {FILE_NAME, MARK}
         if path.is_file() and not own and path.suffix != ".lock":
@@ -89,7 +89,7 @@ def _sealed(file: Path, was: Sealed | None) -> Sealed:
 
 
 def _checksum(file: Path) -> int:
-    """Of what is there besides zeros: the engines reserve much more room than they use."""
+    """The checksum of all data except zeros: the engines reserve much more space than they use."""
     checksum, at = 0, 0
     with file.open("rb") as opened:
         while chunk := opened.read(_CHUNK):

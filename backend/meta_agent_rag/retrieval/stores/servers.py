@@ -1,4 +1,4 @@
-"""What the stores on servers share: reading a URL, and saying it without its password."""
+"""Shared by the stores on servers: parsing a URL, and displaying it without its password."""
 
 from urllib.parse import SplitResult, urlsplit
 
@@ -6,13 +6,13 @@ from ...errors import SettingsError
 from .protocols import StorePlace
 
 BATCH_SECONDS = 60
-"""How long a server may take for one batch of an update."""
+"""The time limit for one batch of an update on a server."""
 SEARCH_SECONDS = 20
-"""How long it may take for anything else."""
+"""The time limit for all other requests."""
 
 
 def server_url(place: StorePlace, setting: str) -> SplitResult:
-    """The parts of the place's URL; raises `SettingsError` where it is missing or malformed."""
+    """The parts of the place's URL; raises `SettingsError` if it is missing or malformed."""
     if not place.url:
         raise SettingsError(f"No server is set for the corpus index {place.name!r}; set {setting}.")
     try:

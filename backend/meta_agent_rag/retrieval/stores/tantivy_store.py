@@ -1,11 +1,11 @@
 """BM25 over titles and texts, on disk, with tantivy.
 
-tantivy scores a term t of a query in a field f as BM25 with k1 = 1.2 and b = 0.75 (its constants, not
-to be changed from here), idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)); a passage's score is the sum over
-terms and over the two fields, both with weight 1. Passages that were removed or replaced still count
+tantivy scores a term t of a query in a field f as BM25 with k1 = 1.2 and b = 0.75 (its constants, which
+cannot be changed here), idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)); a passage's score is the sum over
+terms and over the two fields, both with weight 1. Removed or replaced passages still count
 in n and N until tantivy merges them away, so scores may shift a little after the next open.
 
-An update is one commit, which searches see at once and a kill cannot halve.
+An update is one atomic commit, which searches see immediately.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _ANALYSER = "english"
 _WRITER_BYTES = 50_000_000
 _PAGE = 4096
 _MOST_TERMS = 1024
-"""Distinct terms of a query that are searched; a longer query is cut here."""
+"""The most distinct terms of a query that are searched; a longer query is truncated."""
 
 
 class TantivyStore:
@@ -48,23 +48,23 @@ class TantivyStore:
         self._all_words = _analyser(without=())
         self._content_words = _analyser(without=stop_words())
         self._index.register_tokenizer(_ANALYSER, self._all_words)
-        # Opened at once: its lock is what keeps a second process out.
+        # Opened immediately: its lock keeps a second process out.
         self._writer = None if read_only else self._index.writer(_WRITER_BYTES, num_threads=1)
         self._writing = threading.Lock()
 
     async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
-        """Forget and index in one commit (about 90 ms): hand over many at once."""
+        """Delete and index in one commit (about 90 ms): pass many at once."""
         if passages or removed:
             await asyncio.to_thread(self._update, passages, removed)
 
     async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]:
-        """The k best passages; none for a query without a word."""
+        """The k best passages; empty for a query without words."""
         with self._reading():
-            rows = self._search(text, k, among)  # a millisecond or two: handing it to a thread costs as much
+            rows = self._search(text, k, among)  # a millisecond or two: a thread would cost as much
         return [Found(passage=from_record(row.record), score=row.score, lexical=row.score) for row in rows]
 
     async def scan(self) -> AsyncIterator[Passage]:
-        """Every passage, read in pages of one state of the index."""
+        """Every passage, read in pages of one snapshot of the index."""
         searcher = self._index.searcher()
         for offset in range(0, searcher.num_docs, _PAGE):
             with self._reading():
@@ -73,11 +73,11 @@ class TantivyStore:
                 yield passage
 
     def held(self) -> int:
-        """How many passages there are."""
+        """The number of passages."""
         return int(self._index.searcher().num_docs)
 
     def close(self) -> None:
-        """Finish merging and let go of the lock."""
+        """Finish merging and release the lock."""
         with self._writing:
             if self._writer is not None:
                 self._writer.wait_merging_threads()
@@ -93,7 +93,7 @@ class TantivyStore:
 
     def _update(self, passages: Sequence[Passage], removed: Sequence[str]) -> None:
         positions, gone = latest(passages, removed)
-        assert self._writer is not None, "opened for reading alone"
+        assert self._writer is not None, "opened read-only"
         with self._writing:
             try:
                 for passage_id in [*gone, *(passages[position].id for position in positions)]:
@@ -103,7 +103,7 @@ class TantivyStore:
                 self._writer.commit()
             except BaseException as error:
                 self._writer.rollback()
-                if isinstance(error, ValueError):  # the library has no class of its own
+                if isinstance(error, ValueError):  # the library has no exception class
                     raise CorpusError(f"The lexical index {str(self._folder)!r} cannot be written: {error}") from error
                 raise
             self._index.reload()
@@ -137,7 +137,7 @@ class TantivyStore:
         return list(dict.fromkeys(terms))[:_MOST_TERMS]
 
     def _query(self, terms: Sequence[str], among: Collection[str] | None) -> "tantivy.Query":
-        """Any of the terms in any of the fields. Built, not parsed: a user's text has no syntax."""
+        """Any of the terms in any of the fields. Built, not parsed, because a user's text has no syntax."""
         kind, schema, occur = self._tantivy.Query, self._index.schema, self._tantivy.Occur
         wanted = [kind.term_query(schema, field, term, "freq") for term in terms for field in _FIELDS]
         query = kind.boolean_query([(occur.Should, one) for one in wanted])
@@ -151,8 +151,8 @@ class TantivyStore:
 async def open_store(place: StorePlace) -> AsyncIterator[TantivyStore]:
     """Create or reopen the index in the place's folder, and close it afterwards.
 
-    Raises `CorpusError` if it is open elsewhere or not of this package's making, `DamagedIndexError` if it
-    cannot be read or is not whole.
+    Raises `CorpusError` if it is open elsewhere or was not created by this package, `DamagedIndexError` if it
+    is unreadable or incomplete.
     """
     known = await asyncio.to_thread(break_seal, place.folder)
     store = await asyncio.to_thread(_open, place)
@@ -199,7 +199,7 @@ def _schema() -> "tantivy.Schema":
 
 
 def _analyser(*, without: Sequence[str]) -> "tantivy.TextAnalyzer":
-    """Lower case, no accents, stemmed (Snowball English); `without` are words dropped before stemming."""
+    """Lower case, no accents, stemmed (Snowball English); the words in `without` are dropped before stemming."""
     from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
     builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(64))

@@ -1,17 +1,17 @@
-"""Updates that are seen whole or not at all, in engines that change points one request at a time.
+"""Atomic updates in engines that change points one request at a time.
 
-A point carries `since`, the version of the collection in which it appears, and, once it is outdated,
-`until`, the version in which it is gone. A marker holds the current version V and, while an update runs,
+A point has `since`, the version of the collection in which it appears, and, once it is outdated,
+`until`, the version in which it disappears. A marker holds the current version V and, during an update,
 its target V + 1. An update
 
-1. sets the target, which hides points with `since` = V + 1 from searches, and writes the new ones;
-2. gives the outdated ones `until` = V + 1;
-3. sets the version to V + 1, the one step that counts: now points with `until` = V + 1 are hidden;
-4. deletes those, and takes the target away.
+1. sets the target, which hides points with `since` = V + 1 from searches, and writes the new points;
+2. sets `until` = V + 1 on the outdated ones;
+3. sets the version to V + 1, the decisive step: now points with `until` = V + 1 are hidden;
+4. deletes those, and removes the target.
 
-A search reads the marker again when it is done, and starts again if it has changed; so it needs no lock,
-and may run in another process. Whatever interrupts an update, the marker continues hiding its half, until
-the next update begins by undoing it. While no update runs, nothing is hidden and nothing filtered.
+A search reads the marker again at its end, and restarts if it has changed; it therefore needs no lock,
+and may run in another process. If an update is interrupted, the marker keeps hiding its half until
+the next update begins by undoing it. Without an update in progress, nothing is hidden or filtered.
 """
 
 import asyncio
@@ -26,28 +26,28 @@ T = TypeVar("T")
 
 
 class Hidden(NamedTuple):
-    """Points whose `field` (`since` or `until`) is `version` are not there for a search."""
+    """Points whose `field` (`since` or `until`) equals `version` are invisible to a search."""
 
     field: str
     version: int
 
 
 class Marker(NamedTuple):
-    """The collection's version, and that of the update in progress."""
+    """The collection's version, and the target of the update in progress."""
 
     version: int
     target: int | None
 
     @property
     def hidden(self) -> Hidden | None:
-        """What a search must not see."""
+        """The points hidden from searches."""
         if self.target is None:
             return None
         return Hidden("since" if self.version < self.target else "until", self.target)
 
 
 class Points(Protocol):
-    """What an engine must do for `Versions`; each method may be repeated without harm."""
+    """The engine operations for `Versions`; each must be idempotent."""
 
     async def marker(self) -> Marker | None:
         """The marker, if it was ever set."""
@@ -59,17 +59,17 @@ class Points(Protocol):
         """Write a point for each passage, under an id made from the passage's and `since`."""
 
     async def retire(self, ids: Sequence[str], until: int) -> None:
-        """Mark the points of these passages with `until`, but for those with `since` = `until`."""
+        """Mark the points of these passages with `until`, except those with `since` = `until`."""
 
     async def reinstate(self, until: int) -> None:
-        """Take the mark `until` off all points."""
+        """Remove the mark `until` from all points."""
 
     async def erase(self, points: Hidden) -> None:
         """Delete these points."""
 
 
 class Versions:
-    """One collection's updates and searches, kept apart. One process at a time may update."""
+    """Coordinates a collection's updates and searches. One process at a time may update."""
 
     def __init__(self, points: Points) -> None:
         self._points = points
@@ -77,7 +77,7 @@ class Versions:
         self._updating = asyncio.Lock()
 
     async def update(self, passages: Sequence[Passage], vectors: FloatMatrix, removed: Sequence[str]) -> None:
-        """Forget `removed` and keep `passages`, at once as far as `reading` can tell."""
+        """Delete `removed` and store `passages`, atomically as seen by `reading`."""
         positions, gone = latest(passages, removed)
         kept = [passages[position] for position in positions]
         if not kept and not gone:
@@ -93,7 +93,7 @@ class Versions:
             await self._points.mark(Marker(target, None))
 
     async def reading(self, search: Callable[[Hidden | None], Awaitable[T]]) -> T:
-        """What `search` returns, which is given what it must not see, for one state of the collection."""
+        """The result of `search`, which receives the hidden points, for one state of the collection."""
         marker = self._known or await self._marker()
         while True:
             result = await search(marker.hidden)
@@ -103,11 +103,11 @@ class Versions:
             marker = self._known
 
     async def hidden(self) -> Hidden | None:
-        """What is not to be seen now."""
+        """The points hidden now."""
         return (await self._marker()).hidden
 
     async def _settled(self) -> int:
-        """The version, once the half of an update that was cut short is undone, or its rest done."""
+        """The version, after an interrupted update has been undone or completed."""
         version, target = await self._marker()
         if target is None:
             return version
@@ -116,7 +116,7 @@ class Versions:
             await self._points.reinstate(target)
         else:
             await self._points.erase(Hidden("until", target))
-        # Onwards even when it was undone: a search must see that the marker has changed.
+        # Increased even if it was undone, because a search must notice that the marker has changed.
         await self._points.mark(Marker(target, None))
         return target
 

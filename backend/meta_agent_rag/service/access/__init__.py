@@ -1,1 +1,1 @@
-"""Who may ask, and how much: keys, wrong keys, rates, and what a day may cost."""
+"""Access control: keys, wrong keys, rate limits, and daily cost caps."""

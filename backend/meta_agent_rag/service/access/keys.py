@@ -1,4 +1,4 @@
-"""Keys of the service: shown once, kept as a keyed digest, compared in constant time."""
+"""The service's keys: shown once, stored as a keyed digest, compared in constant time."""
 
 import asyncio
 import hashlib
@@ -34,7 +34,7 @@ _PEPPER_FILE = "service.pepper"
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRecord:
-    """What is kept of a key. Times are UTC; `daily_usd` caps what its questions may cost in a UTC day."""
+    """The stored data of a key. Times are UTC; `daily_usd` caps the cost of its questions in a UTC day."""
 
     id: str
     name: str
@@ -54,7 +54,7 @@ class KeyRecord:
 
 @dataclass(kw_only=True)
 class Keys:
-    """The keys in the database. What was looked up is known for 2 s, so that a revoked key ends within that time.
+    """The keys in the database. Look-ups are cached for 2 s, so a revoked key stops working within that time.
 
     A look-up times out after `look_up_seconds`, whether the database is unavailable or hangs.
     """
@@ -67,7 +67,7 @@ class Keys:
     async def create(
         self, name: str, scopes: Sequence[str] = ("ask",), *, days: int | None = None, daily_usd: float | None = None
     ) -> tuple[str, KeyRecord]:
-        """A new key: its token, which nobody can read again, and what is kept. Raises `InputError`."""
+        """A new key: its token, which is shown only once, and its record. Raises `InputError`."""
         if not _NAME.fullmatch(name) or not name.strip():
             raise InputError(f"A key cannot be named {name!r}; use 1 to 100 letters, digits, blanks and '.@_-'.")
         for scope in scopes:
@@ -76,7 +76,7 @@ class Keys:
         if days is not None and not 1 <= days <= 36_500:
             raise InputError(f"A key cannot expire after {days!r} days; give 1 to 36500, or nothing for no expiry.")
         if daily_usd is not None and not 0 < daily_usd < float("inf"):
-            raise InputError(f"A key cannot be capped at {daily_usd!r} dollars a day; give a number above 0.")
+            raise InputError(f"A key's daily cap cannot be {daily_usd!r} dollars; give a number above 0.")
         id_, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), datetime.now(UTC)
         record = KeyRecord(
             id=id_,
@@ -92,13 +92,13 @@ class Keys:
         return f"marag_{id_}_{secret}", record
 
     async def all(self) -> list[KeyRecord]:
-        """Every key there ever was, oldest first."""
+        """All keys ever created, oldest first."""
         async with self.engine.connect() as connection:
             rows = await connection.execute(select(KEYS).order_by(KEYS.c.created, KEYS.c.id))
             return [_record(row._mapping) for row in rows]
 
     async def revoke(self, id_: str) -> KeyRecord:
-        """End a key. Raises `UnknownNameError`."""
+        """Revoke a key. Raises `UnknownNameError`."""
         async with self.engine.begin() as connection:
             rows = await connection.execute(
                 update(KEYS)
@@ -114,12 +114,12 @@ class Keys:
         return found
 
     async def client(self, token: str) -> Client:
-        """Whose token this is. Raises `RequestError` with 401, or 503 where the keys cannot be read."""
+        """The client that holds this token. Raises `RequestError` with 401, or 503 if the keys cannot be read."""
         match = _TOKEN.fullmatch(token)
         id_, secret = (match[1], match[2]) if match else ("", token)
         record = await self._looked_up(id_) if match else None
         given = self._digest(id_, secret)
-        # as long as for a key that there is
+        # takes as long as for an existing key
         right = hmac.compare_digest(given, record.digest if record is not None else self._digest("", ""))
         if record is None or not right:
             raise RequestError(401, "invalid_key", "The key is unknown; ask the operator of the service for one.")
@@ -139,7 +139,7 @@ class Keys:
                 return known[1]
             raise RequestError(503, "unavailable", "Keys cannot be read at the moment; try again later.") from None
         record = None if row is None else _record(row._mapping)
-        if record is not None:  # ids that are guessed must not fill the memory
+        if record is not None:  # guessed ids must not fill the memory
             self._known[id_] = (now, record)
         return record
 
@@ -148,18 +148,18 @@ class Keys:
 
 
 def require_scope(client: Client, scope: str) -> None:
-    """Raises `RequestError` with 403 where the client's key does not have a scope."""
+    """Raise `RequestError` with 403 if the client's key lacks a scope."""
     if scope not in client.scopes:
         raise RequestError(403, "forbidden", f"The key {client.name!r} lacks the scope {scope!r}; use one that has it.")
 
 
 def open_keys(engine: AsyncEngine, settings: Settings, *, look_up_seconds: float = LOOK_UP_SECONDS) -> Keys:
-    """The keys of a database. Raises `StorageError` if no pepper can be kept."""
+    """The keys of a database. Raises `StorageError` if the pepper cannot be stored."""
     return Keys(engine=engine, pepper=_pepper(settings), look_up_seconds=look_up_seconds)
 
 
 def _pepper(settings: Settings) -> bytes:
-    """SERVICE_KEY_PEPPER, or a secret that is made once and that only this user can read."""
+    """SERVICE_KEY_PEPPER, or a secret that is generated once and readable only by this user."""
     if settings.service_key_pepper is not None:
         return settings.service_key_pepper.get_secret_value().encode()
     path: Path = settings.marag_data_dir / _PEPPER_FILE
@@ -170,7 +170,7 @@ def _pepper(settings: Settings) -> bytes:
             with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(secrets.token_hex(32))
             try:
-                os.link(own, path)  # whole, or not at all, and the first one stays
+                os.link(own, path)  # atomic; the first one is kept
             except FileExistsError:
                 pass
             finally:

@@ -1,4 +1,4 @@
-"""Limits of a key: questions per sliding minute, requests in progress, and daily cost."""
+"""Limits of a key: questions per sliding minute, concurrent requests, and daily cost."""
 
 import math
 import time
@@ -20,7 +20,7 @@ _TIMEOUTS = ("socket_timeout", "socket_connect_timeout")
 
 @dataclass(frozen=True, kw_only=True)
 class RateWindow:
-    """What is left of a sliding minute; `reset` is the seconds until the oldest question leaves it."""
+    """The remaining requests of a sliding minute; `reset` is the seconds until the oldest one leaves it."""
 
     limit: int
     remaining: int
@@ -28,7 +28,7 @@ class RateWindow:
     admitted: bool
 
     def headers(self) -> dict[str, str]:
-        """The state of the window, as headers of a response."""
+        """The state of the window as response headers."""
         return {
             "x-ratelimit-limit": str(self.limit),
             "x-ratelimit-remaining": str(self.remaining),
@@ -38,14 +38,14 @@ class RateWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class RateLimits:
-    """Never more than the limit in any minute, for each client; shared by all workers where Redis keeps them."""
+    """Never more than the limit in any minute, for each client; shared by all workers if Redis is used."""
 
     limiter: "MovingWindowRateLimiter"
     item: "RateLimitItem"
     shared: bool
 
     async def admit(self, client_id: str, kind: str) -> RateWindow:
-        """Count one request, if there is room for it. Raises `RequestError` (503) where Redis is down."""
+        """Count one request if the window has room. Raises `RequestError` (503) if Redis is unavailable."""
         from limits.errors import StorageError
 
         try:
@@ -57,14 +57,14 @@ class RateLimits:
         return RateWindow(limit=self.item.amount, remaining=remaining, reset=seconds, admitted=admitted)
 
     async def recall(self, client_id: str, kind: str, count: int) -> None:
-        """Count what was admitted in the last minute of an earlier process, as if it had been just now."""
+        """Count the requests that an earlier process admitted in the last minute, as if they had just arrived."""
         if not self.shared:
             for _ in range(min(count, self.item.amount)):
                 await self.limiter.hit(self.item, client_id, kind)
 
 
 def require_admitted(window: RateWindow) -> None:
-    """Raises `RequestError` with 429 if there was no room."""
+    """Raise `RequestError` with 429 if there was no room."""
     if not window.admitted:
         raise RequestError(
             429,
@@ -92,10 +92,10 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
     url = settings.redis_url.get_secret_value()
     try:
         pool = ConnectionPool.from_url(url, **dict.fromkeys(_TIMEOUTS, _REDIS_SECONDS))
-        shared: dict[str, Any] = {"connection_pool": pool}  # which the stub of the function does not know
+        shared: dict[str, Any] = {"connection_pool": pool}  # missing from the function's stub
         redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True, **shared)
     except (ConfigurationError, ValueError) as error:
-        # its words may hold the URL, and with it a password
+        # the error text may contain the URL, and with it a password
         raise SettingsError(
             f"REDIS_URL cannot be used ({type(error).__name__}); write it as redis://HOST:6379, and install `redis`."
         ) from None
@@ -107,14 +107,14 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
 
 @dataclass(kw_only=True)
 class ConcurrencyLimit:
-    """Limits the requests in progress; one beyond the limit is rejected at once."""
+    """Limits concurrent requests; one beyond the limit is rejected immediately."""
 
     limit: int
     taken: int = 0
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Take a place. Raises `RequestError` with 503 where all are taken."""
+        """Take a slot. Raises `RequestError` with 503 if all are taken."""
         if self.taken >= self.limit:
             raise RequestError(503, "overloaded", "The service is at its limit; try again in a second.", retry_after=1)
         self.taken += 1

@@ -1,4 +1,4 @@
-"""Sliding windows in memory that go by a clock which nobody sets."""
+"""Sliding windows in memory, based on a monotonic clock."""
 
 import time
 from collections import defaultdict, deque
@@ -7,14 +7,14 @@ from limits.aio.storage import MemoryStorage
 
 
 class MonotonicWindows(MemoryStorage):
-    """The library's storage in memory, but for its clock: a wall clock set back by an hour would bar keys for one."""
+    """The library's in-memory storage with another clock: with a wall clock set back an hour, keys would be blocked."""
 
     def __init__(self) -> None:
         super().__init__()
         self._entries: defaultdict[str, deque[float]] = defaultdict(deque)
 
     async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Enter `amount` into the window of `expiry` seconds, if there is room for them."""
+        """Add `amount` entries to the window of `expiry` seconds, if it has room."""
         entries = self._within(key, expiry)
         if len(entries) + amount > limit:
             return False
@@ -22,7 +22,7 @@ class MonotonicWindows(MemoryStorage):
         return True
 
     async def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """When the oldest entry was made, by today's wall clock, and how many there are."""
+        """The wall-clock time of the oldest entry, and the number of entries."""
         entries, now = self._within(key, expiry), time.monotonic()
         return time.time() - (now - entries[0] if entries else 0.0), len(entries)
 

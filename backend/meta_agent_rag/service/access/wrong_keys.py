@@ -1,4 +1,4 @@
-"""Wrong keys are counted by the address that they come from: keys cannot be guessed fast."""
+"""Counts wrong keys by client address, so that keys cannot be guessed quickly."""
 
 import hashlib
 import ipaddress
@@ -14,14 +14,14 @@ from .keys import Keys
 
 _MOST_KNOWN = 10_000
 _NETWORK_BITS = 64
-"""Of an IPv6 address: who has one has all that begin alike."""
+"""IPv6 prefix length: the holder of one address controls all addresses with the same prefix."""
 
 
 @dataclass(kw_only=True)
 class WrongKeys:
-    """How many wrong keys came from where lately; of each address a number that falls by `per_minute` every minute.
+    """The recent number of wrong keys per address; it decreases by `per_minute` every minute.
 
-    A token that proved valid is still served, whatever else comes from its address. In memory, for one process.
+    A token that proved valid is still served, whatever else comes from its address. Kept in memory, per process.
     """
 
     per_minute: int
@@ -30,7 +30,7 @@ class WrongKeys:
     _right: OrderedDict[bytes, None] = field(default_factory=OrderedDict, repr=False)
 
     async def client(self, keys: Keys, token: str, peer: str) -> Client:
-        """Whose token this is. Raises what `Keys.client` does, and `RequestError` with 429 after many wrong ones."""
+        """The client with this token. Raises the errors of `Keys.client`; `RequestError` (429) for many wrong keys."""
         proof, place = hashlib.sha256(token.encode("utf-8", "replace")).digest(), _place(peer)
         if proof not in self._right:
             self._require_patience(place)
@@ -49,7 +49,7 @@ class WrongKeys:
         surplus = self._level(place) + 1 - self.per_minute
         if surplus > 0:
             wait = math.ceil(60 * surplus / self.per_minute)
-            words = f"Too many wrong keys came from this address; wait {wait} s."
+            words = f"This address sent too many wrong keys; wait {wait} s."
             raise RequestError(429, "too_many_wrong_keys", words, retry_after=wait)
 
     def _noted(self, place: str) -> str:
@@ -74,6 +74,6 @@ def _place(peer: str) -> str:
         return peer
     if address.version == 4:
         return peer
-    if address.ipv4_mapped is not None:  # a socket for both kinds shows every IPv4 address so
+    if address.ipv4_mapped is not None:  # a dual-stack socket shows IPv4 addresses in this form
         return str(address.ipv4_mapped)
     return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))

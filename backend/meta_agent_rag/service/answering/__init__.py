@@ -1,1 +1,1 @@
-"""One question of a client: within its deadline, understood by its session, streamed if asked for."""
+"""One question of a client: within its deadline, interpreted in its session, streamed on request."""

@@ -1,4 +1,4 @@
-"""Answers one question for a client: the loop over a corpus or a supplied text, checked, within the deadline."""
+"""Answers one question for a client, over a corpus or a supplied text: run, checked, and within the deadline."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ from ..schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, A
 from .deadline import require_verified, within
 
 METHOD = "service"
-"""How ledger rows name what the service asked for."""
+"""The name of the service's calls in ledger rows."""
 
 
 async def ask(
@@ -42,9 +42,9 @@ async def ask(
     *,
     history: History | None = None,
 ) -> AskResponse:
-    """Answer within the deadline of the whole request, or raise: nothing half-verified is returned.
+    """Answer within the deadline of the whole request, or raise: partly verified answers are never returned.
 
-    `history` is what was said before, where the client brings it along instead of naming a session.
+    `history` is the conversation so far, if the client sends it instead of naming a session.
     Raises `RequestError`, or a `MetaRagError` that `failures.refusal` translates.
     """
     record.question, record.session = asked.question, asked.session
@@ -68,7 +68,7 @@ async def ask(
 
 @dataclass(frozen=True, kw_only=True)
 class _Task:
-    """One question, and the `time.monotonic` moment at which its loop ends."""
+    """One question, and the `time.monotonic` timestamp at which its loop ends."""
 
     service: Service
     asked: AskRequest
@@ -78,7 +78,7 @@ class _Task:
 
 
 async def _replied(task: _Task, before: History | None) -> Result:
-    """The answer, or the coach's question, kept in the session; small talk is answered without documents."""
+    """The answer, or the coach's question, stored in the session; small talk is answered without documents."""
     asked, record = task.asked, task.record
     history = await _before(task.service, record) if before is None else before
     if asked.mode == "coach":
@@ -89,7 +89,7 @@ async def _replied(task: _Task, before: History | None) -> Result:
         return reply
     reading = read_intent(asked.question)
     if record.corpus is not None:
-        _watched(task.service, record.corpus, record)  # an unknown corpus is an error, whatever is said to it
+        _watched(task.service, record.corpus, record)  # an unknown corpus is an error for any message
     if reading.intent != "question":
         with files_of(task.service.settings.coach_dir):
             return SmallTalk(text=answer_without_documents(reading, history), intent=reading.intent)
@@ -123,7 +123,7 @@ async def _coached(task: _Task, history: History) -> CoachReply:
 
 
 async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]:
-    """The question as it was understood, and its answer."""
+    """The question as interpreted, and its answer."""
     service, asked, record = task.service, task.asked, task.record
     engine = _engine(service.engine, asked.options)
     retriever = None if record.corpus is None else await _limited(service, record, asked.options.documents or ())
@@ -167,7 +167,7 @@ async def _before(service: Service, record: RequestRecord) -> History:
 
 
 async def _limited(service: Service, record: RequestRecord, names: Sequence[str]) -> Retriever:
-    """The corpus's retriever, kept to the documents with these names. Raises `RequestError` for an unknown one."""
+    """The corpus's retriever, restricted to the named documents. Raises `RequestError` for an unknown one."""
     watched, over = _watched(service, record.corpus or "", record), service.retrievers[record.corpus or ""]
     if not names:
         return watched
@@ -187,9 +187,9 @@ def _watched(service: Service, corpus: str, record: RequestRecord) -> Retriever:
 
 
 def supplied(service: Service, asked: AskRequest) -> list[Passage]:
-    """The passages of the text that came along; a long text is cut as documents are.
+    """The passages of the supplied text; a long text is chunked like a document.
 
-    Raises `RequestError` (413) where it is longer than SERVICE_CONTEXT_CHARACTERS.
+    Raises `RequestError` (413) if it exceeds SERVICE_CONTEXT_CHARACTERS.
     """
     settings, texts = service.settings, asked.context_texts()
     length, most = sum(map(len, texts)), settings.service_context_characters
@@ -226,7 +226,7 @@ def _checks(checks: Checks, options: AskOptions) -> Checks:
 
 
 def as_response(record: RequestRecord, result: Result, asked: AskRequest) -> AskResponse:
-    """A checked answer, or a coach's question, as it goes to the client."""
+    """A checked answer, or a coach's question, as sent to the client."""
     cost = total(call.row for call in record.calls).cost_usd
     common: dict[str, Any] = {
         "query_id": record.query_id,
@@ -256,14 +256,14 @@ def as_response(record: RequestRecord, result: Result, asked: AskRequest) -> Ask
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedRetriever:
-    """Tells the record of every search."""
+    """Reports every search to the request's record."""
 
     record: RequestRecord
     retriever: Retriever
 
     @classmethod
     def over(cls, retriever: Retriever, record: RequestRecord, *, side_seconds: float) -> "WatchedRetriever":
-        """Watch a retriever; of a hybrid one either index may fail or take longer than `side_seconds`."""
+        """Watch a retriever; of a hybrid one, either index may fail or exceed `side_seconds`."""
 
         def note(side: str, fault: Exception) -> None:
             record.degraded[side] = f"{type(fault).__name__}: {fault}"

@@ -1,4 +1,4 @@
-"""The coach behind HTTP: a question instead of an answer, within the same deadline and record."""
+"""The coach behind HTTP: a question instead of an answer, with the same deadline and record."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from ..request_record import RequestRecord
 
 @dataclass(frozen=True, kw_only=True)
 class _Held:
-    """A coach, and the version of the corpus that its topics were read from."""
+    """A coach, and the version of the corpus from which its topics were read."""
 
     coach: Coach
     version: int
@@ -26,7 +26,7 @@ class _Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Coaches:
-    """One coach a corpus; what it keeps to is read at its first message, and again once the corpus has changed."""
+    """One coach per corpus; its topics are read on its first message, and again after the corpus has changed."""
 
     engine: Engine
     retrievers: Mapping[str, Retriever]
@@ -43,7 +43,7 @@ class Coaches:
         history: History,
         deadline: float,
     ) -> CoachReply:
-        """The coach's reply, searched through `retriever`. Raises what `Coach` does, `UnknownNameError` for a topic."""
+        """The coach's reply, searched with `retriever`. Raises the errors of `Coach`; `UnknownNameError` for topics."""
         coach = await self._coach(record.corpus or "")
         if topic:
             topic_named(coach.topics, topic)

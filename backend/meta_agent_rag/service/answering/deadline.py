@@ -1,4 +1,4 @@
-"""One hard deadline for a whole request, and how much of it each stage may use."""
+"""One hard deadline for a whole request, divided among its stages."""
 
 import asyncio
 import time
@@ -23,9 +23,9 @@ _GRACE_SECONDS = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Budgets:
-    """Seconds: of the whole request, of a search in one index, and kept back for the checks and the record.
+    """Seconds: of the whole request, of a search in one index, and reserved for the checks and the record.
 
-    Of 5.0 s a search has 2.0 and the end 0.5; generation has the remaining 2.5, and what retrieval left.
+    Of 5.0 s, a search has 2.0 and the end 0.5; generation has the remaining 2.5, plus what retrieval left.
     """
 
     total: float
@@ -34,21 +34,21 @@ class Budgets:
 
     @property
     def database(self) -> float:
-        """Seconds for one look into the database: a key's and that of its day's cost fit into a request."""
+        """Seconds for one database look-up: two of them, for a key and its daily cost, fit into a request."""
         return min(_DATABASE_SECONDS, self.retrieval)
 
     @classmethod
     def of(cls, settings: Settings) -> "Budgets":
-        """The budgets that the settings name, or those that fit the model."""
+        """The budgets in the settings, or defaults that fit the model."""
         embedded = any(endpoint.is_embedded for endpoint in endpoints_in_use(settings).values())
         total = settings.service_deadline_seconds or (EMBEDDED_SECONDS if embedded else DEFAULT_SECONDS)
         return cls(total=total, retrieval=total * _RETRIEVAL_SHARE, finish=total * _FINISH_SHARE)
 
 
 async def within(work: Coroutine[Any, Any, Result], deadline: float) -> Result:
-    """Do the work until a `time.monotonic` moment; past it, it is cancelled and its calls with it.
+    """Do the work until a `time.monotonic` timestamp; after that, it is cancelled together with its calls.
 
-    Raises `RequestError` with 504. What does not heed its cancellation is not waited for.
+    Raises `RequestError` with 504. Work that ignores its cancellation is not awaited.
     """
     task = asyncio.create_task(work)
     try:
@@ -57,20 +57,20 @@ async def within(work: Coroutine[Any, Any, Result], deadline: float) -> Result:
             raise timed_out()
         return task.result()
     finally:
-        if not task.done():  # late, or nobody waits for it any more; a moment, so that its calls are accounted for
+        if not task.done():  # late or abandoned; a short wait, so that its calls are recorded
             task.cancel()
             await asyncio.wait({task}, timeout=_GRACE_SECONDS)
         task.add_done_callback(_retrieved)
 
 
 def _retrieved(task: "asyncio.Task[Any]") -> None:
-    """Look at what a task came to that nobody waits for any more: asyncio complains otherwise."""
+    """Retrieve the result of an abandoned task; otherwise asyncio complains."""
     if not task.cancelled():
         task.exception()
 
 
 def require_verified(answer: Answer) -> None:
-    """Raises `DeadlineError` if time ran out before the chosen draft was judged: nothing half-verified is shown."""
+    """Raise `DeadlineError` if time ran out before the chosen draft was judged: it must not be shown unverified."""
     chosen = answer.rounds[answer.chosen]
     if answer.stop_reason == DeadlineError.stop_reason and chosen.signals is None:
         raise DeadlineError("The deadline passed before the draft was judged; ask a simpler question.")

@@ -1,4 +1,4 @@
-"""Follow-up questions: what a client asked before in a session, so that "and when did she die?" is understood."""
+"""Follow-up questions: a client's earlier questions in a session, so that "and when did she die?" is understood."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ class ClientSessions:
     limits: Limits
 
     async def before(self, client_id: str, session: str, corpus: str) -> History:
-        """What was asked before about the same corpus; empty if the session was about another one."""
+        """The earlier questions about the same corpus; empty if the session was about another one."""
         return _about(await self.sessions.load(_name(client_id, session)), corpus)
 
     async def remember(self, client_id: str, session: str, corpus: str, **exchange: str) -> None:
@@ -42,7 +42,7 @@ def _about(stored: Stored | None, corpus: str) -> History:
 
 @asynccontextmanager
 async def open_client_sessions(data_dir: Path, limits: Limits) -> AsyncIterator[ClientSessions]:
-    """The sessions below a data folder. Raises `StorageError` if they cannot be read."""
+    """The sessions in a data folder. Raises `StorageError` if they cannot be read."""
     async with open_sessions(data_dir / _FOLDER) as sessions:
         yield ClientSessions(sessions=sessions, limits=limits)
 
@@ -59,7 +59,7 @@ async def forget_sessions(data_dir: Path, client_id: str) -> None:
 
 
 async def unused_sessions(data_dir: Path, since: datetime, *, drop: bool) -> int:
-    """How many sessions nobody has continued since a moment; with `drop` they are deleted. Raises `StorageError`."""
+    """The number of sessions unused since a moment; with `drop` they are deleted. Raises `StorageError`."""
     folder = data_dir / _FOLDER
     if not await asyncio.to_thread(folder.is_dir):
         return 0

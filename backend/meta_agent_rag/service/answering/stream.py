@@ -1,4 +1,4 @@
-"""An answer as server-sent events: what the loop is at, then the verified text, then the whole answer."""
+"""An answer as server-sent events: the loop's progress, then the verified text, then the whole answer."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ EVENTS: Mapping[str, Any] = {
         "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
     }
 }
-"""How the OpenAPI document describes a stream of them."""
+"""The description of an event stream in the OpenAPI document."""
 _SENTENCES = re.compile(r"\S.*?(?:[.!?](?=\s)\s*|\Z)", re.DOTALL)
 _QUIET_SECONDS = 10.0
 
@@ -28,7 +28,7 @@ _QUIET_SECONDS = 10.0
 async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
     """The events of one question, until `done`. A failure after the headers is an `error` event.
 
-    Where the client goes away, the work is cancelled and its calls with it.
+    If the client disconnects, the work is cancelled together with its calls.
     """
     record = visit.record
     pending: asyncio.Queue[str | None] = asyncio.Queue()
@@ -45,7 +45,7 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
         try:
             response = work.result()
             visit.file(200)
-        except Exception as error:  # noqa: BLE001  # the headers are out: the client is told by an event
+        except Exception as error:  # noqa: BLE001  # the headers are sent: the client receives an event
             refused = noted(record, error)
             visit.file(refused.status)
             yield event("error", envelope(refused, record.request_id))
@@ -62,12 +62,12 @@ async def events(asked: AskRequest, visit: Visit) -> AsyncIterator[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """A text in the pieces in which it is sent; together they are the text."""
+    """The text in the pieces in which it is sent; joined, they equal the text."""
     return _SENTENCES.findall(text)
 
 
 async def _next(pending: "asyncio.Queue[str | None]") -> str | None:
-    """The next event, or a comment that keeps the connection alive where none comes."""
+    """The next event, or a comment that keeps the connection alive if there is none."""
     try:
         async with asyncio.timeout(_QUIET_SECONDS):
             return await pending.get()
@@ -76,5 +76,5 @@ async def _next(pending: "asyncio.Queue[str | None]") -> str | None:
 
 
 def event(name: str, data: Mapping[str, Any]) -> str:
-    """One event; its data is one line of JSON."""
+    """One event with its data as one line of JSON."""
     return f"event: {name}\ndata: {json.dumps(data)}\n\n"

@@ -1,8 +1,8 @@
-"""Files of old audit records: JSON lines under gzip, written whole or not at all.
+"""Files of old audit records: JSON lines under gzip, written atomically.
 
-A file is `audit-MONTH-ID.jsonl.gz`. While it is written its name ends in `.part`, and until what is in it has left
-the database in `.rows` (the records of the log) or `.table` (a month that was taken out of the log), so that whoever
-comes after a kill knows what is left to do.
+A file is `audit-MONTH-ID.jsonl.gz`. While it is written its name ends in `.part`; until its records have left
+the database, in `.rows` (records of the log) or `.table` (a month detached from the log). After a kill, the
+names therefore show what is left to do.
 """
 
 import gzip
@@ -30,21 +30,21 @@ def archives(folder: Path) -> list[Path]:
 
 
 def unfinished(folder: Path, state: str) -> list[Path]:
-    """Files whose records may still be in the database; what was not even written whole is removed."""
+    """Files whose records may still be in the database; incomplete files are removed."""
     for part in folder.glob(f"audit-*{_PART}"):
         part.unlink(missing_ok=True)
     return sorted(path for path in folder.glob(f"audit-*{state}") if _FINISHED.fullmatch(path.stem))
 
 
 def finish(path: Path) -> Path:
-    """Give a file whose records left the database its last name."""
+    """Give a file its final name once its records have left the database."""
     return _renamed(path, path.with_suffix(""))
 
 
 async def write_archive(folder: Path, month: str, state: str, pages: AsyncIterator[Sequence[Row]]) -> Path | None:
-    """Write records into a new file that stands on the disk when this returns; `None` if there are none.
+    """Write records into a new file that is on disk when this returns; `None` if there are none.
 
-    Raises `StorageError`; then nothing was written.
+    Raises `StorageError`, in which case nothing was written.
     """
     import asyncio
 
@@ -60,13 +60,13 @@ async def write_archive(folder: Path, month: str, state: str, pages: AsyncIterat
             os.fsync(raw.fileno())
         return _renamed(part, final.with_name(final.name + state)) if count else None
     except OSError as error:
-        raise StorageError(f"{str(final)!r} cannot be written ({error}); free some space, then run it again.") from None
+        raise StorageError(f"{str(final)!r} cannot be written ({error}); free disk space, then run it again.") from None
     finally:
         part.unlink(missing_ok=True)
 
 
 def read_archive(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a file, the oldest first. Raises `DataFileError` if it is no such file, or is damaged."""
+    """The records of a file, the oldest first. Raises `DataFileError` if it is not an archive, or is damaged."""
     try:
         with gzip.open(path, "rb") as file:
             for line in file:
@@ -81,7 +81,7 @@ def read_archive(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def rewrite(path: Path, keep: Callable[[Row], bool]) -> int:
-    """Leave out of a file what is not to be kept, and say how many records that was; without any, the file goes."""
+    """Remove records from a file and return their number; a file without records is deleted."""
     kept = dropped = 0
     part = path.with_name(path.name + _PART)
 
@@ -115,9 +115,9 @@ def _write(file: gzip.GzipFile, rows: Iterable[Row]) -> None:
 
 
 def _renamed(path: Path, target: Path) -> Path:
-    """Rename, so that it outlives a power cut."""
+    """Rename durably, so that the new name survives a power cut."""
     path.replace(target)
-    with suppress(OSError):  # some systems do not sync folders
+    with suppress(OSError):  # some systems cannot sync folders
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -1,4 +1,4 @@
-"""Deletion on request: everything that was recorded of one client, wherever it is kept."""
+"""Deletion on request: all records of one client, wherever they are stored."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ _SPOOL_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Traces:
-    """How many records there are of a client, by place."""
+    """The number of records of a client, by place."""
 
     database: int
     archives: int
@@ -37,12 +37,12 @@ class Traces:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum of all places."""
         return self.database + self.archives + self.spool + self.uploads
 
 
 async def traces(settings: Settings, engine: AsyncEngine, spool: Path, client_id: str) -> Traces:
-    """What there is of a client."""
+    """The number of a client's records."""
     async with engine.connect() as connection:
         query = select(func.count()).select_from(AUDIT).where(AUDIT.c.client_id == client_id)
         kept = int((await connection.execute(query)).scalar_one())
@@ -55,10 +55,10 @@ async def traces(settings: Settings, engine: AsyncEngine, spool: Path, client_id
 
 
 async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id: str) -> Traces:
-    """Delete it, with the client's sessions; says what was found. Documents that it sent stay in their corpora.
+    """Delete them, with the client's sessions; returns what was found. Documents that it sent stay in their corpora.
 
-    Raises `InputError` while the client's key is valid, `StorageError` where something cannot be deleted now; what
-    was deleted until then stays so, and the next run continues.
+    Raises `InputError` while the client's key is valid, `StorageError` if something cannot be deleted now; earlier
+    deletions are kept, and the next run continues.
     """
     now = datetime.now(UTC)
     if any(key.id == client_id and key.state(now) == "valid" for key in await open_keys(engine, settings).all()):
@@ -67,7 +67,7 @@ async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id
     async with exclusive(engine, spool / FOLDER):
         await complete(engine, spool / FOLDER, done)
         found = await traces(settings, engine, spool, client_id)
-        async with open_audit(engine, spool):  # what ended processes left goes to the database
+        async with open_audit(engine, spool):  # leftovers of ended processes go to the database
             await _spool_emptied(spool, client_id)
         await _deleted(engine, client_id, done)
         await _deleted_from_detached(engine, client_id)
@@ -80,7 +80,7 @@ async def forget(settings: Settings, engine: AsyncEngine, spool: Path, client_id
 
 
 async def _deleted_from_detached(engine: AsyncEngine, client_id: str) -> None:
-    """Months that an interrupted `archive` has taken out of the log, and not yet written."""
+    """Months that an interrupted `archive` has detached from the log but not yet written."""
     if not is_postgresql(engine):
         return
     async with engine.begin() as connection:
@@ -100,7 +100,7 @@ async def _deleted(engine: AsyncEngine, client_id: str, done: Done) -> None:
 
 
 async def _spool_emptied(spool: Path, client_id: str) -> None:
-    """Wait until running services have brought what they hold to the database, which takes them a moment."""
+    """Wait until running services have written their rows to the database, which takes a moment."""
     until = time.monotonic() + _SPOOL_SECONDS
     while await asyncio.to_thread(_in_waiting, spool, client_id):
         if time.monotonic() > until:
@@ -115,7 +115,7 @@ def _waiting(spool: Path) -> list[Path]:
 
 
 def _in_waiting(spool: Path, client_id: str) -> int:
-    """Records in files that were all in their places meanwhile: one on its way to another place is not overlooked."""
+    """The number of records in files that did not move meanwhile, so that a file in transit is not overlooked."""
     while True:
         files = _waiting(spool)
         with suppress(FileNotFoundError):
@@ -142,7 +142,7 @@ def _uploads_forgotten(folder: UploadFolder, client_id: str) -> None:
 
 
 def _refused_cleared(path: Path, client_id: str) -> None:
-    """Keep what the database refused of others; a file is replaced as a whole."""
+    """Keep only other clients' refused rows; the file is replaced atomically."""
     rows = read_journal(path).rows
     kept = [row for row in rows if row.get("client_id") != client_id]
     if len(kept) == len(rows):

@@ -1,4 +1,4 @@
-"""The audit log: rows go into the spool at once, and from there into the database, each exactly once."""
+"""The audit log: rows go into the spool immediately, and from there into the database, each exactly once."""
 
 import asyncio
 import logging
@@ -24,18 +24,18 @@ from .spool import Spool, open_spool
 _LOG = logging.getLogger(__name__)
 _BATCH = 200
 _WHOLE_ROWS = 1000
-"""While the database is unavailable, rows beyond this number are kept without prompts and passages."""
+"""While the database is unavailable, rows beyond this number are held without prompts and passages."""
 _PAUSE_SECONDS = 0.2
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 5.0
 _INSERT_SECONDS, _LAST_DRAIN_SECONDS = 30.0, 1.5
 """A database that does not accept a batch within this time counts as unavailable."""
 REFUSED = "refused.jsonl"
-"""Where rows are set aside that the database does not take."""
+"""The file for rows that the database rejects."""
 
 
 @dataclass(kw_only=True)
 class AuditLog:
-    """`pending` are rows of this process that the database has not taken yet; `fault` is why, where it refuses."""
+    """`pending` are rows of this process not yet in the database; `fault` is the reason if it refuses them."""
 
     engine: AsyncEngine
     spool: Spool
@@ -44,14 +44,14 @@ class AuditLog:
     _new: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
     def file(self, row: Row) -> None:
-        """Keep a row. Takes a fraction of a millisecond, and no kill loses it afterwards; raises `StorageError`."""
+        """Store a row. Takes a fraction of a millisecond and survives a kill; raises `StorageError`."""
         self.spool.append(row)
-        whole = len(self.pending) < _WHOLE_ROWS  # the spool has all of it
+        whole = len(self.pending) < _WHOLE_ROWS  # the spool keeps the complete row
         self.pending[row["query_id"]] = row if whole else {**row, "model_calls": [], "passages": []}
         self._new.set()
 
     async def read(self, query_id: str, client_id: str) -> Row | None:
-        """The row of a response to this client, `None` if there is none."""
+        """The row of a response to this client, or `None`."""
         row = self.pending.get(query_id)
         if row is None:
             async with self.engine.connect() as connection:
@@ -60,8 +60,8 @@ class AuditLog:
         return row if row is not None and row["client_id"] == client_id else None
 
     async def spent(self, client_id: str, since: datetime) -> float:
-        """What a client's questions have cost since a moment, in USD; raises `SQLAlchemyError`, `OSError`."""
-        waiting = dict(self.pending)  # taken before the sum: a row must not slip away between the two
+        """The cost of a client's questions since a moment, in USD; raises `SQLAlchemyError`, `OSError`."""
+        waiting = dict(self.pending)  # taken before the sum, so that no row is missed in between
         cost = func.coalesce(func.sum(AUDIT.c.cost_usd), 0.0)
         query = select(cost).where(
             AUDIT.c.client_id == client_id, AUDIT.c.at >= since, AUDIT.c.query_id.not_in(list(waiting))
@@ -72,7 +72,7 @@ class AuditLog:
         return kept + sum(row["cost_usd"] or 0.0 for row in own if datetime.fromisoformat(row["at"]) >= since)
 
     async def admitted(self, since: datetime) -> dict[str, int]:
-        """How many requests of each client were admitted since a moment."""
+        """The number of admitted requests of each client since a moment."""
         query = (
             select(AUDIT.c.client_id, func.count())
             .where(AUDIT.c.at >= since, AUDIT.c.error.is_distinct_from("rate_limited"))
@@ -82,7 +82,7 @@ class AuditLog:
             return {str(row[0]): int(row[1]) for row in await connection.execute(query)}
 
     async def drain(self) -> None:
-        """Take everything that waits to the database; raises `SQLAlchemyError` or `OSError` if it is unavailable."""
+        """Write all waiting rows to the database; raises `SQLAlchemyError` or `OSError` if it is unavailable."""
         files, handed = self.spool.take(), list(self.pending)
         for file in files:
             records = await asyncio.to_thread(read_journal, file)
@@ -95,7 +95,7 @@ class AuditLog:
             self.pending.pop(query_id, None)
 
     async def _insert(self, rows: Sequence[Row]) -> None:
-        """Insert rows; what the database refuses for itself is set aside, so that it does not hold up the others."""
+        """Insert rows; a row that the database rejects is set aside, so that it does not hold up the others."""
         try:
             await self._inserted(rows)
         except (StatementError, CompileError, KeyError, ValueError, TypeError, OverflowError) as error:
@@ -127,7 +127,7 @@ class AuditLog:
             self._new.clear()
             try:
                 await self.drain()
-            except Exception as error:  # noqa: BLE001  # whatever it is, the rows are kept, and it is said
+            except Exception as error:  # noqa: BLE001  # in any case the rows are kept and the fault is logged
                 if self.fault is None:
                     _LOG.warning(
                         "The audit database is unavailable (%s); records are kept on this machine.",
@@ -139,9 +139,9 @@ class AuditLog:
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
             else:
                 if self.fault is not None:
-                    _LOG.info("The audit database is back; all records were written.")
+                    _LOG.info("The audit database is available again; all records were written.")
                 self.fault, wait = None, _FIRST_WAIT_SECONDS
-                await asyncio.sleep(_PAUSE_SECONDS)  # so that a busy service writes batches
+                await asyncio.sleep(_PAUSE_SECONDS)  # lets a busy service write batches
 
 
 def _is_about_data(error: DBAPIError) -> bool:
@@ -151,7 +151,7 @@ def _is_about_data(error: DBAPIError) -> bool:
 
 @asynccontextmanager
 async def open_audit(engine: AsyncEngine, folder: Path) -> AsyncIterator[AuditLog]:
-    """The audit log, draining while it is open; what earlier processes left is drained too."""
+    """The audit log, draining while it is open, including the rows that earlier processes left."""
     spool = await asyncio.to_thread(open_spool, folder)
     log = AuditLog(engine=engine, spool=spool)
     try:

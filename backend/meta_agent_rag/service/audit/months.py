@@ -1,4 +1,4 @@
-"""The months of the audit log on PostgreSQL: a partition each, made before the first row that belongs there."""
+"""The months of the audit log on PostgreSQL: one partition each, created before its first row."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ class Month:
 
     @property
     def begin(self) -> datetime:
-        """Its first moment."""
+        """Its start."""
         return datetime(self.year, self.number, 1, tzinfo=UTC)
 
     @property
@@ -60,9 +60,9 @@ class Month:
 
 
 async def make_months(engine: AsyncEngine, now: datetime) -> None:
-    """Make the partitions of this month and the next two; does nothing if the database has no partitions.
+    """Create the partitions of this month and the next two; does nothing if the database has no partitions.
 
-    Rows that came while there was none for them are moved into it. Raises `SQLAlchemyError`.
+    Rows that arrived before their partition existed are moved into it. Raises `SQLAlchemyError`.
     """
     if not is_postgresql(engine):
         return
@@ -77,7 +77,7 @@ async def make_months(engine: AsyncEngine, now: datetime) -> None:
 
 
 async def keep_making_months(engine: AsyncEngine) -> None:
-    """Look every hour whether a month has turned, until cancelled; until one is made, rows go to the rest."""
+    """Check every hour for a new month, until cancelled; until its partition exists, rows go to the default one."""
     while True:
         try:
             await make_months(engine, datetime.now(UTC))
@@ -87,13 +87,13 @@ async def keep_making_months(engine: AsyncEngine) -> None:
 
 
 async def tables(connection: AsyncConnection, *, attached: bool) -> list[str]:
-    """Tables of months, sorted: those that are part of the log, or those that were taken out of it."""
+    """Tables of months, sorted: those attached to the log, or those detached from it."""
     found = await connection.execute(text(_TABLES), {"attached": attached})
     return [str(row[0]) for row in found]
 
 
 async def _make(connection: AsyncConnection, month: Month) -> None:
-    """A table with the rows of a month that are in the rest, made a partition; other months take rows meanwhile."""
+    """Create a partition with a month's rows from the default one; other months accept rows meanwhile."""
     begin, end = month.begin.isoformat(), month.next.begin.isoformat()
     for statement in (
         "LOCK TABLE audit_other IN SHARE ROW EXCLUSIVE MODE",

@@ -1,4 +1,4 @@
-"""Changes of many audit rows, a portion under one lock each, so that no one else waits long for it."""
+"""Changes many audit rows in portions, each under its own lock, so that others wait only briefly."""
 
 import asyncio
 import time
@@ -15,13 +15,13 @@ _PAUSE_SECONDS = 0.005
 
 @dataclass(kw_only=True)
 class Portions:
-    """`size` is how many rows to change next, by what the last ones took; `longest` the longest lock, in seconds."""
+    """`size` is the number of rows to change next, adapted to the last duration; `longest` the longest lock, in s."""
 
     size: int = 50
     longest: float = 0.0
 
     async def change(self, engine: AsyncEngine, statements: Sequence[Executable]) -> None:
-        """Run statements in one transaction; others have their turn before this returns. Raises `SQLAlchemyError`."""
+        """Run statements in one transaction; others get a turn before this returns. Raises `SQLAlchemyError`."""
         async with engine.execution_options(immediate=True).connect() as connection:
             async with connection.begin():
                 began = time.monotonic()

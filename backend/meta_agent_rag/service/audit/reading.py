@@ -1,4 +1,4 @@
-"""Reads the audit log as it is in the database: the latest rows, or all of them into a file."""
+"""Reads the audit log from the database: the latest rows, or all of them into a file."""
 
 import glob
 import json
@@ -28,7 +28,7 @@ async def latest(engine: AsyncEngine, count: int) -> list[dict[str, Any]]:
 
 
 async def export(engine: AsyncEngine, path: Path, *, since: datetime | None, client_id: str | None) -> int:
-    """Write rows into a new JSONL file, the oldest first, and say how many. Raises `InputError` if it exists."""
+    """Write rows into a new JSONL file, oldest first, and return their number. Raises `InputError` if it exists."""
     count = 0
     with _new(path) as file:
         async for row in _rows(engine, since, client_id):
@@ -39,11 +39,11 @@ async def export(engine: AsyncEngine, path: Path, *, since: datetime | None, cli
 
 @contextmanager
 def _new(path: Path) -> Iterator[TextIO]:
-    """A new file, which gets its name once it is whole: a part would pass for the whole, and bar the next run's way."""
+    """A new file that is named once complete: a partial file would look complete and block the next run."""
     if path.exists():
         raise _taken(path)
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        left.unlink(missing_ok=True)  # of a run that was killed
+        left.unlink(missing_ok=True)  # from a killed run
     part = path.with_name(f".{path.name}.{new_id()}.part")
     try:
         with part.open("x", encoding="utf-8") as file:
@@ -80,13 +80,13 @@ async def _rows(engine: AsyncEngine, since: datetime | None, client_id: str | No
 
 
 def as_json(row: Row) -> dict[str, Any]:
-    """A row with its moment as text, in UTC."""
+    """A row with its time as text, in UTC."""
     at = row["at"]
     return {**row, "at": at if isinstance(at, str) else in_utc(at).isoformat()}
 
 
 def moment(text: str) -> datetime:
-    """A moment that somebody wrote, in UTC where no zone is named. Raises `InputError`."""
+    """Parse a time given by a user, in UTC if no zone is given. Raises `InputError`."""
     try:
         return in_utc(datetime.fromisoformat(text)).astimezone(UTC)
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""How long the audit log keeps what: whole records, then records without prompts and raw replies, then files.
+"""Retention of the audit log: whole records, then records without prompts and raw replies, then files.
 
-Everything is done in small portions, each its own transaction, so that a running service never waits long; what
-a kill leaves undone the next run does.
+Works in small portions, each in its own transaction, so that a running service never waits long; the next run
+completes what a kill interrupted.
 """
 
 import asyncio
@@ -51,21 +51,21 @@ _SLIM = {
     "postgresql": "(SELECT coalesce(jsonb_agg(call - 'messages' - 'reply' ORDER BY place), '[]') "
     "FROM jsonb_array_elements(model_calls) WITH ORDINALITY AS calls (call, place))",
 }
-"""The model calls of a row without what was said in them: times, tokens and costs stay."""
+"""The model calls of a row without their content: times, tokens and costs are kept."""
 _WHOLE = text("audit.whole")
-"""Written as the index has it: SQLite uses a partial index only for exactly the same words."""
+"""Worded exactly as in the index: SQLite uses a partial index only for the identical condition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ages:
-    """Moments before which records lose their prompts (`hot`), and leave the database (`warm`)."""
+    """Times before which records lose their prompts (`hot`), or leave the database (`warm`)."""
 
     hot: datetime
     warm: datetime
 
     @classmethod
     def of(cls, settings: Settings, now: datetime) -> "Ages":
-        """As settings have it. Raises `SettingsError`."""
+        """The ages in the settings. Raises `SettingsError`."""
         if settings.audit_warm_days < settings.audit_hot_days:
             raise SettingsError(
                 f"AUDIT_WARM_DAYS ({settings.audit_warm_days!r}) cannot be less than AUDIT_HOT_DAYS "
@@ -78,7 +78,7 @@ class Ages:
 
 @dataclass(kw_only=True)
 class Done:
-    """What was done: `records` of them, `files` that hold them now, and the longest lock, in seconds."""
+    """The result: `records` changed, `files` that now hold them, and the longest lock in seconds."""
 
     records: int = 0
     files: list[Path] = field(default_factory=list)
@@ -86,12 +86,12 @@ class Done:
 
 
 async def prunable(engine: AsyncEngine, ages: Ages) -> int:
-    """How many records still have prompts that are too old."""
+    """The number of records whose prompts are too old."""
     return await _count(engine, and_(_WHOLE, AUDIT.c.at < ages.hot))
 
 
 async def archivable(engine: AsyncEngine, ages: Ages) -> int:
-    """How many records are to leave the database."""
+    """The number of records due to leave the database."""
     return await _count(engine, AUDIT.c.at < ages.warm)
 
 
@@ -101,7 +101,7 @@ def prunable_before(moment: datetime) -> Select[tuple[datetime, str]]:
 
 
 async def prune(engine: AsyncEngine, ages: Ages) -> Done:
-    """Remove prompts and raw replies from what is no longer hot. Raises `SQLAlchemyError`."""
+    """Remove prompts and raw replies from records that are no longer hot. Raises `SQLAlchemyError`."""
     done = Done()
     slim = update(AUDIT).values(
         whole=False, model_calls=literal_column(_SLIM[engine.dialect.name], AUDIT.c.model_calls.type)
@@ -118,9 +118,9 @@ async def prune(engine: AsyncEngine, ages: Ages) -> Done:
 
 
 async def archive(engine: AsyncEngine, folder: Path, ages: Ages) -> Done:
-    """Move what is no longer warm into files below `folder`, one a month; it is pruned first.
+    """Prune records that are no longer warm and move them into files in `folder`, one per month.
 
-    Raises `StorageError`, `SQLAlchemyError`; a record is in the database or in a file at every moment.
+    Raises `StorageError`, `SQLAlchemyError`; at any moment a record is in the database or in a file.
     """
     pruned = await prune(engine, ages)
     done = Done(portions=pruned.portions)
@@ -140,7 +140,7 @@ async def archive(engine: AsyncEngine, folder: Path, ages: Ages) -> Done:
 
 
 async def complete(engine: AsyncEngine, folder: Path, done: Done) -> None:
-    """Do what a run that was killed left: the records of its files leave the database."""
+    """Complete a killed run: remove the records of its files from the database."""
     for path in unfinished(folder, ROWS):
         await _complete_rows(engine, path, done)
     for path in unfinished(folder, TABLE):
@@ -149,7 +149,7 @@ async def complete(engine: AsyncEngine, folder: Path, done: Done) -> None:
 
 @asynccontextmanager
 async def exclusive(engine: AsyncEngine, folder: Path) -> AsyncIterator[None]:
-    """Nobody else works on the archives meanwhile. Raises `StorageError` if somebody does."""
+    """Exclusive access to the archives. Raises `StorageError` if another process has it."""
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     lock = FileLock(folder / "lock", timeout=0, thread_local=False)
     busy = StorageError("Another `marag audit` is working on the archives; wait until it is done.")
@@ -173,7 +173,7 @@ async def exclusive(engine: AsyncEngine, folder: Path) -> AsyncIterator[None]:
 
 
 def among(keys: Sequence[tuple[datetime, str]]) -> ColumnElement[bool]:
-    """The condition that a row is one of these; the times tell PostgreSQL which months to look in."""
+    """The condition that a row is one of these; the times restrict the months that PostgreSQL searches."""
     moments = [at for at, _ in keys]
     return AUDIT.c.query_id.in_([id_ for _, id_ in keys]) & AUDIT.c.at.between(min(moments), max(moments))
 
@@ -191,7 +191,7 @@ async def _oldest(engine: AsyncEngine, ages: Ages) -> Month | None:
 
 
 async def _pages(engine: AsyncEngine, table: Table, until: datetime) -> AsyncIterator[Sequence[Row]]:
-    """The rows before a moment, oldest first; each page is its own transaction."""
+    """The rows before a time, oldest first; each page is its own transaction."""
     columns = [column for column in table.c if column.name != "whole"]
     place = tuple_(table.c.at, table.c.query_id)
     query = select(*columns).where(table.c.at < until).order_by(table.c.at, table.c.query_id).limit(_PAGE)
@@ -226,7 +226,7 @@ def _keys(path: Path) -> Iterator[tuple[datetime, str]]:
 
 
 async def _taken_out(engine: AsyncEngine, ages: Ages, portions: Portions) -> list[Month]:
-    """Months all of which are to leave, taken out of the log; also what an earlier run took out."""
+    """Months due to leave as a whole, detached from the log; includes those that an earlier run detached."""
     if not is_postgresql(engine):
         return []
     async with engine.connect() as connection:
@@ -239,7 +239,7 @@ async def _taken_out(engine: AsyncEngine, ages: Ages, portions: Portions) -> lis
 
 
 async def _detached(engine: AsyncEngine, table: str, portions: Portions) -> bool:
-    """Take a month out of the log; where it is in use all the time, its rows leave one by one."""
+    """Detach a month from the log; if it is constantly in use, its rows are removed one by one."""
     for _ in range(_DETACHING_TRIES):
         try:
             await portions.change(

@@ -1,4 +1,4 @@
-"""One response as one row: everything that led to it, denormalised."""
+"""One response as one denormalised row with everything that led to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -19,7 +19,7 @@ _WIDTHS = {"error": 64, "endpoint": 64, "corpus": 64, "stop_reason": 64, "refuse
 
 
 def as_row(record: RequestRecord, status: int) -> dict[str, Any]:
-    """The row of a response that is about to leave with `status`; JSON alone, without what a database refuses."""
+    """The row of a response about to be sent with `status`; pure JSON, without values that a database rejects."""
     client, totals = record.client, total(call.row for call in record.calls)
     row = {
         "query_id": record.query_id,
@@ -52,7 +52,7 @@ def as_row(record: RequestRecord, status: int) -> dict[str, Any]:
 
 
 def _cost(calls: Sequence[ModelCall]) -> float | None:
-    """In USD; of a call whose bill is not known the most that it can have cost. `None` where a price is not known."""
+    """The cost in USD; if a call's bill is unknown, its maximum counts. `None` if a price is unknown."""
     spent = Decimal(0)
     for call in (one.row for one in calls):
         cost = call.paid_usd if call.cost_usd is None else call.cost_usd
@@ -63,12 +63,12 @@ def _cost(calls: Sequence[ModelCall]) -> float | None:
 
 
 def from_journal(row: Row) -> dict[str, Any]:
-    """A row as a table takes it: its moment is a time again, in UTC; one of an earlier version lacks mode or checks."""
+    """A row in the form of a table: its time as a UTC datetime; rows of earlier versions may lack mode or checks."""
     return {"mode": "", "checks": {}, **row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
 
 
 def _answer(record: RequestRecord) -> dict[str, Any]:
-    """What was answered; all columns, empty if nothing was."""
+    """The columns of the answer, empty if there was none."""
     result = record.result
     nothing: dict[str, Any] = {
         "passages": [],
@@ -159,7 +159,7 @@ def _call(call: ModelCall) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """Text without null bytes and half surrogate pairs, however deep; numbers that are numbers."""
+    """The value without null bytes and lone surrogates at any depth; numbers that are not finite become `None`."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
     if isinstance(value, float):

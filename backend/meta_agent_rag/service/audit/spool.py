@@ -1,8 +1,8 @@
-"""Where rows wait on this machine until the database has them; a kill loses none.
+"""Rows waiting on this machine until the database has them; they survive a kill.
 
-Layout: `<data_dir>/audit/slot-N/{lock, live.jsonl, *.jsonl}` for each process, and `<data_dir>/audit/waiting/*.jsonl`,
-what ended processes left. Who takes a file to the database moves it into its own slot first, so that no one else does,
-and removes it when the database has it: a row is in a file here, or there, at any moment.
+Layout: `<data_dir>/audit/slot-N/{lock, live.jsonl, *.jsonl}` for each process, and `<data_dir>/audit/waiting/*.jsonl`
+for the leftovers of ended processes. A process first moves a file into its own slot, so that no other takes it,
+and removes it once its rows are in the database: at any moment a row is in a file or in the database.
 """
 
 from contextlib import suppress
@@ -22,7 +22,7 @@ _MOST_SLOTS = 256
 
 @dataclass(kw_only=True)
 class Spool:
-    """One process's place in the spool, held until it ends."""
+    """One process's slot in the spool, held until the process ends."""
 
     folder: Path
     slot: Path
@@ -30,13 +30,13 @@ class Spool:
     _journal: Journal | None = field(default=None, repr=False)
 
     def append(self, row: Row) -> None:
-        """Keep a row; raises `StorageError`. It outlives this process as soon as this returns."""
+        """Append a row durably: it survives this process once this returns. Raises `StorageError`."""
         if self._journal is None:
             self._journal = Journal(self.slot / _LIVE)
         self._journal.append(row)
 
     def take(self) -> list[Path]:
-        """Closed files with rows for the database, oldest first, which nobody else takes there now."""
+        """Closed files with rows for the database, oldest first, reserved for this process."""
         self._finish()
         for file in (self.folder / "waiting").glob("*.jsonl"):
             with suppress(FileNotFoundError):  # another process was faster
@@ -44,7 +44,7 @@ class Spool:
         return sorted(file for file in self.slot.glob("*.jsonl") if file.name != _LIVE)
 
     def close(self) -> None:
-        """Leave the place to another process; what is in it waits for the database."""
+        """Release the slot to another process; its rows wait for the database."""
         self._finish()
         _hand_over(self.slot, self.folder)
         self.lock.release()
@@ -57,7 +57,7 @@ class Spool:
 
 
 def open_spool(folder: Path) -> Spool:
-    """Take a place in the spool; what ended processes left live is made to wait for the database."""
+    """Take a slot in the spool; live files of ended processes are queued for the database."""
     try:
         (folder / "waiting").mkdir(parents=True, exist_ok=True)
         own: tuple[Path, FileLock] | None = None
@@ -78,7 +78,7 @@ def open_spool(folder: Path) -> Spool:
                 lock.release()
     except OSError as error:
         raise StorageError(
-            f"{str(folder)!r} cannot be written ({error}); free some space, or set MARAG_DATA_DIR."
+            f"{str(folder)!r} cannot be written ({error}); free disk space, or set MARAG_DATA_DIR."
         ) from None
     raise StorageError(f"All {_MOST_SLOTS} slots of {str(folder)!r} are in use; stop some of the processes.")
 

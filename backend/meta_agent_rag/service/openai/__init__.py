@@ -1,1 +1,1 @@
-"""The service as clients of OpenAI's API know it: models, chat completions and errors in their form."""
+"""An interface compatible with OpenAI's API: models, chat completions and errors in its format."""

@@ -1,4 +1,4 @@
-"""A chat completion is a question of /v1/ask: its last message, understood by those before it."""
+"""A chat completion as a question of /v1/ask: its last message, interpreted in the context of the earlier ones."""
 
 import json
 import time
@@ -35,14 +35,14 @@ def models(service: Service) -> Models:
 
 
 async def complete(chat: ChatRequest, visit: Visit) -> ChatCompletion:
-    """Answer the last message. Raises what `ask` does, and `RequestError` for what cannot be asked."""
+    """Answer the last message. Raises the errors of `ask`, and `RequestError` for an invalid question."""
     if chat.stream_options is not None and not chat.stream:
         raise _refused(
             "stream_options", "The field 'stream_options' requires 'stream'; set it, or leave stream_options out."
         )
     question = chat.messages[-1].text().strip()
     if not 0 < len(question) <= QUESTION_CHARACTERS:
-        words = f"The last message has {len(question)} characters; ask in 1 to {QUESTION_CHARACTERS}."
+        words = f"The last message has {len(question)} characters; use 1 to {QUESTION_CHARACTERS}."
         raise _refused("messages", words)
     asked = AskRequest(question=question, corpus=chat.model)
     response = await ask(visit.service, asked, visit.record, history=history_of(chat.messages[:-1]))
@@ -50,7 +50,7 @@ async def complete(chat: ChatRequest, visit: Visit) -> ChatCompletion:
 
 
 def history_of(messages: list[ChatMessage]) -> History:
-    """What was asked and answered before; of what nobody answered, nothing."""
+    """The earlier questions with their answers; unanswered ones are left out."""
     history, question = History(), ""
     for message in messages:
         text = message.text().strip()
@@ -80,7 +80,7 @@ def _completion(model: str, response: AskResponse, visit: Visit) -> ChatCompleti
 
 
 async def chunks(done: ChatCompletion, *, with_usage: bool) -> AsyncIterator[str]:
-    """A completion as a stream. It begins when the text is verified, so that failures have their status."""
+    """A completion as a stream, started after the text is verified, so that failures have their own status."""
     for chunk in _chunks(done, with_usage):
         yield f"data: {json.dumps(chunk)}\n\n"
     yield "data: [DONE]\n\n"

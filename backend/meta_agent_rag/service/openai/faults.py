@@ -1,4 +1,4 @@
-"""A refusal in the form of OpenAI's API: the same sentence, with the types and codes that its clients look at."""
+"""A refusal in the format of OpenAI's API: the same sentence, with the types and codes that its clients check."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,12 +18,12 @@ _FINAL = {"timeout", "daily_cost_cap", "unpriced_model"}
 
 
 def speaks_openai(path: str) -> bool:
-    """Are errors under this address in this form?"""
+    """Do errors at this address use this format?"""
     return path.startswith(ADDRESSES)
 
 
 def as_openai(error: RequestError) -> RequestError:
-    """The refusal with the status that such clients expect: 400 where this service says 422."""
+    """The refusal with the status that these clients expect: 400 instead of this service's 422."""
     if error.status == 422:
         return RequestError(400, error.code, str(error), param=error.param)
     if error.code == "unknown_corpus":
@@ -32,12 +32,12 @@ def as_openai(error: RequestError) -> RequestError:
 
 
 def fault(error: RequestError) -> dict[str, Any]:
-    """The body of a refusal."""
+    """The response body of a refusal."""
     kind = _TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
     code = None if error.code == "invalid_request" else _CODES.get(error.code, error.code)
     return {"error": {"message": str(error), "type": kind, "param": error.param, "code": code}}
 
 
 def retry_headers(error: RequestError) -> dict[str, str]:
-    """What keeps such a client from asking the same again at once, where that would help nobody."""
+    """Headers that keep these clients from retrying immediately if that would not help."""
     return {"x-should-retry": "false"} if error.code in _FINAL else {}

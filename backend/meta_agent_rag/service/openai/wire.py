@@ -1,4 +1,4 @@
-"""What such a client sends and gets. Fields that it may send are those of a chat that one answer can serve."""
+"""Requests and responses of OpenAI's API, limited to the fields of a chat that one answer can serve."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,14 +12,14 @@ class _Sent(BaseModel):
 
 
 class TextPart(_Sent):
-    """A piece of a message's text."""
+    """A part of a message's text."""
 
     type: Literal["text"]
     text: Text
 
 
 class ChatMessage(_Sent):
-    """One message. System messages are taken and have no effect: what the service is told to do is its own."""
+    """One message. System messages are accepted but have no effect: the service uses its own instructions."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Text | Annotated[list[TextPart], Field(min_length=1, max_length=100)]
@@ -32,14 +32,14 @@ class ChatMessage(_Sent):
 
 
 class StreamOptions(_Sent):
-    """What a stream holds beside the text."""
+    """Optional additions to a stream."""
 
     include_usage: StrictBool = False
     include_obfuscation: StrictBool | None = None
 
 
 class ResponseFormat(_Sent):
-    """Text is the one format."""
+    """Text is the only format."""
 
     type: Literal["text"]
 
@@ -56,7 +56,7 @@ _Penalty: TypeAlias = Annotated[float, Field(strict=True, ge=-2, le=2)]
 class ChatRequest(_Sent):
     """A conversation whose last message is the question.
 
-    How a text is sampled and how long it may be is the service's own, so that those fields have no effect.
+    The service decides on sampling and length, so those fields have no effect.
     """
 
     model_config = ConfigDict(
@@ -75,7 +75,7 @@ class ChatRequest(_Sent):
         description="The last message must be the user's, of 1 to 1,000 characters."
     )
     stream: StrictBool | None = None
-    stream_options: StreamOptions | None = Field(None, description="With `stream` alone.")
+    stream_options: StreamOptions | None = Field(None, description="Only with `stream`.")
     n: Annotated[int, Field(ge=1, le=1), NUMBER] | None = Field(None, description="Must be 1: there is one answer.")
     response_format: ResponseFormat | None = None
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
@@ -99,7 +99,7 @@ class ChatRequest(_Sent):
 
 
 class CachedTokens(BaseModel):
-    """Of the prompt tokens, those that the provider's cache served."""
+    """The prompt tokens that the provider's cache served."""
 
     cached_tokens: int
 
@@ -114,7 +114,7 @@ class Usage(BaseModel):
 
 
 class Grounding(AskResponse):
-    """What the answer rests on: everything that /v1/ask says, but for the text."""
+    """The basis of the answer: the response of /v1/ask without the text."""
 
     model_config = ConfigDict(json_schema_extra={})
 
@@ -144,7 +144,7 @@ class Choice(BaseModel):
 
 
 class ChatCompletion(BaseModel):
-    """A completion; `grounding` is what OpenAI's has not."""
+    """A completion; `grounding` is an extension of OpenAI's format."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -191,7 +191,7 @@ class Model(BaseModel):
 
 
 class Models(BaseModel):
-    """All of them, the default first."""
+    """All models, the default first."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -220,7 +220,7 @@ class Fault(BaseModel):
 
 
 class FaultEnvelope(BaseModel):
-    """The body of every refusal under these addresses."""
+    """The body of every refusal at these addresses."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -1,4 +1,4 @@
-"""The addresses of the service: everything below `/v1/` wants a key, the rest tells nothing of anybody."""
+"""The addresses of the service: all of `/v1/` requires a key, the rest reveals nothing about clients."""
 
 from fastapi import APIRouter
 from starlette.routing import Route, compile_path
@@ -15,7 +15,7 @@ for _part in _PARTS:
 
 
 def endpoint_of(path: str) -> str:
-    """The address that a path is an instance of, `other` where it is of none: what a client made up is no label.
+    """The route that a path matches, or `other`: paths made up by a client must not become labels.
 
     >>> endpoint_of("/v1/queries/0a")
     '/v1/queries/{query_id}'

@@ -26,6 +26,6 @@ async def post_ask(asked: AskRequest, visit: Asking) -> AskResponse:
     },
 )
 async def post_ask_stream(asked: AskRequest, visit: Asking) -> Response:
-    """The same, told while it happens: `stage` events, then `text` (verified), `answer` or `error`, and `done`."""
+    """The same as a stream: `stage` events, then `text` (verified), `answer` or `error`, and `done`."""
     visit.streams = True
     return StreamingResponse(events(asked, visit), media_type=EVENT_STREAM, headers={"x-accel-buffering": "no"})

@@ -27,6 +27,6 @@ async def get_query(query_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], vi
     if row is None:
         raise RequestError(404, "not_found", f"This key has no record {query_id!r}; check the id.")
     fields = as_json(row)
-    fields.pop("message")  # an error's own words may tell of paths and addresses; they stay in the record and the log
+    fields.pop("message")  # error texts may contain paths and addresses; they stay in the record and the log
     fields["degraded"] = sorted(fields["degraded"])
     return QueryRecord(**{name: fields.pop(name) for name in _HEAD}, record=fields)

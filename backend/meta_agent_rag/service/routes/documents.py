@@ -46,7 +46,7 @@ _FILES: dict[str, Any] = {
 
 @router.get("/v1/corpora", response_model=Corpora, responses=refusals(*READ))
 async def get_corpora(visit: Visiting) -> Corpora:
-    """What questions can be asked of."""
+    """The corpora that can be asked."""
     found = [await asyncio.to_thread(_corpus, *item) for item in visit.service.retrievers.items()]
     return Corpora(corpora=found)
 
@@ -65,9 +65,9 @@ async def post_documents(
         str | None, Query(min_length=1, max_length=64, description="Default: the first one served.")
     ] = None,
 ) -> DocumentsOut:
-    """Take files into a corpus: they are read in the background, one after the other; ask for each how it stands.
+    """Add files to a corpus: they are read in the background, one after the other; poll each for its state.
 
-    A file of a name that the corpus has from an earlier upload replaces it.
+    A file with the name of an earlier upload to the corpus replaces it.
     """
     intake = visit.service.intake
     wanted = intake.corpus(corpus)
@@ -79,7 +79,7 @@ async def post_documents(
 
 @router.get("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 422))
 async def get_document(document_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], visit: Ingesting) -> DocumentOut:
-    """How a document stands that this key sent."""
+    """The state of a document that this key sent."""
     upload = await asyncio.to_thread(visit.service.intake.status, document_id, the_client(visit).id)
     if upload is None:
         raise RequestError(404, "not_found", f"This key sent no document {document_id!r}; check the id.")
@@ -99,7 +99,7 @@ async def get_documents(
 
 @router.delete("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 409, 422))
 async def delete_document(document_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], visit: Ingesting) -> DocumentOut:
-    """Remove a document that this key sent from its corpus. Deleting it again changes nothing."""
+    """Remove a document that this key sent from its corpus. Deleting it again has no effect."""
     intake, patience = visit.service.intake, visit.service.budgets.retrieval
     upload = await intake.delete(document_id, the_client(visit).id, patience=patience)
     if upload is None:

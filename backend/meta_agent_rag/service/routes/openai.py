@@ -1,4 +1,4 @@
-"""The addresses that a client of OpenAI's API uses."""
+"""The addresses for clients of OpenAI's API."""
 
 from typing import Annotated
 
@@ -17,13 +17,13 @@ router = APIRouter(tags=["openai"], dependencies=KEYED, responses=_REFUSED)
 
 @router.get("/v1/models", response_model=Models)
 async def get_models(visit: Visiting) -> Models:
-    """Each corpus that is served, as a model."""
+    """All served corpora as models."""
     return models(visit.service)
 
 
 @router.get("/v1/models/{model}", response_model=Model)
 async def get_model(model: Annotated[str, Path(max_length=64)], visit: Visiting) -> Model:
-    """One of them."""
+    """One model."""
     for found in models(visit.service).data:
         if found.id == model:
             return found

@@ -1,4 +1,4 @@
-"""For those who run the service."""
+"""Addresses for the operator of the service."""
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -12,13 +12,13 @@ router = APIRouter(tags=["operation"])
 
 @router.get("/healthz", response_model=Health)
 async def healthz() -> Health:
-    """The process answers."""
+    """The process is running."""
     return Health()
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
 async def readyz(visit: Visiting, response: Response) -> Readiness:
-    """Whether questions are answered, and what is degraded."""
+    """Whether questions can be answered, and what is degraded."""
     service = visit.service
     degraded = service.degraded()
     down = {"dense", "lexical"} <= set(degraded)
@@ -41,7 +41,7 @@ async def readyz(visit: Visiting, response: Response) -> Readiness:
     dependencies=KEYED,
 )
 async def get_metrics(visit: Visiting) -> Response:
-    """Figures of this process, for a key of the scope `admin`, or with SERVICE_OPEN_METRICS for anybody."""
+    """Metrics of this process, for a key with the scope `admin`, or for everyone with SERVICE_OPEN_METRICS."""
     service = visit.service
     if not service.settings.service_open_metrics:
         require_scope(the_client(visit), "admin")

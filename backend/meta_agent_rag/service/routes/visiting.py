@@ -1,4 +1,4 @@
-"""What the addresses share: who visits, what a key must allow, how refusals are described."""
+"""Shared by the routes: the current request, the required scopes, and the descriptions of refusals."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -15,9 +15,9 @@ Responses = dict[int | str, dict[str, Any]]
 KEYED: list[Any] = [Depends(HTTPBearer(auto_error=False, description="A key from `marag keys create`."))]
 _SAID: Mapping[int, str] = {
     400: "The body cannot be read.",
-    401: "No key, or one that is not valid.",
+    401: "The key is missing or invalid.",
     403: "The key lacks the scope.",
-    404: "Nothing of this name exists.",
+    404: "Nothing with this name exists.",
     408: "The body came too slowly.",
     409: "The corpus does not accept documents, or the document cannot be deleted now.",
     413: "The body, or a part of it, is too large.",
@@ -32,18 +32,18 @@ READ = (401, 413, 429, 503, 504)
 
 
 def refusals(*codes: int) -> Responses:
-    """How these refusals are described in the OpenAPI document."""
+    """The descriptions of these refusals in the OpenAPI document."""
     return {code: {"model": ErrorEnvelope, "description": _SAID[code]} for code in codes}
 
 
 def the_visit(request: Request) -> Visit:
-    """The request as the gate knows it."""
+    """The request as known to the gate."""
     visit: Visit = request.state.visit
     return visit
 
 
 async def asking(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
-    """A request whose key may ask, and has not spent its day."""
+    """A request whose key may ask and has not reached its daily cap."""
     client = the_client(visit)
     require_scope(client, "ask")
     await visit.service.require_affordable(client)
@@ -51,13 +51,13 @@ async def asking(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
 
 
 def ingesting(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
-    """A request whose key may bring documents."""
+    """A request whose key may send documents."""
     require_scope(the_client(visit), "ingest")
     return visit
 
 
 def the_client(visit: Visit) -> Client:
-    """Who visits an address that wants a key."""
+    """The client at an address that requires a key."""
     assert visit.record.client is not None
     return visit.record.client
 

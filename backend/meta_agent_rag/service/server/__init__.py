@@ -1,1 +1,1 @@
-"""The processes behind the address: uvicorn, workers, logs and traces."""
+"""The server processes: uvicorn, workers, logs and traces."""

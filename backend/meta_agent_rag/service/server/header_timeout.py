@@ -1,6 +1,6 @@
-"""HTTP for clients that keep their time: who sends the head of a request too slowly is cut off.
+"""HTTP with a time limit on request headers: a client that sends them too slowly is disconnected.
 
-The body has the deadline of its request; of the time before it, uvicorn itself knows no limit.
+The body is limited by the deadline of its request; uvicorn itself sets no limit for the time before it.
 """
 
 import asyncio
@@ -8,27 +8,27 @@ import asyncio
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
-"""For the head of a request, from the connection or its first byte on; and for what comes after a response."""
+"""The time for the headers of a request, from the connection or their first byte, and for data after a response."""
 
 
 class HeaderTimeoutProtocol(H11Protocol):
-    """uvicorn's protocol with a limit on waiting for a request."""
+    """uvicorn's protocol with a time limit for the arrival of a request."""
 
     head_seconds = HEAD_SECONDS
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """A client has connected and sent nothing yet."""
+        """A client has connected and not sent anything yet."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Something came: a part of a head, of a body, or of what nobody asked for."""
+        """Data arrived: part of the headers, of a body, or unsolicited."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         self._unwatch()
         super().connection_lost(exc)
 

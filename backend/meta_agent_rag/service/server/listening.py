@@ -6,7 +6,7 @@ from ...errors import InputError
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket at an address. Raises `InputError` if it cannot be had."""
+    """A socket bound to an address. Raises `InputError` if it is not available."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

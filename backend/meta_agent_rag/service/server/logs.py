@@ -1,4 +1,4 @@
-"""One JSON line for each request: who, what, how long, how it ended; no secret, and no question unless asked for."""
+"""One JSON line per request: client, address, duration, result; no secrets, and questions only on request."""
 
 import json
 import logging
@@ -15,10 +15,10 @@ _QUESTION_CHARACTERS = 1000
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON; what was passed as `extra={"fields": ...}` are its fields."""
+    """A record as one line of JSON, with the fields passed as `extra={"fields": ...}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line. Line breaks in a text are escaped, so that no one can forge a line."""
+        """The line. Line breaks in a text are escaped, so that a line cannot be forged."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         fields: dict[str, Any] = getattr(record, "fields", {})
         line = {"at": at, "level": record.levelname.lower(), "message": record.getMessage(), **fields}
@@ -29,7 +29,7 @@ class JsonLines(logging.Formatter):
 
 
 def _place(trace: Any) -> str | None:
-    """File, line and function where it happened: what a traceback says without the values that it may hold."""
+    """The file, line and function of an error: a traceback without the values that it may contain."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is None:
@@ -39,7 +39,7 @@ def _place(trace: Any) -> str | None:
 
 
 def log_request(record: RequestRecord, method: str, path: str, status: int, *, questions: bool) -> None:
-    """Write the line of a request that was served."""
+    """Log the line of a served request."""
     fields: dict[str, Any] = {
         "request_id": record.request_id,
         "method": method,

@@ -1,4 +1,4 @@
-"""Runs the application under uvicorn until a signal; requests in progress are finished first."""
+"""Runs the application with uvicorn until a signal; requests in progress are finished first."""
 
 import asyncio
 import logging
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 DRAIN_SECONDS = 7
-"""Of the ten seconds that an end may take; the audit log and the stores have the others."""
+"""The part of the ten seconds for shutdown that requests may take; the rest is for the audit log and the stores."""
 
 
 def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int, workers: int = 1) -> None:
-    """Serve corpora until SIGTERM or SIGINT. Raises a `MetaRagError` that says what keeps it from serving."""
+    """Serve corpora until SIGTERM or SIGINT. Raises a `MetaRagError` that says what prevents it from serving."""
     if workers > 1:
         require_servers(settings)
 
     @asynccontextmanager
     async def opening() -> AsyncIterator[Service]:
-        with exporting(settings):  # in the process that serves: what sends spans does not survive a fork
+        with exporting(settings):  # in the serving process: span exporters do not survive a fork
             async with open_service(settings, corpora) as service:
                 yield service
 
@@ -63,7 +63,7 @@ async def _served(opening: Opening, listener: socket.socket, ready: Callable[[],
 
         server = Server(server_config(create_app(opened)))
         for number in (signal.SIGTERM, signal.SIGINT):
-            # uvicorn stops at a signal, and then raises it again: by then the service must still close
+            # uvicorn stops on a signal and then raises it again: the service must be closed before that
             signal.signal(number, lambda *_: None)
         host, port = listener.getsockname()[:2]
         _LOG.info("Listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
@@ -73,7 +73,7 @@ async def _served(opening: Opening, listener: socket.socket, ready: Callable[[],
 
 
 def server_config(app: FastAPI) -> "Config":
-    """How uvicorn serves the application."""
+    """The uvicorn configuration of the application."""
     from uvicorn import Config
 
     from .header_timeout import HeaderTimeoutProtocol

@@ -1,4 +1,4 @@
-"""Several processes that serve one address: the first is awaited, one that dies is started again, all end together."""
+"""Several processes serve one address: the first is awaited, dead ones are restarted, and all end together."""
 
 import logging
 import os
@@ -20,11 +20,11 @@ _END_SECONDS = 9.5
 _SETTLED_SECONDS = 30.0
 _LONGEST_PAUSE_SECONDS = 30.0
 Work = Callable[[Callable[[], None]], None]
-"""Serves until a signal; calls what it is given as soon as it is ready to."""
+"""Serves until a signal; calls its argument as soon as it is ready."""
 
 
 def require_servers(settings: Settings) -> None:
-    """Raises `SettingsError` if processes could not work on the same things."""
+    """Raise `SettingsError` if several processes could not share their resources."""
     if settings.qdrant_url is None or settings.elasticsearch_url is None:
         raise SettingsError(
             "With embedded indexes, a worker sees only its own uploads; set QDRANT_URL and ELASTICSEARCH_URL, "
@@ -38,7 +38,7 @@ def require_servers(settings: Settings) -> None:
 
 @dataclass(kw_only=True)
 class _Worker:
-    """A process, or the place of one that died; `due` is when the next one is started (`time.monotonic`)."""
+    """A process, or the slot of one that died; `due` is when the next one is started (`time.monotonic`)."""
 
     process: BaseProcess
     ready: Any
@@ -48,9 +48,9 @@ class _Worker:
 
 
 def supervise(work: Work, count: int) -> None:
-    """Run `count` processes until SIGTERM or SIGINT. Raises the `MetaRagError` that keeps the first from starting.
+    """Run `count` processes until SIGTERM or SIGINT. Raises the `MetaRagError` that prevents the first from starting.
 
-    The first is ready before the others start, so that what is built on first use is built once.
+    The others start once the first is ready, so that resources built on first use are built only once.
     """
     with _signalled() as signals, _leash() as leash:
         workers = [_start(work, leash)]
@@ -65,17 +65,17 @@ def supervise(work: Work, count: int) -> None:
 
 
 def _start(work: Work, leash: tuple[int, int], failures: int = 0) -> _Worker:
-    context = get_context("fork")  # what was imported and bound is shared
+    context = get_context("fork")  # imports and the bound socket are shared
     ready, ready_sender = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(work, ready_sender, leash))
     process.start()
     ready_sender.close()
-    _LOG.info("Worker %d is started.", process.pid)
+    _LOG.info("Worker %d started.", process.pid)
     return _Worker(process=process, ready=ready, started=time.monotonic(), failures=failures)
 
 
 def _run(work: Work, ready_sender: Any, leash: tuple[int, int]) -> None:
-    """What a worker does, in its own process."""
+    """The code of a worker process."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.close(leash[1])
@@ -89,20 +89,20 @@ def _run(work: Work, ready_sender: Any, leash: tuple[int, int]) -> None:
 
 
 def _follow(leash: int) -> None:
-    """End this process when the one that started it is gone, however it went."""
+    """End this process when its parent is gone, for whatever reason."""
     os.read(leash, 1)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _awaited(worker: _Worker, signals: int) -> bool:
-    """Wait until the first worker is ready; `False` where a signal came first."""
+    """Wait until the first worker is ready; `False` if a signal came first."""
     if signals in connection.wait([worker.ready, signals]):
         return False
     try:
         failure = worker.ready.recv()
     except EOFError:
         worker.process.join()
-        failure = f"The service failed to start (exit code {worker.process.exitcode}); its log says why.", 1
+        failure = f"The service failed to start (exit code {worker.process.exitcode}); see its log.", 1
     if failure is None:
         return True
     error = MetaRagError(failure[0])
@@ -120,7 +120,7 @@ def _until_next(workers: Sequence[_Worker]) -> float | None:
 
 
 def _renew(workers: list[_Worker], work: Work, leash: tuple[int, int]) -> None:
-    """Start others in the place of those that died: at once, or, where that happens again and again, after a pause."""
+    """Restart workers that died: immediately, or after a pause if they die repeatedly."""
     now = time.monotonic()
     for place, worker in enumerate(workers):
         if worker.due is None and not worker.process.is_alive():
@@ -148,7 +148,7 @@ def _end(processes: Sequence[BaseProcess]) -> None:
 
 @contextmanager
 def _signalled() -> Iterator[int]:
-    """What can be read from once SIGTERM or SIGINT came."""
+    """A file descriptor that becomes readable on SIGTERM or SIGINT."""
     read, write = os.pipe()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number in before:
@@ -164,7 +164,7 @@ def _signalled() -> Iterator[int]:
 
 @contextmanager
 def _leash() -> Iterator[tuple[int, int]]:
-    """A pipe whose writing end this process alone holds: workers read its end as their own."""
+    """A pipe whose write end only this process holds: workers end when it is closed."""
     read, write = os.pipe()
     try:
         yield read, write

@@ -1,4 +1,4 @@
-"""The service's database: SQLite in the data folder, or PostgreSQL by DATABASE_URL; brought up to date when opened."""
+"""The service's database: SQLite in the data folder, or PostgreSQL (DATABASE_URL); migrated when opened."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -17,16 +17,16 @@ _FILE = "service.sqlite"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _CONNECT_SECONDS = 3
 _POSTGRESQL = {"connect_timeout": _CONNECT_SECONDS, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
-"""A server that disappears silently is noticed, so that callers do not hang."""
+"""Keep-alive settings that detect a server that disappears silently, so that callers do not hang."""
 _MIGRATION_LOCK = 5_871_204_417  # any number that is the same in every process
 
 
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[AsyncEngine]:
-    """The database with its newest tables, closed at the end.
+    """The migrated database, closed at the end.
 
     Raises `StorageError` if the file in the data folder cannot be used, `SettingsError` for DATABASE_URL; also for
-    what fails later and is not caught.
+    later failures that nobody catches.
     """
     engine, own = _engine(settings), settings.database_url is None
     try:
@@ -44,7 +44,7 @@ def is_postgresql(engine: AsyncEngine) -> bool:
 
 
 def migrate(connection: Connection) -> None:
-    """Bring the tables up to date; what is already done is not done again."""
+    """Bring the tables up to date; idempotent."""
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory
@@ -63,7 +63,7 @@ def migrate(connection: Connection) -> None:
 
 async def _brought_up_to_date(engine: AsyncEngine) -> None:
     async with engine.execution_options(immediate=True).begin() as connection:
-        # one process at a time: the others find that everything is done
+        # one process at a time: the others find everything done
         if is_postgresql(engine):
             await connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
         await connection.run_sync(migrate)
@@ -71,7 +71,7 @@ async def _brought_up_to_date(engine: AsyncEngine) -> None:
 
 @contextmanager
 def _reported(*faults: type[Exception], own: bool) -> Iterator[None]:
-    """What the database refuses, in a sentence; a statement and its values are for nobody's screen."""
+    """Report database errors in a sentence; statements and their values must not be displayed."""
     try:
         yield
     except faults as error:
@@ -125,17 +125,17 @@ def _url(settings: Settings) -> URL:
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # the driver's own way of beginning leaves table definitions outside
+    connection.isolation_level = None  # the driver's own transactions exclude table definitions
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 5000"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # a transaction that reads first and then writes must have the right to write from its start
+    # a transaction that reads before it writes must acquire the write lock at its start
     at_once = connection.get_execution_options().get("immediate", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if at_once else "BEGIN")
 
 
 def in_utc(moment: datetime) -> datetime:
-    """A moment as the database gives it: SQLite keeps no time zone, and UTC is what was written."""
+    """A time from the database: SQLite stores no time zone, and UTC is what was written."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""The tables of the service: keys, and the audit log; the migrations make the same ones."""
+"""The tables of the service: keys, and the audit log; the migrations create the same ones."""
 
 from sqlalchemy import (
     JSON,
@@ -36,7 +36,7 @@ KEYS = Table(
 AUDIT = Table(
     "audit",
     METADATA,
-    # PostgreSQL wants what a table is partitioned by among its keys
+    # PostgreSQL requires the partition column in the primary key
     Column("query_id", String(32), primary_key=True),
     Column("at", DateTime(timezone=True), primary_key=True),
     Column("answer_id", String(32), nullable=False),
@@ -50,7 +50,7 @@ AUDIT = Table(
     Column("message", Text),
     Column("question", Text, nullable=False),
     Column("source_mode", String(32), nullable=False),
-    # empty if the request was not read so far, and in rows from before there was this column
+    # empty if the request was not read that far, and in rows older than this column
     Column("mode", String(16), nullable=False, server_default=""),
     Column("corpus", String(64)),
     Column("session", String(64)),
@@ -67,13 +67,13 @@ AUDIT = Table(
     Column("confidence", Double),
     Column("level", String(16)),
     Column("citations", Document, nullable=False),
-    # claims with their support, quotes and leaks; empty in rows from before there was this column
+    # claims with their support, quotes and leaks; empty in rows older than this column
     Column("checks", Document, nullable=False, server_default=text("'{}'")),
     Column("prompt_tokens", Integer, nullable=False),
     Column("cache_hit_tokens", Integer, nullable=False),
     Column("completion_tokens", Integer, nullable=False),
     Column("cost_usd", Double),
-    # False once prompts and raw replies were removed; the database alone knows it
+    # False once prompts and raw replies were removed; exists only in the database
     Column("whole", Boolean, nullable=False, server_default=true()),
     Index("audit_query_id", "query_id"),
     Index("audit_answer_id", "answer_id"),

@@ -1,1 +1,1 @@
-"""Documents that clients send: streamed to disk within limits, then taken into a corpus one after the other."""
+"""Documents sent by clients: streamed to disk within limits, then added to a corpus one after the other."""

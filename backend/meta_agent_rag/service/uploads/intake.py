@@ -1,4 +1,4 @@
-"""Takes uploaded documents into their corpora, some at a time, while questions are answered."""
+"""Adds uploaded documents to their corpora, a few at a time, while questions are answered."""
 
 import asyncio
 import logging
@@ -31,14 +31,14 @@ _MOST_WAITING = 200
 _REMEMBERED_DAYS = 90
 _PAUSES_SECONDS = (2.0, 15.0)
 _TOGETHER = 16
-"""Documents of one corpus that are read by one process and published at once."""
+"""The number of documents of one corpus that one process reads and publishes together."""
 _NOT_TAKEN = "The corpus cannot accept documents at the moment; tell the operator this id."
 _KNOWN_ALREADY = "The corpus already has this content under another name."
 
 
 @dataclass(kw_only=True)
 class Intake:
-    """The documents on their way, the oldest first; `places` are for uploads that are coming in."""
+    """The pending documents, oldest first; `places` limits concurrent uploads."""
 
     settings: Settings
     retrievers: Mapping[str, Retriever]
@@ -55,7 +55,7 @@ class Intake:
     _editing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     def corpus(self, name: str | None) -> str:
-        """The corpus that is meant, one that takes documents. Raises `RequestError`."""
+        """The requested corpus, if it accepts documents. Raises `RequestError`."""
         wanted = name or next(iter(self.retrievers), "")
         retriever = self.retrievers.get(wanted)
         if retriever is None:
@@ -69,7 +69,7 @@ class Intake:
         return wanted
 
     def accept(self, files: Sequence[Path], client: Client, corpus: str, at: float) -> list[Upload]:
-        """Have files that have come wait for their turn."""
+        """Queue files that have arrived."""
         uploads = [
             Upload(id=file.parent.name, client_id=client.id, corpus=corpus, name=file.name, at=at) for file in files
         ]
@@ -79,7 +79,7 @@ class Intake:
         return uploads
 
     def status(self, id_: str, client_id: str) -> Upload | None:
-        """What became of a document of this client."""
+        """The state of a document of this client."""
         upload = self._parsing.get(id_) or self.folder.read(id_)
         return upload if upload is not None and upload.client_id == client_id else None
 
@@ -90,9 +90,9 @@ class Intake:
         return sorted(kept, key=lambda upload: (upload.at, upload.id), reverse=True)
 
     async def delete(self, id_: str, client_id: str, *, patience: float) -> Upload | None:
-        """Remove a document of this client from its corpus, with the original; again is no error. `None` if unknown.
+        """Remove a document of this client from its corpus, with the original; idempotent. `None` if unknown.
 
-        Raises `RequestError`: 409 while it is read, or for the last document of a corpus; 503 if the corpus
+        Raises `RequestError`: 409 while it is being read, or for the last document of a corpus; 503 if the corpus
         is still being edited after `patience` seconds.
         """
         try:
@@ -117,7 +117,7 @@ class Intake:
             self._editing.release()
 
     async def _removed(self, upload: Upload) -> None:
-        """Take an indexed document out of its corpus; a copy of its content then stands for itself."""
+        """Remove an indexed document from its corpus; a copy of its content is then indexed in its own right."""
         retriever = self.retrievers.get(upload.corpus)
         if not isinstance(retriever, HybridRetriever):
             raise RequestError(404, "unknown_corpus", f"The corpus {upload.corpus!r} is not served.")
@@ -131,7 +131,7 @@ class Intake:
         if gone and len(documents) == 1 and not copies:
             words = f"The corpus {upload.corpus!r} has no other document; add one before you delete this one."
             raise RequestError(409, "last_document", words)
-        await asyncio.to_thread(original.unlink, missing_ok=True)  # first: a file without a document is read again
+        await asyncio.to_thread(original.unlink, missing_ok=True)  # first: without a document it would be read again
         if gone:
             async with edit() as editor:
                 await editor.remove(gone)
@@ -139,7 +139,7 @@ class Intake:
             await take_in(self.settings, copies, options, edit())
 
     def resume(self) -> None:
-        """Go on with what an earlier process left; what ended long ago is not told any more."""
+        """Continue the uploads of an earlier process; old finished ones are no longer reported."""
         self.folder.clear(older_than_seconds=self.limits.seconds)
         for upload in self.folder.waiting():
             if upload.state in UNFINISHED:
@@ -149,7 +149,7 @@ class Intake:
         self.folder.forget(older_than_seconds=_REMEMBERED_DAYS * 86_400)
 
     async def keep_taking(self) -> None:
-        """Take in what waits, until cancelled; a document that fails holds up no other."""
+        """Process waiting uploads until cancelled; a failing document does not hold up others."""
         while True:
             await self._new.wait()
             group = self._next()
@@ -166,7 +166,7 @@ class Intake:
             ended = await self._taken(list(self._parsing.values()))
         except CorpusError as error:
             ended = self._put_off(group, error)
-        except Exception as error:  # noqa: BLE001  # whatever it was, the next ones have their turn
+        except Exception as error:  # noqa: BLE001  # in any case, the next ones are processed
             _LOG.error("The uploads %s failed: %s: %s", list(self._parsing), type(error).__name__, error)
             ended = [replace(upload, state="failed", message=str(refusal(error))) for upload in group]
         for upload in ended:
@@ -177,7 +177,7 @@ class Intake:
         self._new.set()
 
     def _next(self) -> list[Upload]:
-        """The oldest of a corpus that does not rest, and those behind it; of two files of one name the earlier one."""
+        """The oldest uploads of a corpus that is not paused; of two files with the same name, only the earlier one."""
         group: dict[str, Upload] = {}
         ready = [upload for upload in self._waiting if upload.corpus not in self._resting]
         for upload in ready:
@@ -190,7 +190,7 @@ class Intake:
     async def _settled(self, done: Upload) -> None:
         known = await asyncio.to_thread(self.folder.read, done.id)
         if known is not None and known.state not in UNFINISHED:
-            return  # another process was faster
+            return  # another process took it
         try:
             await asyncio.to_thread(self.folder.settle, done)
         except OSError as error:
@@ -201,9 +201,9 @@ class Intake:
         self.metrics.documents.labels(done.state).inc()
 
     def _put_off(self, group: Sequence[Upload], error: CorpusError) -> list[Upload]:
-        """Let a corpus rest whose index failed, and its uploads with it; returns those that failed too often.
+        """Pause a corpus whose index failed, and its uploads; returns those that failed too often.
 
-        The next edit of the corpus publishes what this one left undone.
+        The next edit of the corpus publishes what this one did not.
         """
         for upload in group:
             self._failures[upload.id] = self._failures.get(upload.id, 0) + 1
@@ -212,7 +212,7 @@ class Intake:
         corpus = group[0].corpus
         pause = max((_PAUSES_SECONDS[self._failures[upload.id] - 1] for upload in again), default=0.0)
         _LOG.warning(
-            "Uploads to %r, tried again in %g s: %s; failed: %s. %s",
+            "Uploads to %r: retrying in %g s: %s; failed: %s. %s",
             corpus,
             pause,
             [upload.id for upload in again],
@@ -229,7 +229,7 @@ class Intake:
         self._new.set()
 
     async def _taken(self, group: Sequence[Upload]) -> list[Upload]:
-        """What became of uploads for one corpus."""
+        """The results of uploads to one corpus."""
         fresh = [upload for upload in group if await asyncio.to_thread(self._begun, upload)]
         retriever = self.retrievers.get(group[0].corpus)
         if not fresh:
@@ -251,7 +251,7 @@ class Intake:
         ]
 
     def _copies(self, corpus: str, retriever: HybridRetriever, files: Mapping[str, Upload]) -> list[FoundFile]:
-        """Originals without a document, as another one had their content: that one may be about to lose it."""
+        """Originals without a document because another had the same content, which may be about to be removed."""
         known = {document.source for document in retriever.corpus.catalogue.documents()}
         kept = {source_name(path.resolve()): path for path in sorted((self.folder.path / corpus).glob("*"))}
         return [
@@ -261,7 +261,7 @@ class Intake:
         ]
 
     def _begun(self, upload: Upload) -> bool:
-        """Note that an upload is being read, unless it was already."""
+        """Record that an upload is being read, unless that is recorded already."""
         known = self.folder.read(upload.id)
         if known is None or known.state in UNFINISHED:
             self.folder.keep(upload)
@@ -282,7 +282,7 @@ def _ended(upload: Upload, outcome: FileOutcome) -> Upload:
 async def open_intake(
     settings: Settings, retrievers: Mapping[str, Retriever], metrics: Metrics
 ) -> AsyncIterator[Intake]:
-    """The intake, at work while it is open; what it is at when it is closed continues at the next start."""
+    """The intake, running while it is open; unfinished work continues at the next start."""
     intake = Intake(
         settings=settings,
         retrievers=retrievers,

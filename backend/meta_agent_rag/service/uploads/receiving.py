@@ -1,4 +1,4 @@
-"""Files of a multipart body, written to disk as they come: never whole in memory, and no longer than they may take."""
+"""Files of a multipart body, streamed to disk: never held whole in memory, and within a time limit."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class UploadLimits:
-    """Bytes of a body and of one file, seconds for it all, and the least bytes a second after `grace` seconds."""
+    """Bytes of a body and of one file, total seconds, and the minimum bytes per second after `grace` seconds."""
 
     body: int
     file: int
@@ -40,7 +40,7 @@ class UploadLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> "UploadLimits":
-        """The limits that settings name."""
+        """The limits in the settings."""
         body = int(settings.service_upload_mb * _MEGABYTE)
         return cls(
             body=body,
@@ -54,10 +54,10 @@ class UploadLimits:
 async def received(
     headers: Mapping[str, str], receive: Receive, folder: UploadFolder, limits: UploadLimits, suffixes: tuple[str, ...]
 ) -> AsyncIterator[list[Path]]:
-    """The files of a body, each in its own folder below `folder`; what is still there at the end is removed.
+    """The files of a body, each in its own folder in `folder`; files left there at the end are removed.
 
-    Raises `RequestError`: 408 for a body that comes too slowly, 413 for one that is too large, as soon as that is
-    known, 415 for what is no upload or of no kind that is read, 422 for one that is malformed.
+    Raises `RequestError`: 408 for a body that arrives too slowly, 413 for one that is too large, as soon as that is
+    known, 415 if it is not an upload or has an unsupported format, 422 if it is malformed.
     """
     boundary = _boundary(headers)
     announced = headers.get("content-length", "")
@@ -82,7 +82,7 @@ async def received(
 
 
 async def _parts(receive: Receive, limits: UploadLimits) -> AsyncIterator[bytes]:
-    """The body as it comes, as long as it keeps its pace."""
+    """The body as it arrives, as long as it is fast enough."""
     began, size, more = time.monotonic(), 0, True
     while more:
         late = began + min(limits.seconds, limits.grace + size / limits.rate)
@@ -103,7 +103,7 @@ async def _parts(receive: Receive, limits: UploadLimits) -> AsyncIterator[bytes]
 
 @dataclass(kw_only=True)
 class _Files:
-    """Takes the parser's events and writes what they bring; `arrived` are the files so far."""
+    """Handles the parser's events and writes the files; `arrived` are those received so far."""
 
     folder: UploadFolder
     limits: UploadLimits
@@ -140,7 +140,7 @@ class _Files:
             raise RequestError(422, "invalid_request", f"No file was sent; send one or more as {FIELD!r}.")
 
     def close(self) -> None:
-        """Close the file that is being written, if there is one."""
+        """Close the file being written, if any."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -207,7 +207,7 @@ _WITHOUT_NAME = "document"
 
 
 def safe_name(given: str) -> str:
-    """The last part of a path, without what a file system, a header or a terminal could mistake for something else.
+    """The last part of a path, without characters that a file system, a header or a terminal could misinterpret.
 
     >>> safe_name("../../etc/passwd")
     'passwd'

@@ -1,7 +1,7 @@
-"""What is known of each uploaded document, kept on disk so that a restart forgets nothing.
+"""The records of uploaded documents, kept on disk so that they survive a restart.
 
-Layout of `<data_dir>/uploads/`: `.incoming/<id>/` while it comes, `.waiting/<id>/` until it is taken in,
-`.records/<id>.json` what became of it, `<corpus>/` the originals of what a corpus holds.
+Layout of `<data_dir>/uploads/`: `.incoming/<id>/` while it arrives, `.waiting/<id>/` until it is processed,
+`.records/<id>.json` for its result, `<corpus>/` for the originals of the documents in a corpus.
 """
 
 import json
@@ -23,9 +23,9 @@ UNFINISHED: tuple[State, ...] = ("queued", "parsing")
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """A document that a client sent. `message` is one sentence: why it failed, or what is worth knowing.
+    """A document sent by a client. `message` is one sentence: why it failed, or a note.
 
-    `passages` counts those that it brought; `at` is the moment of its arrival, seconds since the epoch.
+    `passages` counts the passages it added; `at` is the time of its arrival, in seconds since the epoch.
     """
 
     id: str
@@ -40,30 +40,30 @@ class Upload:
 
 @dataclass(frozen=True, kw_only=True)
 class UploadFolder:
-    """The folder of all uploads; a corpus cannot have a name that begins with a dot."""
+    """The folder of all uploads; corpus names cannot begin with a dot."""
 
     path: Path
 
     @classmethod
     def below(cls, data_dir: Path) -> "UploadFolder":
-        """That of a data folder."""
+        """The upload folder of a data folder."""
         return cls(path=data_dir / _FOLDER)
 
     def start(self) -> Path:
-        """A new folder for one file that is about to come; its name is the id of the upload."""
+        """A new folder for a file about to arrive; its name is the id of the upload."""
         folder = self.path / ".incoming" / new_id()
         folder.mkdir(parents=True)
         return folder
 
     def accept(self, arrived: Path, upload: Upload) -> None:
-        """Have a file that has come wait for its turn. Raises `OSError`."""
+        """Queue a file that has arrived. Raises `OSError`."""
         self.keep(upload)
         waiting = self.path / ".waiting"
         waiting.mkdir(exist_ok=True)
         arrived.rename(waiting / upload.id)
 
     def keep(self, upload: Upload) -> None:
-        """Write the record, whole or not at all. Raises `OSError`."""
+        """Write the record atomically. Raises `OSError`."""
         file = self._record(upload.id)
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_suffix(".new")
@@ -71,28 +71,28 @@ class UploadFolder:
         new.replace(file)
 
     def read(self, id_: str) -> Upload | None:
-        """The record of an upload; `None` if it is missing or not one of ours."""
+        """The record of an upload; `None` if it is missing or invalid."""
         try:
             return Upload(**json.loads(self._record(id_).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
 
     def waiting(self) -> list[Upload]:
-        """Uploads that were not taken in yet, the oldest first."""
+        """Unprocessed uploads, oldest first."""
         return sorted((found for found in self._waiting() if found), key=lambda upload: upload.id)
 
     def file(self, upload: Upload) -> Path:
-        """The file that waits."""
+        """The waiting file."""
         return self.path / ".waiting" / upload.id / upload.name
 
     def original(self, upload: Upload) -> Path:
-        """Where the file stays once it is in the corpus."""
+        """The place of the file once it is in the corpus."""
         return self.path / upload.corpus / upload.name
 
     def settle(self, upload: Upload) -> None:
-        """Keep what became of an upload: its original where it is indexed, and nothing of it where it failed.
+        """Record the result of an upload: keep its original if it was indexed, delete it if it failed.
 
-        What is interrupted here can be done again at any time.
+        Can be repeated at any time after an interruption.
         """
         self.keep(upload)
         if upload.state == "indexed":
@@ -103,19 +103,19 @@ class UploadFolder:
         shutil.rmtree(self.file(upload).parent, ignore_errors=True)
 
     def clear(self, older_than_seconds: float) -> None:
-        """Remove what uploads left that never came to their end."""
+        """Remove the remains of uploads that were never completed."""
         for folder in (self.path / ".incoming").glob("*"):
-            with suppress(FileNotFoundError):  # another process has just finished it
+            with suppress(FileNotFoundError):  # another process just finished it
                 if time.time() - folder.stat().st_mtime > older_than_seconds:
                     shutil.rmtree(folder, ignore_errors=True)
 
     def of(self, client_id: str) -> list[Upload]:
-        """The records of what a client sent."""
+        """The records of a client's uploads."""
         found = (self.read(file.stem) for file in (self.path / ".records").glob("*.json"))
         return [upload for upload in found if upload is not None and upload.client_id == client_id]
 
     def is_replaced(self, upload: Upload) -> bool:
-        """Has a later upload of any client replaced this one in its corpus?"""
+        """Has a later upload by any client replaced this one in its corpus?"""
         found = (self.read(file.stem) for file in (self.path / ".records").glob("*.json"))
         return any(
             other is not None
@@ -125,14 +125,14 @@ class UploadFolder:
         )
 
     def drop(self, upload: Upload) -> None:
-        """Remove a record, and the file where it still waits; what a corpus holds stays."""
+        """Remove a record, and the file if it is still waiting; indexed content is kept."""
         shutil.rmtree(self.file(upload).parent, ignore_errors=True)
         self._record(upload.id).unlink(missing_ok=True)
 
     def forget(self, older_than_seconds: float) -> None:
-        """Remove the records of uploads that came to their end so long ago; what they brought stays."""
+        """Remove the records of uploads that ended that long ago; their documents are kept."""
         for file in (self.path / ".records").glob("*.json"):
-            with suppress(FileNotFoundError):  # another process was faster
+            with suppress(FileNotFoundError):  # another process removed it
                 if time.time() - file.stat().st_mtime > older_than_seconds:
                     upload = self.read(file.stem)
                     if upload is not None and upload.state not in UNFINISHED:

@@ -1,4 +1,4 @@
-"""Figures in running text, in any of some twenty-five languages: numbers with their units, dates and times of day."""
+"""Figures in running text, in some twenty-five languages: numbers with their units, dates and times of day."""
 
 from .figure import Figure
 from .reading import figures, in_digits

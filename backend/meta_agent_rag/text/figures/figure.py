@@ -1,4 +1,4 @@
-"""A figure of a text as a value, and when one says no more than another."""
+"""A figure in a text as a value, and comparisons of figures."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ CLOCK = "clock"
 class Figure:
     """A number, a date or a time of day.
 
-    `numbers` are its readings, the likeliest first: `1,260` may be 1260 or 1.26; empty for a date that is more
+    `numbers` are its readings, the most likely first: `1,260` may be 1260 or 1.26; empty for a date more precise
     than a year. `unit` is empty for a bare number, `percent`, `currency:CODE`, `clock` (minutes since midnight), or
     a name that Pint knows. `written` is `text[start:end]`; `step` the value of one in its last significant digit;
-    `approximate` tells that its text says "about" of it, `ordinal` that it is one as "third".
+    `approximate` means that its text says "about", `ordinal` that it is an ordinal such as "third".
     """
 
     written: str
@@ -32,26 +32,26 @@ class Figure:
 
     @property
     def number(self) -> float:
-        """The likeliest reading; 0 for a date."""
+        """The most likely reading; 0 for a date."""
         return self.numbers[0] if self.numbers else 0.0
 
     @property
     def is_date(self) -> bool:
-        """Is it a date that is more than a year?"""
+        """Is it a date more precise than a year?"""
         return self.date is not None and not self.numbers
 
 
 def stands_in(figure: Figure, sources: Sequence[Figure]) -> bool:
-    """Do the sources give the figure: the same value, in any unit, or one that is more precise?"""
+    """Do the sources contain the figure: the same value in any unit, or a more precise one?"""
     if figure.is_date:
         return _date_stands_in(figure, sources)
     return any(same_value(figure, source) for source in sources)
 
 
 def same_value(figure: Figure, source: Figure) -> bool:
-    """Is a number that of the source? In another unit, or said to be "about", it may be rounded.
+    """Is a number equal to that of the source? In another unit, or marked "about", it may be rounded.
 
-    A year is that of a date; a number without a unit is equal to one with any.
+    A year matches a date in it; a number without a unit matches one with any unit.
     """
     if source.date is not None and not source.numbers:
         return not figure.unit and figure.date is not None and figure.date.year == source.date.year
@@ -69,9 +69,9 @@ def same_value(figure: Figure, source: Figure) -> bool:
     return False
 
 
-@lru_cache(maxsize=4096)  # the checks of one table ask for the same conversions thousands of times
+@lru_cache(maxsize=4096)  # checking one table needs the same conversions thousands of times
 def in_unit(number: float, unit: str, wanted: str) -> float | None:
-    """A quantity in another unit; `None` where the two measure different things.
+    """A quantity in another unit; `None` if the units measure different things.
 
     >>> in_unit(5.0, "kilometer", "meter"), in_unit(5.0, "kilometer", "kilogram")
     (5000.0, None)
@@ -88,7 +88,7 @@ def in_unit(number: float, unit: str, wanted: str) -> float | None:
 
 @cache
 def measurable(unit: str) -> bool:
-    """Is it a unit that Pint knows, so that it can be converted?"""
+    """Is it a unit known to Pint, so that it can be converted?"""
     if not unit or unit in {CLOCK, "percent"} or unit.startswith("currency:"):
         return False
     from pint import UndefinedUnitError
@@ -101,7 +101,7 @@ def measurable(unit: str) -> bool:
 
 
 def _parsed(unit: str) -> Any:
-    """CLDR writes the power as part of the name, which Pint does not: square_meter."""
+    """The unit parsed by Pint; CLDR writes powers as part of the name, unlike Pint: square_meter."""
     return _registry().parse_units(unit.replace("square_", "square ").replace("cubic_", "cubic "))
 
 
@@ -113,7 +113,7 @@ def _registry() -> Any:
 
 
 def _date_stands_in(figure: Figure, sources: Iterable[Figure]) -> bool:
-    """As a date that is as precise; or as day and month, and the year beside them."""
+    """Matches a date with the same precision, or day and month with the year beside them."""
     assert figure.date is not None
     dates = [source.date for source in sources if source.date is not None]
     year, month, day = figure.date.year, figure.date.month, figure.date.day

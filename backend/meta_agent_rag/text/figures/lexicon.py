@@ -1,4 +1,4 @@
-"""Names of months, units and currencies in all languages of `text.language`, from Unicode's CLDR as Babel has it."""
+"""Names of months, units and currencies in all languages of `text.language`, from Unicode's CLDR via Babel."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,12 +15,12 @@ _LOCALES = (*LANGUAGES, "en_GB")
 _EVERYDAY = ("length", "mass", "volume", "area", "duration", "digital", "speed", "power", "energy", "temperature")
 _SHORTEST_SYMBOL = 2
 _SIGNS = frozenset({"ja", "zh", "ko"})
-"""Languages whose symbols may be a single sign, as 米."""
+"""Languages in which unit symbols may be a single character, e.g. 米."""
 
 
 @cache
 def months() -> Mapping[str, int]:
-    """Month names in lower case, in full and shortened, with the month's number from 1."""
+    """Lower-case month names, full and abbreviated, with the month's number from 1."""
     found: dict[str, int] = {}
     for code in _LOCALES:
         for context in ("format", "stand-alone"):
@@ -33,13 +33,13 @@ def months() -> Mapping[str, int]:
 
 @cache
 def unit_names() -> Mapping[str, str]:
-    """What units are called, in lower case, with the unit: `percent`, `currency:CODE` or a name that Pint knows."""
+    """Lower-case unit names with the unit: `percent`, `currency:CODE` or a name that Pint knows."""
     return _with_own({name: unit for code in _LOCALES for unit, name in _patterns(code, "long")}, "names")
 
 
 @cache
 def unit_symbols() -> Mapping[str, str]:
-    """The symbols of units, of which case matters (`MB`), with the unit as in `unit_names`."""
+    """Case-sensitive unit symbols (`MB`), with the unit as in `unit_names`."""
     found = {
         symbol: unit
         for code in _LOCALES
@@ -66,7 +66,7 @@ def _patterns(code: str, width: str) -> Iterator[tuple[str, str]]:
 
 
 def _pint_name(name: str) -> str:
-    """Pint's name of a unit of CLDR, as `square_meter` of `area-square-meter`; empty for what is seldom measured."""
+    """Pint's name for a CLDR unit, e.g. `square_meter` for `area-square-meter`; empty for rarely used quantities."""
     family, _, unit = name.partition("-")
     if unit == "percent":
         return PERCENT
@@ -78,7 +78,7 @@ def _pint_name(name: str) -> str:
 
 @cache
 def currency_symbols() -> Mapping[str, str]:
-    """Signs that stand before an amount, or behind it, with their unit: `£` is `currency:GBP`."""
+    """Symbols before or after an amount, with their unit: `£` is `currency:GBP`."""
     symbols: Mapping[str, str] = _locale("en").currency_symbols
     found = {sign: f"currency:{code}" for code, sign in symbols.items() if not sign[-1].isalnum()}
     return found | {"$": "currency:USD"}
@@ -86,13 +86,13 @@ def currency_symbols() -> Mapping[str, str]:
 
 @cache
 def multipliers() -> Mapping[str, float]:
-    """Words and signs for powers of ten that follow a number, as `万`."""
+    """Words and signs for powers of ten that follow a number, e.g. `万`."""
     return {str(name): float(value) for name, value in _own()["multipliers"].items()}
 
 
 @cache
 def multiples() -> Mapping[str, float]:
-    """Words for so many times, or for a part of something, in lower case: `twice` is 2."""
+    """Lower-case words for multiples or fractions: `twice` is 2."""
     return {str(name): float(value) for name, value in _own()["multiples"].items()}
 
 

@@ -1,4 +1,4 @@
-"""Reads the figures of a text."""
+"""Extracts the figures from a text."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from . import lexicon
 from .figure import CLOCK, Figure, in_unit
 
 _SPOKEN = frozenset({"en", "de", "fr", "es", "it", "pt", "nl", "da"})
-"""Languages whose number words text2num reads."""
+"""Languages whose number words text2num supports."""
 _LEAST_SPOKEN = 2
 _NUMBER = r"\d{1,3}(?:([.,'\u2019\u00a0\u202f ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?"
 _NUMBERS = re.compile(rf"(?<![\w.,])(?:{_NUMBER})|(?<=[^\W\d_a-zA-Z])(?:{_NUMBER})")
@@ -35,7 +35,7 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 2199
 
 @lru_cache(maxsize=512)
 def in_digits(text: str, language: str = "") -> str:
-    """The text with its number words in digits, where its language is one that is read; "one" stays a word.
+    """The text with its number words in digits, if its language is supported; "one" stays a word.
 
     >>> in_digits("They had twenty-five cats and two dogs.")
     'They had 25 cats and 2 dogs.'
@@ -50,7 +50,7 @@ def in_digits(text: str, language: str = "") -> str:
 
 @lru_cache(maxsize=512)
 def figures(text: str, language: str = "") -> tuple[Figure, ...]:
-    """The figures of a text in their order, its number words already in digits (see `in_digits`).
+    """The figures of a text in order; number words must already be in digits (see `in_digits`).
 
     >>> [(figure.numbers, figure.unit) for figure in figures("On 4 May 2021 it was 37.5 km long.") if figure.numbers]
     [((37.5,), 'kilometer')]
@@ -156,7 +156,7 @@ def _quantities(text: str, language: str) -> Iterator[Figure]:
 
 
 def _is_no_unit(behind: re.Match[str], written: str, language: str) -> bool:
-    """Does it only look like a unit, after a year: "the 1990s", "in 1986 Stone directed"? In German any noun is."""
+    """Does it only look like a unit, after a year: "the 1990s", "in 1986 Stone directed"? In German, any noun does."""
     if not (written.isdigit() and _FIRST_YEAR <= int(written) <= _LAST_YEAR):
         return False
     return behind[0] == "s" or (language != "de" and bool(behind["name"]) and behind["name"][:1].isupper())
@@ -166,7 +166,7 @@ _AND = re.compile(r"\s*,?\s*(?:and|und|et|y|e|en|og|och|и)?\s*")
 
 
 def _compounds(text: str, quantities: tuple[Figure, ...]) -> Iterator[Figure]:
-    """The quantities, those that belong together as one: 5 hours and 15 minutes, 6 feet 2 inches."""
+    """The quantities, with compound ones combined: 5 hours and 15 minutes, 6 feet 2 inches."""
     whole: Figure | None = None
     for figure in quantities:
         joined = None if whole is None else _joined(text, whole, figure)
@@ -192,7 +192,7 @@ _UP_TO = re.compile(r"\s*(?:to|and|or|bis|und|oder|\u00e0|et|ou|a|y|o|e|do|\u043
 
 
 def _with_units_shared(text: str, quantities: tuple[Figure, ...]) -> Iterator[Figure]:
-    """The quantities; a unit or a million that is written once belongs to both: from 48.0 to 51.6 million euros."""
+    """The quantities; a unit or a million written once applies to both: from 48.0 to 51.6 million euros."""
     for figure, following in zip_longest(quantities, quantities[1:]):
         bare = not figure.unit and figure.date is None and not figure.ordinal
         if following is not None and bare and following.unit and _UP_TO.fullmatch(text[figure.end : following.start]):
@@ -208,13 +208,13 @@ def _with_units_shared(text: str, quantities: tuple[Figure, ...]) -> Iterator[Fi
 
 
 def _factor(figure: Figure) -> float:
-    """The power of ten that is written behind a number."""
+    """The power of ten written after a number."""
     power = _POWER.search(figure.written) or _multiplier().search(figure.written)
     return (lexicon.multipliers().get(power[1]) or float(power[1])) if power else 1.0
 
 
 def _multiples(text: str) -> Iterator[Figure]:
-    """Words as "twice" and "half"."""
+    """Words such as "twice" and "half"."""
     for match in _multiple_words().finditer(text):
         number = lexicon.multiples()[match[0].lower()]
         yield Figure(written=match[0], start=match.start(), end=match.end(), numbers=(number,))
@@ -226,7 +226,7 @@ def _multiple_words() -> re.Pattern[str]:
 
 
 def _readings(written: str, language: str) -> tuple[float, ...]:
-    """The number, or both readings of one such as 1,260: as the language of the text writes it first."""
+    """The number, or both readings of one such as 1,260, starting with that of the text's language."""
     plain = re.sub(r"['\u2019\u00a0\u202f ]", "", written)
     signs = [sign for sign in plain if sign in ".,"]
     if not signs:

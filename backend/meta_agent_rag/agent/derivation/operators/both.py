@@ -1,4 +1,4 @@
-"""Is something true of everything that the question names? Each chain ends with a fact that is a yes or no."""
+"""Is something true of everything that the question names? Each chain ends with a yes-or-no fact."""
 
 from collections.abc import Sequence
 

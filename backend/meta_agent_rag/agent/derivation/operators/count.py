@@ -1,4 +1,4 @@
-"""How many things a list holds."""
+"""The number of items in a list."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How far apart two values are: years between two dates, how many more."""
+"""The difference between two values: years between two dates, or how many more."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Hooks of the coach, one file each; a file that exports `PRE_HOOK` or `POST_HOOK` is found by itself."""
+"""Hooks of the coach, one file each; a file that exports `PRE_HOOK` or `POST_HOOK` is discovered automatically."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -15,16 +15,16 @@ __all__ = ["discover_hooks", "in_order"]
 
 @cache
 def discover_hooks() -> Hooks:
-    """Every hook of this folder, each side in the order of priorities. Raises `DuplicateNameError`."""
+    """Every hook of this folder, each kind ordered by priority. Raises `DuplicateNameError`."""
     before = in_order(exported(__name__, "PRE_HOOK", PreHook))  # type: ignore[type-abstract]
     after = in_order(exported(__name__, "POST_HOOK", PostHook))  # type: ignore[type-abstract]
     every: list[PreHook | PostHook] = [*before, *after]
-    in_order(every)  # a name belongs to one hook, whichever its side
+    in_order(every)  # names are unique across both kinds
     return Hooks(before=before, after=after)
 
 
 def in_order(hooks: Iterable[AnyHook]) -> tuple[AnyHook, ...]:
-    """The hooks by rising priority, then by name; a name that comes twice raises `DuplicateNameError`."""
+    """The hooks by ascending priority, then by name; a duplicate name raises `DuplicateNameError`."""
     found: dict[str, AnyHook] = {}
     for hook in hooks:
         if hook.name in found:

@@ -1,4 +1,4 @@
-"""Before: the learner is stuck on the coach's question, so the coach may give the core hint, once."""
+"""Pre-hook: if the learner is stuck on the coach's question, the coach may give the core hint once."""
 
 import re
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from ..phrases import beginning_of, coach_words, consists_of, ending_of, holds, 
 from ..wording import ends_with_question
 
 _LONGEST = 200
-"""Characters of a plain text; a longer message is no surrender."""
+"""The most characters of a plain text that may be a surrender."""
 
 _LONGEST_TAIL = 12
 _LONGEST_SURRENDER = 80
-"""Characters of a plain text that is judged by meaning."""
+"""The most characters of a plain text that is judged by meaning."""
 _DIGIT = re.compile(r"\d")
 _QUESTION = re.compile(r"[?\uff1f]")
 _MEANING = re.compile(r"[^\W_]")
 _CLAUSE_END = re.compile(r"[,.;:!\u2026\u2014\n\u3002\uff01]+")
 _SIGN = re.compile(r"[+<>=\u00b1\u00d7\u00f7\u2260\u2264\u2265%/^]|[-\u2212](?=\s?\d)")
-"""Signs that tell two answers of the same words apart."""
+"""Signs that distinguish two answers with the same words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeadlockBreaker:
-    """Rules an emergency where the coach has just asked and the learner gives up, says nothing, or repeats itself.
+    """Declares an emergency if the coach has just asked and the learner gives up, says nothing, or repeats the answer.
 
-    What no word tells is judged by its meaning. After a hint it rests: the coach returns to asking before it gives
-    another.
+    Messages that no word classifies are judged by meaning. After a hint, the coach returns to asking before it gives
+    another one.
     """
 
     name: str = "deadlock_breaker"
@@ -49,7 +49,7 @@ class DeadlockBreaker:
 
 
 def says_nothing(message: str) -> bool:
-    """Is there no letter and no digit in a message, or mumbling alone?
+    """Does a message consist of punctuation or mumbling alone?
 
     >>> says_nothing("...???"), says_nothing("42")
     (True, False)
@@ -61,7 +61,7 @@ def says_nothing(message: str) -> bool:
 
 
 def gives_up(message: str) -> bool:
-    """Does a message say that its writer has no answer, and nothing that could be one?
+    """Does a message say that its writer has no answer, without anything that could be one?
 
     >>> gives_up("Sorry, I have no idea!"), gives_up("I passed the exam"), gives_up("The answer is 42")
     (True, False, False)
@@ -80,7 +80,7 @@ def gives_up(message: str) -> bool:
 
 
 async def _means_to_give_up(incoming: IncomingMessage) -> bool:
-    """Is a short message that holds no attempt more like giving up than like going on, and not about the subject?"""
+    """Is a short message without an attempt closer to giving up than to going on, and not about the subject?"""
     message, known = incoming.message, coach_words()
     text = typed(message)
     if incoming.meanings is None or len(text) > _LONGEST_SURRENDER or _DIGIT.search(text):
@@ -94,7 +94,7 @@ async def _means_to_give_up(incoming: IncomingMessage) -> bool:
 
 
 def _gives_up_on_something(message: str) -> bool:
-    """Does a clause say on what its writer gives up, and no other clause anything beside?"""
+    """Does a clause say what its writer gives up on, without another clause that adds anything?"""
     known = coach_words()
     clauses = [text for clause in _CLAUSE_END.split(message) if (text := without_adverbs(typed(clause)))]
     others = [clause for clause in clauses if not _says_on_what(clause)]
@@ -103,7 +103,7 @@ def _gives_up_on_something(message: str) -> bool:
 
 
 def _says_on_what(text: str) -> bool:
-    """`I have no idea what it does`: a strong opening and a tail that names what it is about, or a Japanese ending."""
+    """`I have no idea what it does`: a strong opening followed by what it is about, or a Japanese ending."""
     known = coach_words()
     if ending_of(text, known.endings):
         return True
@@ -117,7 +117,7 @@ def _says_on_what(text: str) -> bool:
 
 
 def repeats(message: str, before: str) -> bool:
-    """Are the words of a message those of the one before? A bare yes or no may come twice.
+    """Does a message repeat the words of the previous one? A bare yes or no may be repeated.
 
     >>> repeats("The tilt!", "the tilt"), repeats("Yes.", "Yes"), repeats("-3", "3")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""After: the coach has acknowledged the right answer, so the learner may celebrate."""
+"""Post-hook: once the coach has acknowledged the right answer, the learner may celebrate."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _LONGEST = 200
 class ExitTrigger:
     """Recognises an acknowledgement by the reply's own field, by phrases, or by meaning.
 
-    A rejection in words overrules them all. A hint acknowledges nothing: the learner has just given up.
+    An explicit rejection overrules them all. A hint is never an acknowledgement: the learner has just given up.
     """
 
     name: str = "exit_trigger"
@@ -33,7 +33,7 @@ class ExitTrigger:
 
 
 def rejects(text: str) -> bool:
-    """Do the words of a reply say that the answer was not right?"""
+    """Does the wording of a reply say that the answer was not right?"""
     known = coach_words()
     return any(
         consists_of(clause, known.refusals, known.rejection_fillers)
@@ -44,7 +44,7 @@ def rejects(text: str) -> bool:
 
 
 def acknowledges(text: str) -> bool:
-    """Do the words of a reply say that the answer was right?
+    """Does the wording of a reply say that the answer was right?
 
     >>> acknowledges("That's right. What follows?"), acknowledges("Is that right?"), acknowledges("That is not right.")
     (True, False, False)
@@ -53,7 +53,7 @@ def acknowledges(text: str) -> bool:
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """The plain clauses of a text that are no questions."""
+    """The plain clauses of a text that are not questions."""
     conjunctions = coach_words().conjunctions
     for match in _CLAUSE.finditer(_DASH.sub(", ", text)):
         if match[2] and match[2] in _QUESTION_MARKS:

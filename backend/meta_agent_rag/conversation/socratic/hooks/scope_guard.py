@@ -1,4 +1,4 @@
-"""Before: a message that is far from every topic of the documents is turned away without a call."""
+"""Pre-hook: rejects a message that is far from every topic of the documents, without a call."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ..wording import length
 from .deadlock_breaker import gives_up
 
 SHORT = 30
-"""Characters below which a message with a safe word belongs to the dialogue."""
+"""The number of characters below which a message with a safe word belongs to the dialogue."""
 
 _LEAST_IN_A_WORD = 3
 _WORD = re.compile(r"[^\W\d_]{2}")
@@ -19,13 +19,13 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeGuard:
-    """Compares a message with the topics by meaning; what the dialogue itself brings passes without."""
+    """Compares a message with the topics by meaning; messages that belong to the dialogue pass without comparison."""
 
     name: str = "scope_guard"
     priority: int = 20
 
     async def before(self, incoming: IncomingMessage) -> Ruling:
-        """See `PreHook`. The score is told on a rejection."""
+        """See `PreHook`. The score is reported on a rejection."""
         if incoming.scope is None or incoming.in_emergency or _belongs_to_the_dialogue(incoming):
             return Ruling()
         nearest = await incoming.scope.score(incoming.message, incoming.topic)
@@ -44,7 +44,7 @@ def _belongs_to_the_dialogue(incoming: IncomingMessage) -> bool:
 
 
 def is_conversational(message: str) -> bool:
-    """Is a message short, and does it hold a safe word, or no word whose meaning could be compared?
+    """Is a message short, with a safe word or without any word whose meaning could be compared?
 
     >>> is_conversational("Yes, I think so"), is_conversational("1/2"), is_conversational("Best pizza in Rome")
     (True, True, False)
@@ -56,7 +56,7 @@ def is_conversational(message: str) -> bool:
 
 
 def _stands_in(text: str, word: str) -> bool:
-    """As whole words; a short word of a script without blanks only at the beginning or the end of a run."""
+    """As whole words; short words of scripts without blanks match only at the beginning or end of a run."""
     place = text.find(word)
     while place >= 0:
         end = place + len(word)

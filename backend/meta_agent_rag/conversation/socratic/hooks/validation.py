@@ -1,4 +1,4 @@
-"""After: a reply of the coach is short, and it asks."""
+"""Post-hook: a reply of the coach must be short and end with a question."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from ..wording import ends_with_question, length, says_something
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """Finds what rule of its level a draft breaks.
+    """Finds the rule of its level that a draft breaks.
 
-    A hint need not ask, and may have the length of the first level's replies.
+    A hint need not be a question, and may be as long as the first level's replies.
     """
 
     name: str = "validation"

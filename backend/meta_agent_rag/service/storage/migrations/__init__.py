@@ -1,1 +1,1 @@
-"""How the tables came to be, one file a step; run when the database is opened."""
+"""The migrations of the tables, one file per step; run when the database is opened."""

@@ -1,1 +1,1 @@
-"""The steps; each names the one before it."""
+"""The migration steps; each names its predecessor."""

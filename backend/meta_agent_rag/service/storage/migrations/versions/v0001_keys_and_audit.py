@@ -19,7 +19,7 @@ def _time() -> sa.DateTime:
 
 
 def upgrade() -> None:
-    """Make both tables, and a partition for rows that no month has one for."""
+    """Create both tables, and a default partition for rows of months without one."""
     op.create_table(
         "service_keys",
         sa.Column("id", sa.String(16), primary_key=True),
@@ -44,7 +44,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove both tables with all that they hold."""
+    """Drop both tables with their contents."""
     op.drop_table("audit")
     op.drop_table("service_keys")
 

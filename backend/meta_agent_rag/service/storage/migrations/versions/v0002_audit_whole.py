@@ -1,4 +1,4 @@
-"""Which audit rows still have their prompts and raw replies."""
+"""Marks the audit rows that still have their prompts and raw replies."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column, true for what there is, and an index of the rows in which it is true."""
+    """Add the column, true for existing rows, and an index of the rows in which it is true."""
     op.add_column("audit", sa.Column("whole", sa.Boolean, nullable=False, server_default=sa.true()))
     where = sa.text("whole")
     op.create_index("audit_whole", "audit", ["at"], postgresql_where=where, sqlite_where=where)

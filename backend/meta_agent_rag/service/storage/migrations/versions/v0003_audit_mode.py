@@ -1,4 +1,4 @@
-"""How the answer was asked for: grounded, teacher or coach."""
+"""The mode of an answer: grounded, teacher or coach."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,7 +17,7 @@ AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = pg_class.oid)
 
 
 def upgrade() -> None:
-    """Add the column, empty for what there is; also to months that an archive under way has taken out."""
+    """Add the column, empty for existing rows; also to months that an unfinished archive run has detached."""
     op.add_column("audit", sa.Column("mode", sa.String(16), nullable=False, server_default=""))
     connection = op.get_bind()
     if connection.dialect.name == "postgresql":

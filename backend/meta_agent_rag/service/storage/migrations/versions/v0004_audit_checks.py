@@ -1,4 +1,4 @@
-"""What the checks found: claims with their support, quotes, phrases that stepped outside the documents."""
+"""The results of the checks: claims with their support, quotes, and phrases that went beyond the documents."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column, empty for what there is; also to months that an archive under way has taken out."""
+    """Add the column, empty for existing rows; also to months that an unfinished archive run has detached."""
     op.add_column("audit", _column())
     connection = op.get_bind()
     if connection.dialect.name == "postgresql":
