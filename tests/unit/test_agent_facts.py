@@ -13,7 +13,7 @@ from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.facts.findings import Findings
-from meta_agent_rag.agent.facts.repair import elected
+from meta_agent_rag.agent.facts.repair import draft_from_vote
 from meta_agent_rag.agent.prompting.packing import Packed
 from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
 from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
@@ -385,4 +385,4 @@ def test_an_elected_draft_keeps_the_passages_that_its_citations_count_by() -> No
     ballot = Ballot(route=DRAFT, short_answer="Oslo")
     won = Vote(elected="Oslo", route=DRAFT, share=1.0, ballots=(ballot,), support=(1.0,))
     state = State(question=QUESTION, rounds=(earlier,), derivation=Derivation(plan=None))
-    assert elected(state, won, Packed(text="", texts=(), packing=whole)) == (said, cited)
+    assert draft_from_vote(state, won, Packed(text="", texts=(), packing=whole)) == (said, cited)

@@ -12,8 +12,8 @@ from ..grounding.short_answer import same_answer
 from ..llm.ledger import total
 from .context import Context
 from .critic import evaluate
-from .facts.diagnosis import diagnosed, findings_of
-from .facts.voting import examined
+from .facts.diagnosis import diagnose_from_facts, findings_of
+from .facts.voting import run_vote
 from .monitoring.convergence import converged, oscillates
 from .monitoring.monitor import VOTE, policy, second_answer
 from .monitoring.signals import measure
@@ -42,7 +42,7 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
     drawn: tuple[RouteAnswer, ...] = ()
     try:
         if context.settings.monitor_policy == VOTE:
-            round_, drawn = await examined(state, context, round_, _packed(state, context))
+            round_, drawn = await run_vote(state, context, round_, _packed(state, context))
         else:
             round_ = await _monitored(state, context, round_)
         runtime.stream_writer(round_)  # observers see the monitor's verdict before the critic's
@@ -164,7 +164,7 @@ def _pays(round_: Round, earlier: Sequence[Round]) -> bool:
 
 async def _diagnosed(state: State, context: Context, round_: Round) -> Round:
     if context.settings.diagnosis == "facts" and round_.vote is not None:
-        found = diagnosed(findings_of(state, context, round_), context)
+        found = diagnose_from_facts(findings_of(state, context, round_), context)
         known = context.oracles.diagnosis
         return replace(round_, diagnosis=found if known is None else replace(found, deficit=await known(round_)))
     return await _evaluated(state, context, round_)

@@ -13,8 +13,8 @@ from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .context import Context
-from .derivation.derive import planned
-from .facts.repair import derived_again, draft_of, elected
+from .derivation.derive import make_plan
+from .facts.repair import draft_from_vote, draft_of, retry_fact
 from .facts.voting import cited_passages
 from .monitoring.monitor import VOTE
 from .monitoring.signals import right_kind, short_answer_logprob, with_logprobs
@@ -60,7 +60,7 @@ async def _planned_beside(state: State, context: Context, drafting: Coroutine[No
 
     A failed plan is left to `diagnose`, which can end the loop without losing the draft.
     """
-    planning = asyncio.create_task(planned(context, state["question"], round_=0))
+    planning = asyncio.create_task(make_plan(context, state["question"], round_=0))
     try:
         draft = await drafting
     except BaseException:
@@ -83,12 +83,12 @@ async def _repaired(state: State, context: Context, plan: Plan) -> Update:
         packed = cited if cited.texts else shown
         return {"draft": await _draft(state, context, plan, "evidence", packed), "packing": packed.packing}
     if plan.repair == "look_up":
-        derivation = await derived_again(state, context, plan, shown)
-        draft, packing = elected(state, last.vote, shown)
+        derivation = await retry_fact(state, context, plan, shown)
+        draft, packing = draft_from_vote(state, last.vote, shown)
         if derivation.answer:
             draft, packing = draft_of(derivation, shown), shown.packing
         return {"draft": draft, "packing": packing, "derivation": derivation}
-    draft, packing = elected(state, last.vote, shown)
+    draft, packing = draft_from_vote(state, last.vote, shown)
     return {"draft": draft, "packing": packing}
 
 

@@ -43,7 +43,7 @@ ERROR_TYPES = {
 AT_WORK = {
     "retrieve": "Looking for evidence",
     "write": "Cognition: writing a draft from the evidence",
-    "diagnose": "Monitoring: a second answer is derived without seeing the draft",
+    "diagnose": "Monitoring: comparing the draft with other routes to an answer",
 }
 ANSWER_MODES = {
     "evidence": "only the evidence",
@@ -64,7 +64,7 @@ def spoken(name: str) -> str:
 def ballot_note(ballot: "Ballot", support: float) -> str:
     """The special status of a ballot; empty for most."""
     if ballot.short_answer.strip() and not support:
-        return "not counted: not the kind of answer asked for"
+        return "not counted: the wrong kind of answer, or an intermediate one"
     return "compared in code, so it outranks the others" if ballot.outranks else ""
 
 

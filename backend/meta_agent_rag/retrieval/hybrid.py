@@ -10,7 +10,7 @@ from ..errors import MetaRagError, SearchDownError
 from .batching import AsyncEncoder
 from .corpus.corpus import Corpus
 from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
-from .links import linked
+from .links import expand_links
 from .passage import Found
 from .reranker import Reranker
 from .screening.guardrails import Dropped, screen
@@ -113,7 +113,7 @@ class HybridRetriever:
         )
         ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)
         if self.links:
-            ranked = linked(query, vector, ranked, self.corpus)
+            ranked = expand_links(query, vector, ranked, self.corpus)
         if among is not None:  # links lead to other documents too
             ranked = [found for found in ranked if found.passage.id in among]
         return ranked if self.reranker is None else await self._reranked(self.reranker, query, ranked)

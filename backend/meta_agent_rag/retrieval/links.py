@@ -55,7 +55,7 @@ class Neighbourhood:
     passages: Mapping[str, Passage]
 
 
-def linked(query: str, vector: FloatVector, found: Sequence[Found], corpus: Corpus) -> list[Found]:
+def expand_links(query: str, vector: FloatVector, found: Sequence[Found], corpus: Corpus) -> list[Found]:
     """The candidates for `query`, best first: those `found` and those reached by links.
 
     `vector` is the query's. `score` is the sum above, in 0..6, and every candidate has its cosine. `via` is

@@ -16,7 +16,7 @@ _READS_OFF = "last"
 """The operator that combines nothing: it reads the value at the end of a chain."""
 
 
-async def planned(context: Context, question: str, *, round_: int) -> Planned:
+async def make_plan(context: Context, question: str, *, round_: int) -> Planned:
     """The plan of a question, made without evidence. Raises only errors that must stop the run."""
     if "derivation" in context.settings.loop_without:
         return Planned(plan=None, fault="derivations are left out")
@@ -29,10 +29,10 @@ async def derive(context: Context, question: str, made: Planned, packed: Packed,
     """The derivation of a planned question over the evidence in `packed`. Raises only errors that must stop the run."""
     if made.plan is None:
         return Derivation(plan=None, dropped=made.fault)
-    return await looked_up(context, question, made.plan, packed, context.operators, round_=round_)
+    return await look_up_facts(context, question, made.plan, packed, context.operators, round_=round_)
 
 
-async def looked_up(
+async def look_up_facts(
     context: Context,
     question: str,
     plan: Plan,
@@ -52,7 +52,7 @@ async def looked_up(
     # operators rely on the checks of their plans
     unchecked = (ValueError, IndexError) if "plan_checks" in context.settings.loop_without else ()
     with suppress(*unchecked):
-        return concluded(question, plan, facts, operators)
+        return apply_operator(question, plan, facts, operators)
     return Derivation(plan=plan, facts=tuple(facts))
 
 
@@ -76,7 +76,7 @@ async def _chain(
     return facts
 
 
-def concluded(question: str, plan: Plan, facts: Sequence[Fact], operators: Operators) -> Derivation:
+def apply_operator(question: str, plan: Plan, facts: Sequence[Fact], operators: Operators) -> Derivation:
     """The conclusion from the facts; a chain without its last value provides no operand."""
     operator = operators[plan.operator]
     operands = [_operand(chain, place, facts) for place, chain in enumerate(plan.chains)]

@@ -27,7 +27,7 @@ def findings_of(state: State, context: Context, round_: Round) -> Findings:
     )
 
 
-def diagnosed(findings: Findings, context: Context) -> Diagnosis:
+def diagnose_from_facts(findings: Findings, context: Context) -> Diagnosis:
     """The deficit chosen by the facts, the fact concerned, and what to search for."""
     deficit, finding = context.deficits.found(findings)
     return Diagnosis(

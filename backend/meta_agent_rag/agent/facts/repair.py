@@ -9,7 +9,7 @@ from ...text.normalise import normalised
 from ...text.sentences import sentences
 from ..context import Context
 from ..derivation import Derivation, Fact
-from ..derivation.derive import looked_up
+from ..derivation.derive import look_up_facts
 from ..derivation.look_up import kind_wanted, value_of
 from ..monitoring.signals import mean_logprob, with_logprobs
 from ..prompting.messages import task
@@ -20,7 +20,7 @@ from ..state import Draft, Packing, Plan, State
 _RECALLED = "from memory"
 
 
-async def derived_again(state: State, context: Context, plan: Plan, packed: Packed) -> Derivation:
+async def retry_fact(state: State, context: Context, plan: Plan, packed: Packed) -> Derivation:
     """The derivation with the plan's fact asked again, from the evidence or from memory.
 
     All other facts are kept, except those that depend on this one.
@@ -31,7 +31,7 @@ async def derived_again(state: State, context: Context, plan: Plan, packed: Pack
     known = [fact for fact in before.facts if fact.asked != plan.about]
     if plan.answer_mode == "memory":
         known += [await _recalled(context, fact, round_) for fact in before.facts if fact.asked == plan.about]
-    return await looked_up(
+    return await look_up_facts(
         context, state["question"], before.plan, packed, context.operators, round_=round_, known=known
     )
 
@@ -78,7 +78,7 @@ def draft_of(derivation: Derivation, packed: Packed) -> Draft:
     )
 
 
-def elected(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Packing]:
+def draft_from_vote(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Packing]:
     """The elected answer as a draft: from the derivation, an earlier draft, or another route.
 
     The returned packing is the one that its citations refer to; an earlier draft keeps its own.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from ...text.normalise import normalised
 from ..context import Context
 from ..derivation import Derivation
-from ..derivation.derive import derive, planned
+from ..derivation.derive import derive, make_plan
 from ..monitoring.calibration import calibration_of_votes, probability
 from ..monitoring.signals import measure_alone, right_kind
 from ..prompting.packing import Packed, pack
@@ -21,7 +21,7 @@ _OPEN = 0.6
 """The derivation's weight in the vote if all its facts are reliable, and if some are open (docs/decisions/015)."""
 
 
-async def examined(
+async def run_vote(
     state: State, context: Context, round_: Round, packed: Packed
 ) -> tuple[Round, tuple[RouteAnswer, ...]]:
     """The round with its derivation and vote, and the answers of the routes drawn for it.
@@ -30,7 +30,7 @@ async def examined(
     """
     derivation = state.get("derivation")
     if derivation is None:
-        made = state.get("planned") or await planned(context, state["question"], round_=round_.index)
+        made = state.get("planned") or await make_plan(context, state["question"], round_=round_.index)
         derivation = await derive(context, state["question"], made, packed, round_=round_.index)
     signals = measure_alone(context, state["question"], round_.draft, packed)
     round_ = replace(round_, derivation=derivation, signals=signals)
