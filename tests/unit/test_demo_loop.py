@@ -12,7 +12,7 @@ from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.engine import Engine, open_engine
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Plan, Round, SecondAnswer, Signals, StopReason
+from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, RepairPlan, Round, SecondAnswer, Signals, StopReason
 from meta_agent_rag.demo.loop.drawing import Lit, drawing, repair_nodes
 from meta_agent_rag.demo.loop.gauge import monitoring
 from meta_agent_rag.demo.loop.outcome import AnswerScore, outcome, score, timeline
@@ -145,7 +145,7 @@ def round_(**changes: Any) -> Round:
         draft=Draft(answer=MARKUP, short_answer=MARKUP, quotes=(BIRTH_SENTENCE, MARKUP)),
         packing=Packing(packed_ids=(BIRTH.id,)),
         evidence_ids=(BIRTH.id,),
-        plan=Plan(
+        plan=RepairPlan(
             deficit="reasoning_error", directive=MARKUP, answer_mode="evidence", suggestion=MARKUP, queries=(MARKUP,)
         ),
         second_answer=SecondAnswer(short_answer=MARKUP, steps=(MARKUP,), packed_ids=(BIRTH.id,)),

@@ -8,7 +8,7 @@ from ..errors import CorpusError
 from .context import Context
 from .deficits import Deficit
 from .follow_up_queries import follow_up_queries
-from .state import Diagnosis, Plan, State, Update
+from .state import Diagnosis, RepairPlan, State, Update
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,8 +37,8 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
     return {**update, "plan": _plan(deficit, last.diagnosis, queries)}
 
 
-def _plan(deficit: Deficit, diagnosis: Diagnosis, queries: tuple[str, ...]) -> Plan:
-    return Plan(
+def _plan(deficit: Deficit, diagnosis: Diagnosis, queries: tuple[str, ...]) -> RepairPlan:
+    return RepairPlan(
         deficit=deficit.name,
         directive=deficit.directive,
         answer_mode=deficit.answer_mode,

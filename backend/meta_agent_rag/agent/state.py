@@ -148,7 +148,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class RepairPlan:
     """What the next write must do about a deficit, and what was looked up for it.
 
     `repair` is the kind of repair: see `Deficit`. `about` is the question of the fact that it repairs.
@@ -188,7 +188,7 @@ class Round:
     draft: Draft
     packing: Packing
     evidence_ids: tuple[str, ...]
-    plan: Plan | None = None
+    plan: RepairPlan | None = None
     second_answer: Annotated[SecondAnswer | None, _read_as("second_answer", "reference")] = None
     signals: Signals | None = None
     satisfied: bool = False
@@ -220,7 +220,7 @@ class State(TypedDict, total=False):
     evidence: Annotated[tuple[Found, ...], add_found]
     dropped: Annotated[tuple[Dropped, ...], add_all]
     queries: Annotated[tuple[str, ...], add_all]
-    plan: Plan | None
+    plan: RepairPlan | None
     planned: Planned
     draft: Draft
     packing: Packing

@@ -21,7 +21,7 @@ from .monitoring.signals import right_kind, short_answer_logprob, with_logprobs
 from .prompting.messages import asked_for, in_conversation, in_manner, task
 from .prompting.packing import Packed, pack
 from .prompting.replies import AnswererReply, DraftReply, GroundedReply, ShortAnswerReply
-from .state import AnswerMode, Draft, Packing, Plan, Round, State, StopReason, Update
+from .state import AnswerMode, Draft, Packing, RepairPlan, Round, State, StopReason, Update
 
 
 async def write(state: State, runtime: Runtime[Context]) -> Update:
@@ -73,7 +73,7 @@ async def _planned_beside(state: State, context: Context, drafting: Coroutine[No
         return {"draft": draft}
 
 
-async def _repaired(state: State, context: Context, plan: Plan) -> Update:
+async def _repaired(state: State, context: Context, plan: RepairPlan) -> Update:
     """A draft that follows from the facts or the vote, or one reread from the cited passages."""
     shown = pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
     last = state["rounds"][-1]
@@ -92,7 +92,7 @@ async def _repaired(state: State, context: Context, plan: Plan) -> Update:
     return {"draft": draft, "packing": packing}
 
 
-def answer_mode(context: Context, plan: Plan | None) -> AnswerMode:
+def answer_mode(context: Context, plan: RepairPlan | None) -> AnswerMode:
     """The sources that a draft may use; in grounded runs memory never adds to the evidence."""
     if plan is None or (context.grounded and plan.answer_mode == "evidence_and_memory"):
         return "evidence" if context.grounded else "evidence_and_memory"
@@ -110,7 +110,9 @@ def _stopped(state: State, error: BudgetError | ModelError, reason: StopReason) 
     return reason
 
 
-async def _draft(state: State, context: Context, plan: Plan | None, mode: AnswerMode, packed: Packed | None) -> Draft:
+async def _draft(
+    state: State, context: Context, plan: RepairPlan | None, mode: AnswerMode, packed: Packed | None
+) -> Draft:
     question, round_ = state["question"], len(state.get("rounds", ()))
     values = {
         "mode": phrase(f"mode_{mode}"),
@@ -152,7 +154,7 @@ def _only(answer: str) -> str:
     return "" if is_abstention(bare) else bare
 
 
-def _to_repair(state: State, context: Context, plan: Plan, mode: AnswerMode) -> dict[str, str]:
+def _to_repair(state: State, context: Context, plan: RepairPlan, mode: AnswerMode) -> dict[str, str]:
     """The instructions for a later draft; one from memory keeps the facts found in the passages.
 
     It sees only the short answers of both attempts: it would copy their sentences instead of the passages'.
@@ -167,7 +169,7 @@ def _to_repair(state: State, context: Context, plan: Plan, mode: AnswerMode) -> 
     }
 
 
-def _advice(plan: Plan) -> str:
+def _advice(plan: RepairPlan) -> str:
     """The critic's advice, unless passages have been added since or are left aside."""
     if plan.queries or plan.answer_mode == "memory":
         return ""

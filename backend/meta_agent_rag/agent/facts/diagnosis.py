@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..context import Context
-from ..state import Diagnosis, Plan, Round, State
+from ..state import Diagnosis, RepairPlan, Round, State
 from .findings import Findings
 
 
@@ -41,7 +41,7 @@ def diagnose_from_facts(findings: Findings, context: Context) -> Diagnosis:
     )
 
 
-def _repaired(plans: Sequence[Plan], *, from_memory: bool) -> frozenset[str]:
+def _repaired(plans: Sequence[RepairPlan], *, from_memory: bool) -> frozenset[str]:
     """The facts that earlier rounds already searched for or recalled from memory."""
     return frozenset(
         plan.about for plan in plans if plan.about is not None and (plan.answer_mode == "memory") == from_memory

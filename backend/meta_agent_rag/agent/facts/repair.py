@@ -15,12 +15,12 @@ from ..monitoring.signals import mean_logprob, with_logprobs
 from ..prompting.messages import task
 from ..prompting.packing import Packed
 from ..routes import DERIVATION, Vote
-from ..state import Draft, Packing, Plan, State
+from ..state import Draft, Packing, RepairPlan, State
 
 _RECALLED = "from memory"
 
 
-async def retry_fact(state: State, context: Context, plan: Plan, packed: Packed) -> Derivation:
+async def retry_fact(state: State, context: Context, plan: RepairPlan, packed: Packed) -> Derivation:
     """The derivation with the plan's fact asked again, from the evidence or from memory.
 
     All other facts are kept, except those that depend on this one.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ...agent.state import NO_DEFICIT, Diagnosis, Draft, Packing, Plan, Round
+from ...agent.state import NO_DEFICIT, Diagnosis, Draft, Packing, RepairPlan, Round
 from ...grounding.quotes import is_verbatim
 from ...retrieval.passage import Found
 from ...retrieval.screening.guardrails import Dropped
@@ -183,7 +183,7 @@ def evaluating(diagnosis: Diagnosis) -> str:
     return card("evaluating", "Evaluating", deficit(diagnosis.deficit), _facts(rows) + by_rule)
 
 
-def planning(plan: Plan) -> str:
+def planning(plan: RepairPlan) -> str:
     """The instructions for the next draft."""
     queries = "".join(f"<li>{escape(query)}</li>" for query in plan.queries)
     asked = f'<h4>Follow-up searches</h4><ul class="m-queries">{queries}</ul>' if queries else ""
@@ -191,7 +191,7 @@ def planning(plan: Plan) -> str:
     return card("planning", "Planning", f"Repair: {spoken(plan.deficit)}", _facts(rows) + asked)
 
 
-def remediation(plan: Plan, new: Sequence[Found], evidence: Mapping[str, Found]) -> str:
+def remediation(plan: RepairPlan, new: Sequence[Found], evidence: Mapping[str, Found]) -> str:
     """The evidence added for a repair, and the searches that found it."""
     titles = {one.passage.id: one.passage.title or one.passage.id for one in evidence.values()}
     numbers = {id_: number for number, id_ in enumerate(evidence, 1)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...agent.context import Context, Task
 from ...agent.engine import Answer, Engine
 from ...agent.graph import build_graph
-from ...agent.state import Draft, Packing, Plan, Round, State
+from ...agent.state import Draft, Packing, RepairPlan, Round, State
 from ...errors import MetaRagError
 from ...llm.ledger import LedgerRow
 from ...retrieval.passage import Found
@@ -54,7 +54,7 @@ class Sight:
         return {found.passage.id: found for found in self.state.get("evidence", ())}
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> RepairPlan | None:
         """The plan of the current round, once made."""
         plan = self.state.get("plan")
         return None if self.rounds and plan is self.rounds[-1].plan else plan
