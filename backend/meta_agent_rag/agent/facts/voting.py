@@ -11,7 +11,7 @@ from ..monitoring.calibration import calibration_of_votes, probability
 from ..monitoring.signals import measure_alone, right_kind
 from ..prompting.packing import Packed, pack
 from ..routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
-from ..routes.route import Leg
+from ..routes.route import RouteInput
 from ..routes.vote import cast, count, decided, same, support_for, upholds
 from ..state import VERDICTS, Draft, Round, Signals, State
 from .diagnosis import findings_of
@@ -44,8 +44,8 @@ async def run_vote(
         if _decided(context, vote):
             break
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
-        leg = _leg(state, packed, round_.draft, derivation, draw=taken)
-        drawn.append(await context.routes[name].walk(context, leg))
+        given = _input(state, packed, round_.draft, derivation, draw=taken)
+        drawn.append(await context.routes[name].run(context, given))
         vote = counted([*earlier, *drawn])
     signals = _with_vote(signals, round_.draft, derivation, vote, packed)
     p_correct = round(probability(signals, calibration_of_votes(context.settings)), 4)
@@ -142,9 +142,11 @@ def _weight(context: Context, answer: RouteAnswer) -> float:
     return context.routes[answer.route].weight if answer.route in context.routes else 1.0
 
 
-def _leg(state: State, packed: Packed, draft: Draft, derivation: Derivation, *, draw: int) -> Leg:
+def _input(state: State, packed: Packed, draft: Draft, derivation: Derivation, *, draw: int) -> RouteInput:
     cited = cited_passages(state, packed, draft, derivation)
-    return Leg(question=state["question"], packed=packed, cited=cited, round=len(state.get("rounds", ())), draw=draw)
+    return RouteInput(
+        question=state["question"], packed=packed, cited=cited, round=len(state.get("rounds", ())), draw=draw
+    )
 
 
 def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Derivation | None) -> Packed:

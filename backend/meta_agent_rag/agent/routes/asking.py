@@ -9,12 +9,12 @@ from ..prompting.messages import task
 from ..prompting.packing import Packed
 from ..prompting.replies import PlainReply, ReferenceReply, ThoughtReply
 from .ballot import RouteAnswer
-from .route import Leg
+from .route import RouteInput
 
 
 async def asked(
     context: Context,
-    leg: Leg,
+    given: RouteInput,
     route: str,
     *,
     prompt: str,
@@ -23,11 +23,11 @@ async def asked(
     sampling: Sampling | None = None,
 ) -> RouteAnswer:
     """The answer of a call with `prompt`, over `packed` or all evidence. Raises only errors that must stop the run."""
-    shown = packed if packed is not None else leg.packed
-    messages = task(context, prompt, leg.question, shown)
+    shown = packed if packed is not None else given.packed
+    messages = task(context, prompt, given.question, shown)
     try:
         reply, said = await context.model.aparse(
-            "route", messages, schema, round_=leg.round, sampling=sampling or with_logprobs(context, "route")
+            "route", messages, schema, round_=given.round, sampling=sampling or with_logprobs(context, "route")
         )
     except ModelError as error:
         if error.stops_run:

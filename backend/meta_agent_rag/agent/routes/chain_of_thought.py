@@ -7,14 +7,14 @@ from ..monitoring.signals import with_logprobs
 from ..prompting.replies import ThoughtReply
 from .asking import asked
 from .ballot import RouteAnswer
-from .route import Leg, Route
+from .route import Route, RouteInput
 
 _TEMPERATURE = 0.7
 
 
-async def _walk(context: Context, leg: Leg) -> RouteAnswer:
-    sampling = replace(with_logprobs(context, "route"), temperature=_TEMPERATURE, draw=leg.draw + 1)
-    return await asked(context, leg, "chain_of_thought", prompt="think_aloud", schema=ThoughtReply, sampling=sampling)
+async def _run(context: Context, given: RouteInput) -> RouteAnswer:
+    sampling = replace(with_logprobs(context, "route"), temperature=_TEMPERATURE, draw=given.draw + 1)
+    return await asked(context, given, "chain_of_thought", prompt="think_aloud", schema=ThoughtReply, sampling=sampling)
 
 
-ROUTE = Route(name="chain_of_thought", about="thinks aloud, drawn at a temperature", walk=_walk)
+ROUTE = Route(name="chain_of_thought", about="thinks aloud, drawn at a temperature", run=_run)

@@ -4,13 +4,13 @@ from ..context import Context
 from ..prompting.replies import PlainReply
 from .asking import asked
 from .ballot import RouteAnswer
-from .route import Leg, Route
+from .route import Route, RouteInput
 
 
-async def _walk(context: Context, leg: Leg) -> RouteAnswer:
-    if not leg.cited.texts or len(leg.cited.texts) == len(leg.packed.texts):
+async def _run(context: Context, given: RouteInput) -> RouteAnswer:
+    if not given.cited.texts or len(given.cited.texts) == len(given.packed.texts):
         return RouteAnswer(route="cited_only", short_answer="", error="all passages are cited, so none can be left out")
-    return await asked(context, leg, "cited_only", prompt="plain_pass", schema=PlainReply, packed=leg.cited)
+    return await asked(context, given, "cited_only", prompt="plain_pass", schema=PlainReply, packed=given.cited)
 
 
-ROUTE = Route(name="cited_only", about="reads only the passages that draft and derivation cite", walk=_walk)
+ROUTE = Route(name="cited_only", about="reads only the passages that draft and derivation cite", run=_run)

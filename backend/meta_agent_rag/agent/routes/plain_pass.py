@@ -4,11 +4,11 @@ from ..context import Context
 from ..prompting.replies import PlainReply
 from .asking import asked
 from .ballot import RouteAnswer
-from .route import Leg, Route
+from .route import Route, RouteInput
 
 
-async def _walk(context: Context, leg: Leg) -> RouteAnswer:
-    return await asked(context, leg, "plain_pass", prompt="plain_pass", schema=PlainReply)
+async def _run(context: Context, given: RouteInput) -> RouteAnswer:
+    return await asked(context, given, "plain_pass", prompt="plain_pass", schema=PlainReply)
 
 
-ROUTE = Route(name="plain_pass", about="answers from the evidence at once, without quotes or steps", walk=_walk)
+ROUTE = Route(name="plain_pass", about="answers from the evidence at once, without quotes or steps", run=_run)

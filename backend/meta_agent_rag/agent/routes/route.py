@@ -19,7 +19,7 @@ _TAKEN = (DERIVATION, DRAFT)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leg:
+class RouteInput:
     """A route's input: the question, the evidence as in the draft's prompt, and the round.
 
     `cited` is the evidence reduced to the passages that support the draft and the derivation. `draw` is the number of
@@ -33,7 +33,7 @@ class Leg:
     draw: int = 0
 
 
-Walk: TypeAlias = Callable[[Context, Leg], Awaitable[RouteAnswer]]
+Run: TypeAlias = Callable[[Context, RouteInput], Awaitable[RouteAnswer]]
 """Raises only errors that must stop the run; any other failed call becomes the answer's `error`."""
 
 
@@ -43,7 +43,7 @@ class Route:
 
     name: str
     about: str
-    walk: Walk
+    run: Run
     weight: float = 1.0
 
     def __post_init__(self) -> None:
