@@ -140,4 +140,4 @@ class ClaimCheck:
         language = language_of_answer(self.question, self.claims)
         sources = self._sources(claim.marks or self._elsewhere)
         statement = read_claim(claim, language, sources)
-        return confirmed(support, statement, words, sources, read(self.question, language))
+        return confirmed(support, statement, words, sources, read(self.question, language), quotes=self.quotes)

@@ -17,8 +17,9 @@ from ..grounding.confidence import Confidence, confidence
 from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
 from ..grounding.marking import marked
-from ..grounding.quotes import is_verbatim
+from ..grounding.quotes import copied_sentence, is_verbatim
 from ..grounding.styles import Style, chosen
+from ..grounding.support.citing import recited
 from ..grounding.support.verdict import Support
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.providers import choose_provider
@@ -107,10 +108,12 @@ async def checked(
     if reason := _nothing_said(answer, round_, passages):
         return _refused(answer, reason)
     texts = [found.passage.searchable() for found in passages]
-    quotes = tuple(quote for quote in round_.draft.quotes if is_verbatim(quote, texts))
+    quotes = _quotes(round_.draft.quotes, passages)
     if not quotes:
         return _refused(answer, "invented_quotes")
     said, short = (without_links(part, texts) for part in (answer.text, answer.short_answer))
+    removed = removed_marks(said, passages)
+    said = recited(said, passages, quotes, question=answer.question)
     if stepped := leaks(said, quotes, checks.leakage_phrases):
         return _refused(answer, "leakage", leaks=stepped)
     check = ClaimCheck(
@@ -140,7 +143,7 @@ async def checked(
         citations=shown.citations,
         quotes=quotes,
         claims=paired,
-        removed=removed_marks(said, passages),
+        removed=removed,
         leaks=(),
         confidence=sure,
         answer=answer,
@@ -152,6 +155,14 @@ def _packed(answer: Answer, round_: Round) -> tuple[Found, ...]:
     """The passages of the round's prompt in order; the first has number 1."""
     by_id = {found.passage.id: found for found in answer.evidence}
     return tuple(by_id[identity] for identity in round_.packing.packed_ids)
+
+
+def _quotes(written: Sequence[str], passages: Sequence[Found]) -> tuple[str, ...]:
+    """What the draft quoted, as the passages have it: a quote that nearly copies a sentence becomes that sentence."""
+    texts = [found.passage.searchable() for found in passages]
+    bodies = [found.passage.text for found in passages]
+    found = (quote if is_verbatim(quote, texts) else copied_sentence(quote, bodies) for quote in written)
+    return tuple(dict.fromkeys(quote for quote in found if quote is not None))
 
 
 def _nothing_said(answer: Answer, round_: Round, passages: Sequence[Found]) -> Reason | None:

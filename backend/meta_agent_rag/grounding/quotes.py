@@ -2,10 +2,18 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from ..text.normalise import as_quoted
+from ..text.language import language_of
+from ..text.normalise import as_quoted, normalised
+from ..text.sentences import sentences
+
+_CAPITAL_OR_DIGIT = re.compile(r"^\W*[A-Z\u00c0-\u00de\u0410-\u042f]|\d")
+_DIGIT = re.compile(r"\d")
+_LEAST_SHARED = 0.7
+_LEAST_WORDS = 5
 
 
 def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
@@ -15,6 +23,32 @@ def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
     """
     wanted = _core(quote)
     return bool(wanted) and any(wanted in as_quoted(whole) for whole in texts)
+
+
+def copied_sentence(quote: str, texts: Iterable[str]) -> str | None:
+    """The sentence that the quote nearly copies; `None` if it copies none.
+
+    At least 70 % of the quote's words must be there, counted with repetitions and without articles, and all its numbers
+    and capitalised words. Small models drop a clause or a bracket as they copy; what is shown is the sentence itself.
+    """
+    wanted, values = Counter(normalised(quote).split()), _values(quote)
+    if wanted.total() < _LEAST_WORDS:
+        return None
+    best, most = None, _LEAST_SHARED * wanted.total()
+    for text in texts:
+        for sentence in sentences(text, language_of(text)):
+            held = Counter(normalised(sentence).split())
+            shared = (wanted & held).total()
+            if values <= held.keys() and (shared > most or (shared == most and best is None)):
+                best, most = sentence.strip(), shared
+    return best
+
+
+def _values(quote: str) -> set[str]:
+    """Its words with a digit or a capital, but for the capital of the first word."""
+    first, *rest = quote.split() or [""]
+    words = [word for word in rest if _CAPITAL_OR_DIGIT.search(word)] + ([first] if _DIGIT.search(first) else [])
+    return {part for word in words for part in normalised(word).split()}
 
 
 def verbatim_share(quotes: Sequence[str], texts: Sequence[str]) -> float | None:

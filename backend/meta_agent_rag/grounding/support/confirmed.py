@@ -3,27 +3,43 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..quotes import is_verbatim
+from ..quotes import copied_sentence, is_verbatim
 from ..vetoes import fault
 from .derived import derived
-from .grounds import Grounds
+from .grounds import Grounds, share_held
 from .sources import Source
 from .statement import Statement, read
 from .verdict import Support
 
+_MOSTLY = 0.8
 _MOST_WORDS = 120
 """The most words that may be quoted: a quote of the whole passage pinpoints nothing."""
 
 
 def confirmed(
-    support: Support, claim: Statement, words: Sequence[str], sources: Sequence[Source], question: Statement
+    support: Support,
+    claim: Statement,
+    words: Sequence[str],
+    sources: Sequence[Source],
+    question: Statement,
+    *,
+    quotes: Sequence[str] = (),
 ) -> Support:
-    """The support of a claim that the critic accepted on these words; the fault says why it is rejected."""
-    named = tuple(part for part in words if part.strip())
-    if not named or sum(len(part.split()) for part in named) > _MOST_WORDS:
+    """The support of a claim that the critic accepted on these words; the fault says why it is rejected.
+
+    If its words are not in the passages, the writer's verbatim `quotes` take their place if the claim nearly copies
+    them; else the rules' verdict is kept.
+    """
+    parts = tuple(part for part in words if part.strip())
+    if not parts or sum(len(part.split()) for part in parts) > _MOST_WORDS:
         return replace(support, supported=False, fault="the critic quoted no specific words of the passage")
-    if not all(any(is_verbatim(part, [source.passage.searchable()]) for source in sources) for part in named):
-        return replace(support, supported=False, fault="the words that the critic quoted are not in the passage")
+    named = tuple(found for part in parts if (found := _in_passages(part, sources)) is not None)
+    if len(named) < len(parts):
+        named = _copied_from(claim, quotes, sources)
+    if not named:
+        kept = support.standing == "likely"
+        fault_ = None if kept else "the words that the critic quoted are not in the passage"
+        return replace(support, supported=kept, fault=fault_)
     grounds = _grounds(claim, named, sources, question)
     follows = derived(claim, grounds.named)
     grounds = replace(grounds, follows=frozenset(one.written for one in follows))
@@ -40,6 +56,20 @@ def confirmed(
         number=support.number if number is None else number.number,
         passage_id=support.passage_id if number is None else number.passage.id,
     )
+
+
+def _copied_from(claim: Statement, quotes: Sequence[str], sources: Sequence[Source]) -> tuple[str, ...]:
+    """The quotes in these passages, if the claim consists mostly of their words; else none."""
+    held = tuple(quote for quote in quotes if any(source.around(quote) for source in sources))
+    sentences = tuple(sentence for quote in held for source in sources for sentence in source.around(quote))
+    titles = tuple(source.title for source in sources)
+    return held if held and share_held(claim.items, (*sentences, *titles)) >= _MOSTLY else ()
+
+
+def _in_passages(part: str, sources: Sequence[Source]) -> str | None:
+    if is_verbatim(part, [source.passage.searchable() for source in sources]):
+        return part
+    return copied_sentence(part, [source.passage.text for source in sources])
 
 
 def _grounds(claim: Statement, named: Sequence[str], sources: Sequence[Source], question: Statement) -> Grounds:

@@ -1,0 +1,30 @@
+"""Corrects citations: a claim that its cited passage does not support is given the quoted passage that does."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...retrieval.passage import Found
+from ..claims import claims
+from ..marks import marks, without
+from .rules import cited_or_quoted, supports
+
+
+def recited(answer: str, passages: Sequence[Found], quotes: Sequence[str], *, question: str = "") -> str:
+    """The answer, with the marks of a claim replaced if they do not support it, or were not quoted, and a quote does.
+
+    Writers copy sentences better than they count passages. `passages` are those of the prompt, numbered from 1;
+    `quotes` occur in them verbatim.
+    """
+    texts = [found.passage.searchable() for found in passages]
+    found = claims(answer, texts)
+    as_cited = supports(found, passages, question=question, quotes=quotes)
+    as_quoted = supports([replace(one, marks=()) for one in found], passages, question=question, quotes=quotes)
+    known = cited_or_quoted((), passages, quotes)
+    for claim, cited, quoted in reversed(list(zip(found, as_cited, as_quoted, strict=True))):
+        is_based = cited.supported and not set(known).isdisjoint(claim.marks)
+        if claim.marks and quoted.supported and not is_based:
+            start, end = claim.span
+            first, *others = [mark for mark in marks(answer, texts) if start <= mark.start < end]
+            answer = without(answer, [(mark.start, mark.end) for mark in others])
+            answer = f"{answer[: first.start]}[{quoted.number}]{answer[first.end :]}"
+    return answer
