@@ -10,7 +10,9 @@ from .rules import cited_or_quoted, supports
 
 
 def recited(answer: str, passages: Sequence[Found], quotes: Sequence[str], *, question: str = "") -> str:
-    """The answer, with the marks of a claim replaced if they do not support it, or were not quoted, and a quote does.
+    """The answer, with the marks of a claim replaced by that of a quoted passage which supports it, or comes closer.
+
+    Marks of quoted passages that support the claim are kept.
 
     Writers copy sentences better than they count passages. `passages` are those of the prompt, numbered from 1;
     `quotes` occur in them verbatim.
@@ -21,8 +23,9 @@ def recited(answer: str, passages: Sequence[Found], quotes: Sequence[str], *, qu
     as_quoted = supports([replace(one, marks=()) for one in found], passages, question=question, quotes=quotes)
     known = cited_or_quoted((), passages, quotes)
     for claim, cited, quoted in reversed(list(zip(found, as_cited, as_quoted, strict=True))):
-        is_based = cited.supported and not set(known).isdisjoint(claim.marks)
-        if claim.marks and quoted.supported and not is_based:
+        is_quoted = not set(known).isdisjoint(claim.marks)
+        closer = quoted.supported or (not cited.supported and quoted.score > cited.score)
+        if claim.marks and closer and not (cited.supported and is_quoted):
             start, end = claim.span
             first, *others = [mark for mark in marks(answer, texts) if start <= mark.start < end]
             answer = without(answer, [(mark.start, mark.end) for mark in others])

@@ -27,19 +27,28 @@ def confirmed(
 ) -> Support:
     """The support of a claim that the critic accepted on these words; the fault says why it is rejected.
 
-    If its words are not in the passages, the writer's verbatim `quotes` take their place if the claim nearly copies
-    them; else the rules' verdict is kept.
+    If its words do not suffice, the writer's verbatim `quotes` are added, provided that the claim consists mostly of
+    their words: a critic seldom copies all that a claim rests on. Without either, the rules' verdict is kept.
     """
     parts = tuple(part for part in words if part.strip())
     if not parts or sum(len(part.split()) for part in parts) > _MOST_WORDS:
         return replace(support, supported=False, fault="the critic quoted no specific words of the passage")
-    named = tuple(found for part in parts if (found := _in_passages(part, sources)) is not None)
-    if len(named) < len(parts):
-        named = _copied_from(claim, quotes, sources)
-    if not named:
+    located = tuple(found for part in parts if (found := _in_passages(part, sources)) is not None)
+    copied = _copied_from(claim, quotes, sources)
+    tried = [located] if len(located) == len(parts) else []
+    tried += [tuple(dict.fromkeys((*located, *copied)))] if copied else []
+    if not tried:
         kept = support.standing == "likely"
         fault_ = None if kept else "the words that the critic quoted are not in the passage"
         return replace(support, supported=kept, fault=fault_)
+    judged = [_judged(support, claim, named, sources, question) for named in tried]
+    return next((one for one in judged if one.supported), judged[0])
+
+
+def _judged(
+    support: Support, claim: Statement, named: tuple[str, ...], sources: Sequence[Source], question: Statement
+) -> Support:
+    """The support of a claim by words that occur in the passages."""
     grounds = _grounds(claim, named, sources, question)
     follows = derived(claim, grounds.named)
     grounds = replace(grounds, follows=frozenset(one.written for one in follows))
