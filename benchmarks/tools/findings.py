@@ -23,9 +23,6 @@ from ..analyses import discover_analyses
 from ..analyses.analysis import Material, Row
 from ..calibration.fit import RIGHT
 from ..comparing.words import p_words
-from ..grounding import measures as grounding
-from ..grounding.rows import Row as GroundedRow
-from ..grounding.rows import read_rows
 from ..recording import Player
 from ..statistics import binomial_interval
 from ..tables import Cells, Table, as_markdown, number, signed
@@ -334,10 +331,6 @@ def _cost(rows: Sequence[Row]) -> Cells:
     )
 
 
-def _grounded_rows() -> list[GroundedRow]:
-    return [row for path in sorted((_RESULTS / "grounded").glob("*.jsonl")) for row in read_rows(path)]
-
-
 TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "quality": quality,
     "chains": chains,
@@ -348,9 +341,6 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "lost": lost,
     "named": named,
     "cost": cost,
-    "grounded": lambda _: grounding.quality(_grounded_rows()),
-    "grounded-levels": lambda _: grounding.levels(_grounded_rows()),
-    "grounded-reasons": lambda _: grounding.reasons(_grounded_rows()),
 }
 
 if __name__ == "__main__":
