@@ -10,10 +10,7 @@ import pytest
 from meta_agent_rag.agent.engine import Step, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
 from meta_agent_rag.conversation.companion import Companion
-from meta_agent_rag.errors import (
-    DataFileError,
-    UnknownNameError,
-)
+from meta_agent_rag.errors import DataFileError, UnknownNameError
 from meta_agent_rag.grounding.abstention import REASONS, refusal
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -164,13 +161,11 @@ async def test_a_quote_that_nearly_copies_a_sentence_is_shown_as_the_passage_has
     copied = "She left the city at nineteen and sailed on to Bergen with 14 crates"
     reply = await grounded(tmp_path, answering("She sailed to Bergen [2].", short="Bergen", quotes=(copied,)))
     assert reply.quotes == ("She left the city at nineteen and sailed to Bergen with 14 crates of film.",)
-    changed = copied.replace("14", "15")
-    assert_refused(await grounded(tmp_path, answering(quotes=(changed,))), "invented_quotes")
+    assert_refused(await grounded(tmp_path, answering(quotes=(copied.replace("14", "15"),))), "invented_quotes")
 
 
 async def test_a_claim_is_cited_where_its_quote_is(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, answering("Mira Holt was born in Oslo [1]."))
-    assert reply.refused is None
     assert [citation.title for citation in reply.citations] == ["Mira Holt"]
 
 
