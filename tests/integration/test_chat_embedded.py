@@ -52,7 +52,7 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         assert "Corpus sample, session default-sample, no questions yet." in screen.text
         assert "SmolLM2" in screen.text
         screen.say("Hello!", "Hello. What would you like to know")  # 1
-        screen.say("What can you do?", "I answer questions from the documents")
+        screen.say("What can you do?", "I answer questions from this corpus")
         screen.say("/help", "/history", "/save FILE")
         screen.say("/topics", "- ", "more")
         answered(screen, "Who designed the Pennant Bridge?")  # 5: the first question

@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_written_is_named() -> None:
     Path("file").touch()
     refused = marag("new", "deficit", "mine", DEFICITS_DIR="file")
     assert refused.exit_code == 2
-    assert re.fullmatch(r"'file' cannot be written \(.+\); .* by DEFICITS_DIR\.\n", refused.stderr)
+    assert re.fullmatch(r"'file' cannot be written \(.+\); .* set DEFICITS_DIR to another folder\.\n", refused.stderr)
     assert here() == {"file"}
 
 
