@@ -19,13 +19,17 @@ def recited(answer: str, passages: Sequence[Found], quotes: Sequence[str], *, qu
     """
     texts = [found.passage.searchable() for found in passages]
     found = claims(answer, texts)
+    known = set(cited_or_quoted((), passages, quotes))
     as_cited = supports(found, passages, question=question, quotes=quotes)
+    doubted = [
+        bool(claim.marks) and not (cited.supported and known.intersection(claim.marks))
+        for claim, cited in zip(found, as_cited, strict=True)
+    ]
+    if not any(doubted):
+        return answer
     as_quoted = supports([replace(one, marks=()) for one in found], passages, question=question, quotes=quotes)
-    known = cited_or_quoted((), passages, quotes)
-    for claim, cited, quoted in reversed(list(zip(found, as_cited, as_quoted, strict=True))):
-        is_quoted = not set(known).isdisjoint(claim.marks)
-        closer = quoted.supported or (not cited.supported and quoted.score > cited.score)
-        if claim.marks and closer and not (cited.supported and is_quoted):
+    for claim, doubt, cited, quoted in reversed(list(zip(found, doubted, as_cited, as_quoted, strict=True))):
+        if doubt and (quoted.supported or (not cited.supported and quoted.score > cited.score)):
             start, end = claim.span
             first, *others = [mark for mark in marks(answer, texts) if start <= mark.start < end]
             answer = without(answer, [(mark.start, mark.end) for mark in others])
