@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from meta_agent_rag.agent.context import Oracles
 from meta_agent_rag.agent.deficits import DeficitRegistry
 from meta_agent_rag.agent.engine import Engine
-from meta_agent_rag.agent.oracles import Oracles
 from meta_agent_rag.agent.state import NO_DEFICIT, Draft, Round
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.retrieval.passage import passages_of

@@ -1,6 +1,6 @@
 """What a run is given: the task from its caller, and the context that LangGraph hands to every node."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..llm.client import ModelSession
@@ -9,9 +9,30 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage
 from ..settings import Settings
 from .deficits import DeficitRegistry
+from .derivation import Plan
 from .derivation.operator import Operator
-from .oracles import NO_ORACLES, Oracles
 from .routes.ballot import Voter
+from .state import Draft, Round
+
+
+@dataclass(frozen=True, kw_only=True)
+class Oracles:
+    """Judgements that a benchmark replaces with its own knowledge, to measure what a stage's mistakes cost.
+
+    `None` leaves a stage unchanged.
+
+    `monitor` says whether a draft is right. `diagnosis` names a round's deficit; the critic is still asked, and its
+    advice and queries are kept. `plan` replaces the question's plan. `fact` maps a fact's question and its entity
+    to the fact's value, or to `None` if unknown; the fact is then looked up.
+    """
+
+    monitor: Callable[[Draft], bool] | None = None
+    diagnosis: Callable[[Round], Awaitable[str]] | None = None
+    plan: Plan | None = None
+    fact: Callable[[str, str], str | None] | None = None
+
+
+NO_ORACLES = Oracles()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The queries of a follow-up search: the diagnosis' suggestions, or the missing hop of the draft."""
+"""The queries of a follow-up search: an open fact, the critic's suggestions, or the missing hop of the draft."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ from ..grounding.abstention import is_abstention
 from ..text.names import spaced, words
 from ..text.normalise import normalised, tokens
 from ..text.words import stop_words
+from .derivation import Fact
 from .state import VERDICTS, Round
 
 _RESTATED = 0.7
@@ -20,6 +21,11 @@ def follow_up_queries(question: str, last: Round, asked: Sequence[str]) -> tuple
     suggested = last.diagnosis.suggested_queries if last.diagnosis is not None else ()
     new = unasked([query for query in suggested if not restates(query, question)], asked)
     return new or unasked([f"{entity} {still_open(question, last)}".strip() for entity in _reached(last)], asked)
+
+
+def query_for(fact: Fact) -> str:
+    """The query for an open fact: its question, with the values of the facts before it filled in."""
+    return fact.asked
 
 
 def _reached(last: Round) -> list[str]:
