@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from .agent.engine import Answer, Engine, open_engine, require_question
+from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
-from .llm.exchange import Transport
+from .llm.exchange import OnText, Transport
 from .llm.opening import open_language_model
 from .overviews.comparison import Comparison, compared
 from .overviews.estimate import Estimate
@@ -29,14 +29,17 @@ async def answer(
     documents: Sequence[str] = (),
     grounded: bool = False,
     settings: Settings | None = None,
+    on_step: OnStep | None = None,
+    on_text: OnText | None = None,
     transport: Transport | None = None,
 ) -> Answer:
     """Answer a question, with the whole history of rounds.
 
     The evidence is what you supply, or else what retrieval finds in `corpus`, limited to `documents` if given by
     title or file. With `grounded`, the answer comes from the evidence alone, or is NOT FOUND if the evidence does not
-    contain it; otherwise it is the best guess. For many questions, keep an engine open (`open_engine`), so that
-    model and encoder load once.
+    contain it; otherwise it is the best guess. `on_step` is called as each node of the graph starts, `on_text`
+    with every reply while it is written. For many questions, keep an engine open (`open_engine`), so that model and
+    encoder load once.
 
     Raises a `MetaRagError` whose message says what to do.
     """
@@ -45,7 +48,9 @@ async def answer(
         engine,
         retriever,
     ):
-        return await engine.answer(question, evidence=evidence, retriever=retriever, grounded=grounded)
+        return await engine.answer(
+            question, evidence=evidence, retriever=retriever, grounded=grounded, on_step=on_step, on_text=on_text
+        )
 
 
 async def grounded_answer(
@@ -55,6 +60,8 @@ async def grounded_answer(
     evidence: Sequence[Passage] | None = None,
     documents: Sequence[str] = (),
     settings: Settings | None = None,
+    on_step: OnStep | None = None,
+    on_text: OnText | None = None,
     transport: Transport | None = None,
 ) -> GroundedAnswer:
     """Answer a question from documents alone, checked: cited, or refused with a text that suggests what to try.
@@ -67,7 +74,9 @@ async def grounded_answer(
         engine,
         retriever,
     ):
-        drafted = await engine.answer(question, evidence=evidence, retriever=retriever, grounded=True)
+        drafted = await engine.answer(
+            question, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
+        )
         return await checked(engine, drafted, checks)
 
 

@@ -26,7 +26,16 @@ def test_the_guide_has_examples() -> None:
     assert len(SCRIPTS) >= 6
     assert len(METHODS) == 1
     shown = "\n".join(SCRIPTS)
-    for topic in ("evidence=", "retriever=", "on_step=", "astream", "Deficit", "Operator", "grounded_answer"):
+    for topic in (
+        "evidence=",
+        "retriever=",
+        "on_step=",
+        "on_text=",
+        "astream",
+        "Deficit",
+        "Operator",
+        "grounded_answer",
+    ):
         assert topic in shown
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.agent.engine import Step
+from meta_agent_rag.cli.shared.screen import Screen
 from meta_agent_rag.cli.shell.commands import COMMANDS, completions, provider_changes, run_command
 from meta_agent_rag.cli.shell.interrupts import Interrupts, Stopped
 from meta_agent_rag.cli.shell.loop import converse
-from meta_agent_rag.cli.shell.screen import Screen
 from meta_agent_rag.cli.shell.state import Leave, Reopen, Shell
 from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.conversation.transcript import as_markdown, source_lines

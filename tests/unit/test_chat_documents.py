@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.asking import answer, grounded_answer
 from meta_agent_rag.cli.main import app
+from meta_agent_rag.cli.shared.screen import Screen
 from meta_agent_rag.cli.shell.commands import run_command
 from meta_agent_rag.cli.shell.loop import _remembered
-from meta_agent_rag.cli.shell.screen import Screen
 from meta_agent_rag.cli.shell.state import Shell
 from meta_agent_rag.conversation.companion import GroundedReply
 from meta_agent_rag.conversation.history import History

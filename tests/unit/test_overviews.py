@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from meta_agent_rag.asking import compare, summarise
 from meta_agent_rag.cli.main import app
+from meta_agent_rag.cli.shared.screen import Screen
 from meta_agent_rag.cli.shell.commands import run_command
 from meta_agent_rag.cli.shell.documents import as_command
-from meta_agent_rag.cli.shell.screen import Screen
 from meta_agent_rag.cli.shell.state import Shell
 from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError

@@ -13,7 +13,7 @@ from .. import telemetry
 from ..errors import InputError
 from ..extras import require
 from ..llm.client import LanguageModel
-from ..llm.exchange import Transport
+from ..llm.exchange import OnText, Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.opening import open_language_model
 from ..retrieval.batching import AsyncEncoder
@@ -113,9 +113,10 @@ class Engine:
         retriever: Retriever | None = None,
         grounded: bool = False,
         on_step: OnStep | None = None,
+        on_text: OnText | None = None,
     ) -> Answer:
-        """Answer a question over `evidence`, or over what `retriever` finds; see `run` for the rest."""
-        task = Task(question=question, evidence=evidence, retriever=retriever, grounded=grounded)
+        """Answer a question over `evidence`, or over what `retriever` finds; see `run` and `Task` for the rest."""
+        task = Task(question=question, evidence=evidence, retriever=retriever, grounded=grounded, on_text=on_text)
         return await self.run(task, on_step=on_step)
 
     async def run(self, task: Task, *, on_step: OnStep | None = None) -> Answer:
@@ -154,7 +155,7 @@ class Engine:
             retriever, evidence = SuppliedRetriever(passages=tuple(evidence), encoder=self.monitor_encoder), None
         context = Context(
             settings=self.settings,
-            model=self.model.session(task.id, method=task.method, deadline=task.deadline),
+            model=self.model.session(task.id, method=task.method, deadline=task.deadline, on_text=task.on_text),
             monitor_encoder=self.monitor_encoder,
             deficits=self.deficits,
             operators=self.operators,

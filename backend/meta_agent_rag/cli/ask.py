@@ -1,6 +1,7 @@
 """`marag ask`: one question over a corpus."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from ..wording import counted
 from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
 from .shared.rounds import place, show_round, small_model_hint, spending
+from .shared.screen import Screen
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer
@@ -46,10 +48,12 @@ def ask(
     if grounded:
         require("grounding", "`marag ask --grounded`")
     settings = Settings.load(set_ or ())
-    named = document or ()
-    with exporting(settings):
-        from_documents = run(_grounded(question, corpus, named, settings)) if grounded else None
-        result = run(_answer(question, corpus, named, settings)) if from_documents is None else from_documents.answer
+    named, screen = document or (), Screen()
+    with exporting(settings), nullcontext() if json_ else screen.working():
+        from_documents = run(_grounded(question, corpus, named, settings, screen)) if grounded else None
+        result = (
+            run(_answer(question, corpus, named, settings, screen)) if from_documents is None else from_documents.answer
+        )
     _show(result, from_documents, trace=trace, json_=json_)
     refused = is_abstention(result.short_answer) if from_documents is None else from_documents.refused
     if refused and (hint := small_model_hint(choose_provider(settings))) is not None:
@@ -69,16 +73,34 @@ def _show(result: "Answer", from_documents: "GroundedAnswer | None", *, trace: b
         _show_grounded(from_documents)
 
 
-async def _answer(question: str, corpus: str, documents: Sequence[str], settings: "Settings") -> "Answer":
+async def _answer(
+    question: str, corpus: str, documents: Sequence[str], settings: "Settings", screen: Screen
+) -> "Answer":
     from ..asking import answer
 
-    return await answer(question, corpus=corpus, documents=documents, settings=settings)
+    return await answer(
+        question,
+        corpus=corpus,
+        documents=documents,
+        settings=settings,
+        on_step=screen.stage,
+        on_text=screen.writing,
+    )
 
 
-async def _grounded(question: str, corpus: str, documents: Sequence[str], settings: "Settings") -> "GroundedAnswer":
+async def _grounded(
+    question: str, corpus: str, documents: Sequence[str], settings: "Settings", screen: Screen
+) -> "GroundedAnswer":
     from ..asking import grounded_answer
 
-    return await grounded_answer(question, corpus=corpus, documents=documents, settings=settings)
+    return await grounded_answer(
+        question,
+        corpus=corpus,
+        documents=documents,
+        settings=settings,
+        on_step=screen.stage,
+        on_text=screen.writing,
+    )
 
 
 def _show_grounded(result: "GroundedAnswer") -> None:

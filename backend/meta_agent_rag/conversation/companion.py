@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from ..agent.context import Task
 from ..agent.engine import Engine, OnStep
 from ..agent.grounded import Checks, GroundedAnswer, checked
+from ..llm.exchange import OnText
 from ..prompts import prompt
 from ..retrieval.hybrid import Retriever
 from ..retrieval.limited import limited
@@ -22,13 +23,14 @@ class GroundedReply(TurnReply):
 class Companion:
     """The answerer of a conversation over one corpus; `on_step` is called as each node of the graph starts.
 
-    `manner` tells the writer how to write.
+    `on_text` receives drafts while they are written, unchecked. `manner` tells the writer how to write.
     """
 
     engine: Engine
     retriever: Retriever
     checks: Checks
     on_step: OnStep | None = None
+    on_text: OnText | None = None
     manner: str = ""
 
     def as_teacher(self) -> "Companion":
@@ -47,6 +49,7 @@ class Companion:
             retriever=limited(self.retriever, documents),
             grounded=True,
             method="chat",
+            on_text=self.on_text,
         )
         answer = await self.engine.run(task, on_step=self.on_step)
         grounded = await checked(self.engine, answer, self.checks)

@@ -11,7 +11,7 @@ from ..agent.engine import OnStep, open_engine
 from ..agent.grounded import Checks
 from ..errors import InputError
 from ..grounding.citation import Citation
-from ..llm.exchange import Transport
+from ..llm.exchange import OnText, Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..overviews.overview import Library
 from ..prompts import check_prompts
@@ -194,6 +194,7 @@ async def open_study(
     corpus: str | None = None,
     session: str | None = None,
     on_step: OnStep | None = None,
+    on_text: OnText | None = None,
     on_progress: Progress | None = None,
     transport: Transport | None = None,
 ) -> AsyncIterator[Study]:
@@ -212,7 +213,7 @@ async def open_study(
         checks = Checks.of(settings, about)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
         engine = await stack.enter_async_context(open_engine(settings, transport=transport))
-        companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
+        companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)
         history = stored.history if stored is not None else None
         subject = await asyncio.to_thread(subject_of, settings.scope_topics, retriever.corpus.catalogue)
         held = stored.socratic if stored is not None else PLAIN

@@ -5,9 +5,10 @@ to send it, and its wrappers drop what DeepSeek adds to `usage`.
 """
 
 import asyncio
+import json
 import logging
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from ..errors import (
@@ -21,10 +22,11 @@ from ..errors import (
     TransientError,
     UnreachableError,
 )
-from .exchange import Reply, Request, Usage
+from .exchange import OnText, Reply, Request, Usage
 from .pacing import pause
 from .providers import Endpoint
 from .serving.identity import reported
+from .serving.streaming import ASKED_FOR, gathered
 
 if TYPE_CHECKING:
     import openai
@@ -60,6 +62,7 @@ class ChatTransport:
         self._opening = asyncio.Lock()
         self._client: openai.AsyncOpenAI | None = None
         self._left_out: set[str] = set()
+        self._streams = True
 
     @property
     def endpoint(self) -> str:
@@ -72,17 +75,29 @@ class ChatTransport:
 
     async def complete(self, request: Request) -> Reply:
         """Send one call. Raises a `ModelError` with the remedy."""
+        return await self._complete(request, None)
+
+    async def stream(self, request: Request, on_text: OnText) -> Reply:
+        """Like `complete`; meanwhile `on_text` receives the reply's text so far, if the endpoint streams."""
+        return await self._complete(request, lambda text: on_text(request, text))
+
+    async def _complete(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
         import aiohttp
         import openai
 
         client = self._client or await self._opened()
         where = self._where
         body = self._body(request)
+        if on_text is not None and self._streams:
+            body |= ASKED_FOR
         made = 0
         while True:
             sent = {name: value for name, value in body.items() if name not in self._left_out}
             try:
-                completion = await client.post("/chat/completions", cast_to=object, body=sent)
+                if on_text is None or not (self._streams and sent.keys() >= ASKED_FOR.keys()):
+                    completion = await client.post("/chat/completions", cast_to=object, body=_whole(sent))
+                else:
+                    completion = await self._streamed(client, sent, on_text)
             except openai.APIError as error:
                 refused = _refused_parameter(error, sent.keys() - _NEEDED - {self._served.provider.limit})
                 if refused is None:
@@ -99,6 +114,22 @@ class ChatTransport:
                 raise TransientError(f"{where} sent a reply that cannot be read; try again.") from None
             else:
                 return _reply(completion, where)
+
+    async def _streamed(
+        self, client: "openai.AsyncOpenAI", sent: Mapping[str, Any], on_text: Callable[[str], None]
+    ) -> object:
+        """A streamed completion. An endpoint that ignores the request for a stream, or for its usage, is believed."""
+        import openai
+
+        async with await client.post(
+            "/chat/completions", cast_to=object, body=sent, stream=True, stream_cls=openai.AsyncStream[object]
+        ) as chunks:
+            if not chunks.response.headers.get("content-type", "").startswith("text/event-stream"):
+                self._streams = False
+                return json.loads(await chunks.response.aread())
+            completion = await gathered(chunks, on_text)
+        self._streams = completion["usage"] is not None  # costs are computed from it
+        return completion
 
     async def reported(self, model: str) -> Mapping[str, Any] | None:
         """The server's report on a model, see `serving.identity`; `None` if it does not respond."""
@@ -162,6 +193,11 @@ class ChatTransport:
         if self._served.provider.json_mode == "json_object":
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
+
+
+def _whole(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The request for a reply in one piece."""
+    return {name: value for name, value in sent.items() if name not in ASKED_FOR}
 
 
 def _reply(completion: object, where: str) -> Reply:

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel
@@ -21,14 +21,14 @@ from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache, request_key
 from .call import Call, Tape, is_cut, warn_of_cut
-from .exchange import Message, Reply, Request, Sampling
+from .exchange import Message, OnText, Reply, Request, Sampling
 from .ledger import Ledger, LedgerRow, usage_fields
 from .pacing import PASSED, KeyLock, Tries, alone, holding, in_time
 from .providers import Choice, Endpoint
 from .serving.connections import Connections
 from .serving.stages import Stage, check_stages, endpoints_in_use, serving, stage
 from .spans import completed
-from .structured import MalformedReplyError, asked_again, parse_reply, without_thinking
+from .structured import MalformedReplyError, asked_again, json_schema, parse_reply, without_thinking
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 _PLAIN = Sampling()
@@ -64,9 +64,16 @@ class LanguageModel:
     def __post_init__(self) -> None:
         check_stages(self.settings)
 
-    def session(self, question_id: str = "", *, method: str = "", deadline: float | None = None) -> "ModelSession":
-        """Access for one question. `deadline` is a `time.monotonic` timestamp that no call may exceed."""
-        return ModelSession(owner=self, question_id=question_id, method=method, deadline=deadline)
+    def session(
+        self,
+        question_id: str = "",
+        *,
+        method: str = "",
+        deadline: float | None = None,
+        on_text: OnText | None = None,
+    ) -> "ModelSession":
+        """Access for one question; no call exceeds `deadline` (`time.monotonic`), `on_text` gets growing replies."""
+        return ModelSession(owner=self, question_id=question_id, method=method, deadline=deadline, on_text=on_text)
 
     async def aclose(self) -> None:
         """Release connections, processes and files."""
@@ -117,6 +124,7 @@ class ModelSession:
     question_id: str
     method: str
     deadline: float | None
+    on_text: OnText | None = None
     rows: list[LedgerRow] = field(default_factory=list)
 
     @overload
@@ -168,7 +176,7 @@ class ModelSession:
         sampling: Sampling = _PLAIN,
     ) -> tuple[Parsed, Reply]:
         """Like `ainvoke`, but also returns the reply that the value was read from, e.g. for its log-probabilities."""
-        wanted = _json_schema(schema)
+        wanted = json_schema(schema)
         first = await self._prepare(stage_name, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(first)
         try:
@@ -319,6 +327,7 @@ class ModelSession:
                 seconds=seconds,
                 content=owner.settings.telemetry_content,
                 price=call.price,
+                on_text=self.on_text,
             )
             error = None
             warn_of_cut(call, outcome, owner._told)
@@ -387,8 +396,3 @@ class ModelSession:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
         return TransientError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
-
-
-@cache
-def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    return schema.model_json_schema()

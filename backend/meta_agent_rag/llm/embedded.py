@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 from ..errors import SettingsError, UnreachableError
 from ..settings import Settings, child_environment
 from .chat import ChatTransport
-from .exchange import Reply, Request
+from .exchange import OnText, Reply, Request
 from .local.catalogue import PROMPT_CACHE_MIB, SLOTS
 from .local.choice import own_model_file, require_file
 from .providers import Endpoint
@@ -55,13 +56,20 @@ class EmbeddedTransport:
 
         A call in progress when the server ended is sent once more.
         """
+        return await self._sent(lambda chat: chat.complete(request))
+
+    async def stream(self, request: Request, on_text: OnText) -> Reply:
+        """Like `complete`; meanwhile `on_text` receives the reply's text so far."""
+        return await self._sent(lambda chat: chat.stream(request, on_text))
+
+    async def _sent(self, send: Callable[[ChatTransport], Awaitable[Reply]]) -> Reply:
         chat, child = await self._serving(), self._child
         try:
-            return await chat.complete(request)
+            return await send(chat)
         except UnreachableError:
             if not await _has_ended(child) or self._chat is None:  # by itself, not because it was closed
                 raise
-        return await (await self._serving()).complete(request)
+        return await send(await self._serving())
 
     async def _serving(self) -> ChatTransport:
         """The connection to the server, started on first use."""

@@ -1,8 +1,8 @@
 """Requests to a model and its replies, independent of the provider."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 Role = Literal["system", "user", "assistant"]
 
@@ -44,6 +44,10 @@ class Request:
     draw: int = 0
     logprobs: bool = False
     stop: tuple[str, ...] = ()
+
+
+OnText: TypeAlias = Callable[[Request, str], None]
+"""Receives a call and the text of its reply so far, whenever more of it has arrived."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,4 +92,13 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """Release connections and processes."""
+        ...
+
+
+@runtime_checkable
+class Streaming(Transport, Protocol):
+    """A transport that can report a reply while it is written."""
+
+    async def stream(self, request: Request, on_text: OnText) -> Reply:
+        """Like `complete`; `on_text` receives the text so far. If a call is repeated, the text starts again."""
         ...

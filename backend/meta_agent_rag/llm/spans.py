@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from .. import telemetry
 from ..telemetry import Value
-from .exchange import Reply, Request, Transport
+from .exchange import OnText, Reply, Request, Streaming, Transport
 from .ledger import LedgerRow
 from .pricing import Price
 
@@ -18,14 +18,20 @@ async def completed(
     seconds: float,
     content: bool,
     price: Callable[[Reply], Price | None],
+    on_text: OnText | None = None,
 ) -> Reply:
     """The transport's reply, within a span; `content` includes prompt and reply, `price` is the cost.
+
+    `on_text` receives the text while it is written, if the transport can report it.
 
     Raises the errors of the transport, and `TimeoutError` after N seconds.
     """
     with telemetry.span(f"chat {request.model}", _asked(row, request, content=content), kind="client") as opened:
         async with asyncio.timeout(seconds):
-            reply = await transport.complete(request)
+            if on_text is not None and isinstance(transport, Streaming):
+                reply = await transport.stream(request, on_text)
+            else:
+                reply = await transport.complete(request)
         if opened.is_recording():
             opened.set_attributes(_replied(reply, content=content))
             if (cost := price(reply)) is not None:

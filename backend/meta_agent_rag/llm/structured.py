@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,12 @@ _THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
 
 class MalformedReplyError(ValueError):
     """The text is not what was requested; the message says what is wrong with it."""
+
+
+@cache
+def json_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a reply, generated once."""
+    return schema.model_json_schema()
 
 
 def without_thinking(text: str) -> str:

@@ -28,13 +28,14 @@ class ServerReply:
     """The server's reply: a text with its usage, or a status and a body instead.
 
     `wire` is a fault below HTTP: the connection is `closed` before the first byte or `reset` after the headers, or the
-    body `drip`s blanks forever or is `cut`.
+    body `drip`s blanks forever or is `cut`. `streams` is whether a request for a stream is honoured.
     """
 
     text: str = ""
     status: int = 200
     seconds: float = 0.0
     finish_reason: str = "stop"
+    streams: bool = True
     wire: Literal["closed", "reset", "drip", "cut"] | None = None
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +124,8 @@ class LoopbackServer:
             await self._wait(reply.seconds, request, body)
         if reply.status != 200 or reply.body is not None:
             return _as_scripted(reply)
+        if body.get("stream") and reply.streams:
+            return _streamed(reply, request, with_usage=bool(body.get("stream_options", {}).get("include_usage")))
         message = {"role": "assistant", "content": reply.text}
         whole = JSONResponse(
             {
@@ -167,6 +170,27 @@ class LoopbackServer:
         routes = [Route(f"{prefix}/chat/completions", self.chat, methods=["POST"]) for prefix in ("/v1", "")]
         routes += [Route("/seen", self.seen), Route("/v1/models", self.models)]
         return Starlette(routes=[*routes, *(Route(f"{prefix}/user/balance", self.balance) for prefix in ("/v1", ""))])
+
+
+def _streamed(reply: ServerReply, request: Request, *, with_usage: bool) -> Response:
+    """The reply word by word, as server-sent events; `cut` ends it half-way."""
+    words = re.findall(r"\S*\s*", reply.text)
+    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": {"content": word}}]} for word in words if word]
+    if reply.wire == "cut":
+        chunks = chunks[: len(chunks) // 2]
+    else:
+        chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": reply.finish_reason}]})
+        chunks += [{"choices": [], "usage": reply.usage}] if with_usage else []
+
+    async def parts() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
+            await asyncio.sleep(0.001)
+        if reply.wire == "cut":
+            _reset(request)
+        yield b"data: [DONE]\n\n"
+
+    return StreamingResponse(parts(), media_type="text/event-stream")
 
 
 def _broken(body: bytes, wire: str, request: Request) -> Response:

@@ -22,11 +22,11 @@ from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
 from ..shared.rounds import small_model_hint, spending
+from ..shared.screen import Screen
 from .commands import COMMANDS, is_command, mode_called, models_of, run_command
 from .documents import as_command
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines
-from .screen import Screen
 from .state import Leave, Load, NextAction, Reopen, Shell
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ async def converse(
 def _opened(
     settings: Settings, screen: Screen, corpus: str | None, session: str | None
 ) -> AbstractAsyncContextManager[Study]:
-    return open_study(settings, corpus=corpus, session=session, on_step=screen.stage)
+    return open_study(settings, corpus=corpus, session=session, on_step=screen.stage, on_text=screen.writing)
 
 
 @dataclass(kw_only=True)

@@ -9,7 +9,7 @@ from ...conversation.socratic.coach import CoachReply
 from ...conversation.study import Study
 from ...llm.ledger import LedgerRow, Totals, total
 from ...settings import Settings
-from .screen import Screen
+from ..shared.screen import Screen
 
 Load: TypeAlias = Callable[..., Settings]
 """Reloads the settings of this session, with changes as keyword arguments."""

@@ -1,4 +1,4 @@
-"""The shell's output: colour, a spinner and streamed words on a terminal, plain lines elsewhere."""
+"""Output to a person: colour, a spinner and streamed words on a terminal, plain lines elsewhere."""
 
 import asyncio
 import sys
@@ -9,14 +9,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...wording import printable
-from ..shared.command import complain, console, plain
+from .command import complain, console, plain
 
 if TYPE_CHECKING:
     from ...agent.engine import Step
+    from ...llm.exchange import Request
 
 WORD_SECONDS = 0.02
 ANSWER_SECONDS = 1.5
 """An answer streams one word per `WORD_SECONDS`, or faster if it would take longer than this."""
+_DRAFTS = frozenset({"write", "rewrite"})
+_SPINNER = 4
+"""Columns of the spinner, and of the margin that keeps the cursor in its line."""
 
 
 @dataclass(kw_only=True)
@@ -24,6 +28,7 @@ class Screen:
     """Standard output; all printed text is stripped of control characters, except those of this class."""
 
     _status: Any = field(default=None, repr=False)
+    _stage: str = field(default="", repr=False)
 
     @cached_property
     def console(self) -> Any:
@@ -91,8 +96,17 @@ class Screen:
 
     def stage(self, step: "Step") -> None:
         """Show which node of the loop starts."""
+        self._stage = step.words
         if self._status is not None:
             self._status.update(plain(step.words))
+
+    def writing(self, request: "Request", text: str) -> None:
+        """Show the end of a draft while it is written."""
+        if self._status is None or request.stage not in _DRAFTS:
+            return
+        room = self.console.width - len(self._stage) - len(": ") - _SPINNER
+        if words := last_words(text, room):
+            self._status.update(f"{plain(self._stage)}: [dim]{plain(words)}[/]")
 
     def progress(self, words: str) -> Callable[[int, int], None]:
         """Show next to the spinner how many of how many parts are done."""
@@ -112,3 +126,31 @@ class Screen:
     def _write(self, text: str) -> None:
         self.console.file.write(text)
         self.console.file.flush()
+
+
+def last_words(text: str, columns: int) -> str:
+    """The end of what a reply says so far: of the last value if it is JSON.
+
+    >>> last_words('{"quotes": ["Faust is by Goethe."], "answer": "Goethe wr', 40)
+    'Goethe wr'
+    >>> last_words('{"quotes": ["Faust is by Goethe."], "ans', 40)
+    'Faust is by Goethe.'
+    >>> last_words("It was Johann Wolfgang von Goethe", 12)
+    '… von Goethe'
+    """
+    from pydantic_core import from_json
+
+    try:
+        texts = _texts(from_json(text, allow_partial="trailing-strings"))
+    except ValueError:
+        texts = [text]
+    words = " ".join(printable(texts[-1]).split()) if texts else ""
+    return words if len(words) <= columns else f"…{words[len(words) - max(columns - 1, 0) :]}"
+
+
+def _texts(value: object) -> list[str]:
+    """All texts of a JSON value, in order."""
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _texts(part)]

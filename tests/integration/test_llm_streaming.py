@@ -1,0 +1,107 @@
+"""Replies received while they are written: the same text, usage and errors as a reply in one piece."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from meta_agent_rag.errors import LostConnectionError
+from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.exchange import Request, Sampling
+from meta_agent_rag.testing.server import ServerReply, always
+from tests.loopback import ASK, Answer, Serve, in_turn, opened
+
+WORDS = ServerReply(text="It was Goethe who wrote it.")
+Seen = list[tuple[str, str]]
+
+
+def keeping(seen: Seen) -> Callable[[Request, str], None]:
+    return lambda request, text: seen.append((request.stage, text))
+
+
+async def reply(model: LanguageModel, seen: Seen | None, **sampling: Any) -> Any:
+    session = model.session(on_text=None if seen is None else keeping(seen))
+    return await session.areply("write", ASK, sampling=Sampling(**sampling)), session.rows
+
+
+async def test_the_text_grows_word_by_word(serve: Serve) -> None:
+    server, seen = serve(always(WORDS)), list[tuple[str, str]]()
+    async with opened(server) as model:
+        got, _ = await reply(model, seen)
+    assert got.text == WORDS.text
+    assert seen[0] == ("write", "It ")
+    assert seen[-1] == ("write", WORDS.text)
+    assert all(later[1].startswith(earlier[1]) for earlier, later in pairwise(seen))
+
+
+async def test_a_streamed_reply_costs_and_says_the_same(serve: Serve) -> None:
+    server = serve(always(WORDS))
+    async with opened(server) as model:
+        whole, whole_rows = await reply(model, None)
+        streamed, streamed_rows = await reply(model, [])
+    assert streamed == whole
+    assert streamed_rows[0].cost_usd == whole_rows[0].cost_usd
+    assert streamed_rows[0].cache_hit_tokens == 60
+    assert streamed_rows[0].request == whole_rows[0].request
+    asked = [{name: body[name] for name in body if not name.startswith("stream")} for body in server.bodies]
+    assert asked[0] == asked[1]
+    assert "stream" not in server.bodies[0]
+    assert server.bodies[1]["stream_options"] == {"include_usage": True}
+
+
+async def test_a_parsed_reply_is_streamed_too(serve: Serve) -> None:
+    server, seen = serve(always(ServerReply(text='{"answer": "Johann Goethe"}'))), list[tuple[str, str]]()
+    async with opened(server) as model:
+        session = model.session(on_text=keeping(seen))
+        assert await session.ainvoke("write", ASK, Answer) == Answer(answer="Johann Goethe")
+    assert len(seen) > 1
+
+
+async def test_an_endpoint_that_ignores_the_wish_is_not_asked_again(serve: Serve) -> None:
+    server, seen = serve(always(replace(WORDS, streams=False))), list[tuple[str, str]]()
+    async with opened(server) as model:
+        first, rows = await reply(model, seen)
+        second, _ = await reply(model, seen)
+    assert first == second
+    assert rows[0].prompt_tokens == 100
+    assert seen == []
+    assert ["stream" in body for body in server.bodies] == [True, False]
+
+
+async def test_an_endpoint_that_streams_no_usage_is_not_asked_again(serve: Serve) -> None:
+    """Costs are computed from usage; without it a call counts with the most that it can cost."""
+    server = serve(always(replace(WORDS, usage=None)))
+    async with opened(server) as model:
+        _, rows = await reply(model, [])
+        await reply(model, [])
+    assert rows[0].cost_usd is None
+    assert ["stream" in body for body in server.bodies] == [True, False]
+
+
+@pytest.mark.parametrize("parameter", ["stream", "stream_options"])
+async def test_a_rejected_parameter_ends_streaming_alone(serve: Serve, parameter: str) -> None:
+    refusal = ServerReply(status=400, body={"error": {"message": f"unsupported parameter: {parameter}"}})
+    server = serve(in_turn(refusal, WORDS))
+    async with opened(server) as model:
+        got, _ = await reply(model, [])
+        await reply(model, [])
+    assert got.text == WORDS.text
+    assert ["stream" in body for body in server.bodies] == [True, False, False]
+
+
+async def test_a_stream_that_breaks_off_is_asked_for_again(serve: Serve) -> None:
+    server, seen = serve(in_turn(replace(WORDS, wire="cut"), WORDS)), list[tuple[str, str]]()
+    async with opened(server, llm_max_retries=1) as model:
+        got, rows = await reply(model, seen)
+    assert got.text == WORDS.text
+    assert [row.error for row in rows] == [LostConnectionError.__name__, None]
+    assert [text for _, text in seen].count("It ") == 2
+
+
+async def test_a_cut_reply_says_so(serve: Serve) -> None:
+    server = serve(always(replace(WORDS, finish_reason="length")))
+    async with opened(server) as model:
+        got, _ = await reply(model, [])
+    assert got.finish_reason == "length"
