@@ -17,6 +17,7 @@ import typer
 
 from meta_agent_rag.cli.shared.command import reporting, say
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.grounding.confidence import LEVELS, level
 from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p
 
 from ..analyses import discover_analyses
@@ -308,6 +309,20 @@ def named(recorded: Sequence[Recorded]) -> Table:
     return Table(name="named", title="Deficits and their repairs", head=head, rows=cells)
 
 
+def levels(recorded: Sequence[Recorded]) -> Table:
+    """How often returned answers are right at each level of confidence."""
+    ends = [row for one in _pooled(recorded) for row in one.rows[LOOP] if row["rounds"]]
+    found: dict[str, list[bool]] = {name: [] for name in LEVELS}
+    for row in ends:
+        found[level(row["rounds"][row["chosen"]]["p_correct"], calibrated=True)].append(_right(row))
+    rows = []
+    for name, right in found.items():
+        low, high = binomial_interval(sum(right), len(right))
+        share = f"{100 * sum(right) / max(len(right), 1):.0f} [{100 * low:.0f}, {100 * high:.0f}]"
+        rows.append((f"`{name}`", str(len(right)), share))
+    return Table(name="levels", title="Levels of confidence", head=("level", "n", "% right [95 %]"), rows=rows)
+
+
 def cost(recorded: Sequence[Recorded]) -> Table:
     """Calls and tokens per question, and the share that the server's prefix cache served."""
     rows = [
@@ -341,6 +356,7 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "lost": lost,
     "named": named,
     "cost": cost,
+    "levels": levels,
 }
 
 if __name__ == "__main__":

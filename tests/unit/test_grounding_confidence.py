@@ -46,3 +46,14 @@ def test_it_stays_within_its_bounds(scores: list[float], generation: float | Non
 
 def test_levels_meet_at_their_bounds() -> None:
     assert [level(score) for score in (0.6999, 0.70, 0.85, 0.8501)] == ["low", "medium", "medium", "high"]
+
+
+@pytest.mark.parametrize(("chance", "name"), [(0.75, "high"), (0.7499, "medium"), (0.5, "medium"), (0.4999, "low")])
+def test_a_calibrated_probability_is_the_score(chance: float, name: str) -> None:
+    result = confidence([0.9], chance, [1], calibrated=True)
+    assert (result.score, result.level, result.calibrated) == (chance, name, True)
+    assert result.coverage == pytest.approx(0.6 * 0.9 + 0.4 * chance)
+
+
+def test_without_a_probability_there_is_none_to_show() -> None:
+    assert confidence([0.9], None, [1], calibrated=True) == confidence([0.9], None, [1])

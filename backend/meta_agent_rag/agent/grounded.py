@@ -129,8 +129,13 @@ async def checked(
     calls = (*answer.calls, *judged.calls)
     paired = tuple(zip(check.claims, judged.support, strict=True))
     cited = [number for claim in check.claims for number in claim.marks]
-    sure = confidence([hybrid.confidence(found) for found in passages], _generation(round_), cited)
-    if reason := _fault(check, judged, answer, short, sure.score < checks.settings.confidence_floor):
+    sure = confidence(
+        [hybrid.confidence(found) for found in passages],
+        round_.draft.confidence if round_.p_correct is None else round_.p_correct,
+        cited,
+        calibrated=round_.p_correct is not None,
+    )
+    if reason := _fault(check, judged, answer, short, sure.coverage < checks.settings.confidence_floor):
         shown_sure = sure if reason == "not_covered" else None
         return _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure)
     text = marked(said, check.claims, judged.support, drop=checks.settings.unsupported_claims == "drop")
@@ -179,11 +184,6 @@ def _fault(check: ClaimCheck, judged: Judged, answer: Answer, short: str, unsure
     if judged.answers is False or not answers_in_kind(answer.question, short, said):
         return "off_question"
     return "not_covered" if unsure else None
-
-
-def _generation(round_: Round) -> float | None:
-    """The probability that the answer is right: as calibrated, else as stated by its writer."""
-    return round_.draft.confidence if round_.p_correct is None else round_.p_correct
 
 
 def _refused(

@@ -1,55 +1,78 @@
-"""The reliability of an answer in one number: what was found, combined with the writer's own estimate.
+"""The reliability of an answer in one number: its calibrated probability of being right, if known.
 
-    confidence = 0.6 x retrieval + 0.4 x generation
-
-`retrieval` is limited to 0.60..1.0. The number ranks answers; it is not a probability of being right.
+Otherwise it is what was found, combined with the writer's own estimate: 0.6 x retrieval + 0.4 x generation,
+with `retrieval` limited to 0.60..1.0. That number ranks answers, and is not a probability.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 RETRIEVAL_WEIGHT = 0.6
 GENERATION_WEIGHT = 0.4
 LEAST_RETRIEVAL = 0.60
 GENERATION_WHERE_MISSING = 0.80
-HIGH_ABOVE = 0.85
-MEDIUM_FROM = 0.70
+HIGH_ABOVE, MEDIUM_FROM = 0.85, 0.70
+LIKELY, EVEN = 0.75, 0.5
+"""Probabilities from which a level is `high` and `medium`: right in three of four cases, and in one of two."""
 
 Level: TypeAlias = Literal["high", "medium", "low"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Confidence:
-    """The confidence in an answer, its level and its two parts; all in 0..1."""
+    """The confidence in an answer, its level and its two parts; all in 0..1.
+
+    `calibrated` says that the score is a probability. `coverage` is the weighted mean of both parts: how well the
+    documents cover the question.
+    """
 
     score: float
     level: Level
     retrieval: float
     generation: float
+    coverage: float
+    calibrated: bool = False
 
 
-def confidence(scores: Sequence[float], generation: float | None, cited: Sequence[int] = ()) -> Confidence:
+def confidence(
+    scores: Sequence[float], generation: float | None, cited: Sequence[int] = (), *, calibrated: bool = False
+) -> Confidence:
     """The confidence in an answer.
 
     `scores` are the relevance (0..1) of each passage of the prompt (`retrieval.hybrid.confidence`), in the
     prompt's order. `cited` are the 1-based numbers of those that the answer cites: their mean counts, or the best
-    score of all if none of them is in the prompt. `generation` is the writer's estimate in 0..1.
+    score of all if none of them is in the prompt. `generation` is the probability that the answer is right if
+    `calibrated`, else the writer's estimate, in 0..1.
 
     >>> confidence([0.9, 0.5], None, cited=[1]).level
     'high'
+    >>> confidence([0.9, 0.5], 0.4, cited=[1], calibrated=True).level
+    'low'
     """
     retrieval = min(1.0, max(LEAST_RETRIEVAL, _retrieval([_number(score) for score in scores], cited)))
     missing = generation is None or not isfinite(generation)
     estimate = GENERATION_WHERE_MISSING if missing or generation is None else min(1.0, max(0.0, generation))
     # rounded, so that 0.6 x 0.85 + 0.4 x 0.85 is 0.85
-    score = round(RETRIEVAL_WEIGHT * retrieval + GENERATION_WEIGHT * estimate, 6)
-    return Confidence(score=score, level=level(score), retrieval=retrieval, generation=estimate)
+    coverage = round(RETRIEVAL_WEIGHT * retrieval + GENERATION_WEIGHT * estimate, 6)
+    probable = calibrated and not missing
+    score = estimate if probable else coverage
+    return Confidence(
+        score=score,
+        level=level(score, calibrated=probable),
+        retrieval=retrieval,
+        generation=estimate,
+        coverage=coverage,
+        calibrated=probable,
+    )
 
 
-def level(score: float) -> Level:
-    """`high` above 0.85, `medium` from 0.70 to 0.85, both included, `low` below."""
+def level(score: float, *, calibrated: bool = False) -> Level:
+    """`high` from a probability of 0.75, `medium` from 0.5; uncalibrated, `high` above 0.85, `medium` from 0.70."""
+    if calibrated:
+        return "high" if score >= LIKELY else "medium" if score >= EVEN else "low"
     if score > HIGH_ABOVE:
         return "high"
     return "medium" if score >= MEDIUM_FROM else "low"

@@ -47,7 +47,9 @@ class ToolAnswer(BaseModel):
     short_answer: str
     refused: str | None
     citations: list[CitationOut]
-    confidence: float | None = Field(description="0..1; a ranking score, not a probability of being correct.")
+    confidence: float | None = Field(
+        description="0..1: the calibrated probability that the answer is correct, if known."
+    )
     level: str | None
     rounds: int
     stop_reason: str

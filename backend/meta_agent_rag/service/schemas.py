@@ -218,10 +218,12 @@ def as_checked(result: "GroundedAnswer") -> dict[str, Any]:
 
 
 class ConfidenceParts(BaseModel):
-    """The two parts of a confidence, both in 0..1; the score is 0.6 x retrieval + 0.4 x generation."""
+    """The two parts of a confidence, both in 0..1; CONFIDENCE_FLOOR applies to 0.6 x retrieval + 0.4 x generation."""
 
     retrieval: float = Field(description="How well the cited passages fit the question.")
-    generation: float = Field(description="The calibrated probability that the answer is correct, if known.")
+    generation: float = Field(
+        description="The calibrated probability that the answer is correct, if known; else the model's own estimate."
+    )
 
 
 class AskResponse(BaseModel):
@@ -237,9 +239,9 @@ class AskResponse(BaseModel):
                     "short_answer": "Oslo",
                     "refused": None,
                     "citations": [],
-                    "confidence": 0.87,
+                    "confidence": 0.82,
                     "level": "high",
-                    "confidence_score": 0.87,
+                    "confidence_score": 0.82,
                     "confidence_level": "high",
                     "confidence_parts": {"retrieval": 0.9, "generation": 0.82},
                     "rounds": 2,
@@ -263,11 +265,15 @@ class AskResponse(BaseModel):
     short_answer: str
     refused: str | None
     citations: list[CitationOut]
-    confidence: float | None = Field(description="0..1; a ranking score, not a probability of being correct.")
+    confidence: float | None = Field(
+        description="0..1: the calibrated probability that the answer is correct; if unknown, the mean of the parts."
+    )
     level: Literal["high", "medium", "low"] | None
     confidence_score: float | None = Field(None, description="The same as `confidence`.")
     confidence_level: Literal["high", "medium", "low"] | None = Field(None, description="The same as `level`.")
-    confidence_parts: ConfidenceParts | None = Field(None, description="The components of the score.")
+    confidence_parts: ConfidenceParts | None = Field(
+        None, description="What was found, and how the answer was generated."
+    )
     rounds: int = Field(description="Number of drafts; 1 means that nothing was repaired.")
     stop_reason: str = Field(description="Why the loop stopped; for the coach, what happened to the draft.")
     cost_usd: float | None = Field(description="`null` if the model has no known price.")
