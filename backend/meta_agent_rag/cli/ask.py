@@ -1,6 +1,5 @@
 """`marag ask`: one question over a corpus."""
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from ..agent.engine import Answer
     from ..agent.grounded import GroundedAnswer
     from ..llm.ledger import Totals
-    from ..settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -48,12 +46,23 @@ def ask(
     if grounded:
         require("grounding", "`marag ask --grounded`")
     settings = Settings.load(set_ or ())
-    named, screen = document or (), Screen()
+    screen = Screen()
     with exporting(settings), nullcontext() if json_ else screen.working():
-        from_documents = run(_grounded(question, corpus, named, settings, screen)) if grounded else None
-        result = (
-            run(_answer(question, corpus, named, settings, screen)) if from_documents is None else from_documents.answer
+        found = run(
+            _answered(
+                question,
+                grounded=grounded,
+                corpus=corpus,
+                documents=document or (),
+                settings=settings,
+                on_step=screen.stage,
+                on_text=screen.writing,
+            )
         )
+    from ..agent.engine import Answer
+
+    from_documents = None if isinstance(found, Answer) else found
+    result = found if isinstance(found, Answer) else found.answer
     _show(result, from_documents, trace=trace, json_=json_)
     refused = is_abstention(result.short_answer) if from_documents is None else from_documents.refused
     if refused and (hint := small_model_hint(choose_provider(settings))) is not None:
@@ -73,34 +82,10 @@ def _show(result: "Answer", from_documents: "GroundedAnswer | None", *, trace: b
         _show_grounded(from_documents)
 
 
-async def _answer(
-    question: str, corpus: str, documents: Sequence[str], settings: "Settings", screen: Screen
-) -> "Answer":
-    from ..asking import answer
+async def _answered(question: str, *, grounded: bool, **how: Any) -> "Answer | GroundedAnswer":
+    from ..asking import answer, grounded_answer
 
-    return await answer(
-        question,
-        corpus=corpus,
-        documents=documents,
-        settings=settings,
-        on_step=screen.stage,
-        on_text=screen.writing,
-    )
-
-
-async def _grounded(
-    question: str, corpus: str, documents: Sequence[str], settings: "Settings", screen: Screen
-) -> "GroundedAnswer":
-    from ..asking import grounded_answer
-
-    return await grounded_answer(
-        question,
-        corpus=corpus,
-        documents=documents,
-        settings=settings,
-        on_step=screen.stage,
-        on_text=screen.writing,
-    )
+    return await (grounded_answer if grounded else answer)(question, **how)
 
 
 def _show_grounded(result: "GroundedAnswer") -> None:
