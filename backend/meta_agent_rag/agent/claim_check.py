@@ -8,7 +8,7 @@ from ..errors import BudgetError, ModelError
 from ..grounding.claims import Claim
 from ..grounding.relevance import holds_the_answer, is_settled, on_the_question
 from ..grounding.support.confirmed import confirmed
-from ..grounding.support.rules import cited_or_quoted, language_of_answer, read_claim, supports
+from ..grounding.support.rules import cited_or_quoted, language_of_answer, read_claim
 from ..grounding.support.sources import Source, read_sources
 from ..grounding.support.statement import Statement, read
 from ..grounding.support.verdict import Support
@@ -38,7 +38,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimCheck:
-    """The claims of one answer, the passages of its prompt, and the verbatim quotes of its writer.
+    """The claims of one answer, the rules' verdict on each, its prompt's passages, and its writer's verbatim quotes.
 
     `deadline` is a `time.monotonic` timestamp.
     """
@@ -46,6 +46,7 @@ class ClaimCheck:
     engine: Engine
     question: str
     claims: Sequence[Claim]
+    ruled: tuple[Support, ...]
     passages: Sequence[Found]
     quotes: Sequence[str]
     question_id: str = ""
@@ -57,12 +58,7 @@ class ClaimCheck:
         The critic is also asked whether the answer addresses the question if its wording does not settle this. Raises
         only errors that must stop the run.
         """
-        stated = on_the_question(
-            self.question,
-            self.claims,
-            supports(self.claims, self.passages, question=self.question, quotes=self.quotes),
-            self._statements,
-        )
+        stated = on_the_question(self.question, self.claims, self.ruled, self._statements)
         if how == "rules":
             return Judged(support=stated)
         settled = {"supported", "refuted"} if how == "both" else {"refuted"}

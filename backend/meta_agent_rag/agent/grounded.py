@@ -12,7 +12,7 @@ from ..grounding.abstention import Reason, is_abstention, refusal
 from ..grounding.answer_kind import answers_in_kind
 from ..grounding.citation import Citation
 from ..grounding.citations import cite, removed_marks
-from ..grounding.claims import Claim, claims
+from ..grounding.claims import Claim
 from ..grounding.confidence import Confidence, confidence
 from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
@@ -113,13 +113,15 @@ async def checked(
         return _refused(answer, "invented_quotes")
     said, short = (without_links(part, texts) for part in (answer.text, answer.short_answer))
     removed = removed_marks(said, passages)
-    said = recited(said, passages, quotes, question=answer.question)
+    cited_anew = recited(said, passages, quotes, question=answer.question)
+    said = cited_anew.text
     if stepped := leaks(said, quotes, checks.leakage_phrases):
         return _refused(answer, "leakage", leaks=stepped)
     check = ClaimCheck(
         engine=engine,
         question=answer.question,
-        claims=claims(said, texts),
+        claims=cited_anew.claims,
+        ruled=cited_anew.ruled,
         passages=passages,
         quotes=quotes,
         question_id=question_id,

@@ -8,6 +8,7 @@ With Spotlighting", who call it datamarking).
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 
 from ...prompts.tokens import estimate_tokens
@@ -49,11 +50,10 @@ def pack(evidence: Sequence[Found], budget: int, *, marked: bool = False) -> Pac
     left_out: list[str] = []
     for found in evidence:
         passage = found.passage
-        text = _that_fits(passage, len(blocks) + 1, budget - used, marked)
+        text, block = _that_fits(passage, len(blocks) + 1, budget - used, marked)
         if not text:
             left_out.append(passage.id)
             continue
-        block = _block(passage, len(blocks) + 1, text, marked)
         used += estimate_tokens(block)
         blocks.append(block)
         texts.append(f"{passage.title}\n{text}")
@@ -71,16 +71,19 @@ def without_marks(text: str) -> str:
     return " ".join(text.replace(MARK, " ").split()) if MARK in text else text
 
 
-def _that_fits(passage: Passage, number: int, budget: int, marked: bool) -> str:
-    if estimate_tokens(_block(passage, number, passage.text, marked)) <= budget:
-        return passage.text
+def _that_fits(passage: Passage, number: int, budget: int, marked: bool) -> tuple[str, str]:
+    """The part of a passage that fits, and its block; both empty if nothing fits."""
+    whole = _block(passage, number, passage.text, marked)
+    if estimate_tokens(whole) <= budget:
+        return passage.text, whole
     kept = ""
     for sentence in sentences(passage.text):
         longer = kept + sentence
         if estimate_tokens(_block(passage, number, longer, marked)) > budget:
             break
         kept = longer
-    return kept.rstrip()
+    text = kept.rstrip()
+    return text, _block(passage, number, text, marked) if text else ""
 
 
 def _block(passage: Passage, number: int, text: str, marked: bool) -> str:
@@ -98,6 +101,7 @@ def _pages(passage: Passage) -> str:
     return f' page="{first}"' if last in {None, first} else f' pages="{first}-{last}"'
 
 
+@lru_cache(maxsize=1024)  # every stage of a question packs the same passages
 def _marked(text: str) -> str:
     return "".join(f"{MARK} {sentence}" if sentence.strip() else sentence for sentence in sentences(text))
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ...text.figures import Figure, figures, in_digits
 from ...text.figures.figure import same_value
@@ -84,14 +84,21 @@ class Statement:
         clauses = {item.clause for item in self.items if claim.holds(item)}
         return frozenset(stem for stem, clause in self.hedges if clause in clauses)
 
-    @property
+    @cached_property
     def stems(self) -> frozenset[str]:
         """The stems of its words."""
         return frozenset(item.stem for item in self.items if item.figure is None)
 
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(item.written.lower() for item in self.items if item.figure is None)
+
     def holds(self, item: Item) -> bool:
         """Does the sentence mention it?"""
-        return any(item.same_as(own) for own in self.items)
+        if item.figure is not None:
+            return any(item.same_as(own) for own in self.items)
+        # as `same_as`, for all words at once
+        return item.stem in self.stems or (item.is_name and item.written.lower() in self._words)
 
     def is_passive(self, place: int) -> bool:
         """Is the verb at a place in the passive voice: does one of the next items name the agent?"""
