@@ -24,7 +24,7 @@ def follow_up_queries(question: str, last: Round, asked: Sequence[str]) -> tuple
 
 
 def query_for(fact: Fact) -> str:
-    """The query for an open fact: its question, with the values of the facts before it filled in."""
+    """The query for an open fact: its question, in which the values of earlier facts are already filled in."""
     return fact.asked
 
 
