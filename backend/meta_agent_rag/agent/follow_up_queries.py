@@ -7,6 +7,7 @@ from ..text.names import spaced, words
 from ..text.normalise import normalised, tokens
 from ..text.words import stop_words
 from .derivation import Fact
+from .monitoring.overlap import jaccard
 from .state import VERDICTS, Round
 
 _RESTATED = 0.7
@@ -51,8 +52,7 @@ def restates(query: str, question: str) -> bool:
     >>> restates("Mira Holt birthplace", "Where was the director of The Salt Road born?")
     False
     """
-    asked, wanted = tokens(question), tokens(query)
-    return bool(wanted) and len(asked & wanted) / len(asked | wanted) >= _RESTATED
+    return bool(tokens(query)) and jaccard(query, question) >= _RESTATED
 
 
 def unasked(queries: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:

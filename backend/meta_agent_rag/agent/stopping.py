@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from ..errors import DeadlineError
 from ..grounding.short_answer import same_answer
-from ..text.normalise import normalised, tokens
+from ..text.normalise import normalised
 from .context import Context
 from .facts.diagnosis import findings_of
+from .monitoring.overlap import jaccard
 from .state import Draft, Round, State, StopReason
 
 
@@ -86,17 +87,6 @@ def _pays(round_: Round, earlier: Sequence[Round]) -> bool:
     """Is another repair worth its cost? Yes while each repair raised p_correct, if known."""
     known = [one.p_correct for one in (*earlier, round_) if one.p_correct is not None]
     return len(known) < 2 or known[-1] > max(known[:-1])
-
-
-def jaccard(one: str, other: str) -> float:
-    """Jaccard similarity of the token sets of two answers, 0..1; 1 if both are empty.
-
-    >>> jaccard("Born in Paris.", "born in Paris")
-    1.0
-    """
-    left, right = tokens(one), tokens(other)
-    union = left | right
-    return len(left & right) / len(union) if union else 1.0
 
 
 def same_draft(one: Draft, other: Draft, threshold: float) -> bool:

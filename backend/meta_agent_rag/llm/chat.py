@@ -118,7 +118,7 @@ class ChatTransport:
     async def _streamed(
         self, client: "openai.AsyncOpenAI", sent: Mapping[str, Any], on_text: Callable[[str], None]
     ) -> object:
-        """A streamed completion. An endpoint that ignores the request for a stream, or for its usage, is believed."""
+        """A streamed completion; later calls are not streamed if the endpoint sends no stream, or no usage with it."""
         import openai
 
         async with await client.post(
