@@ -30,7 +30,6 @@ from ..tables import Cells, Table, as_markdown, number, signed
 
 ONE_PASS, LOOP = "standard_rag", "metarag"
 _BOTH = (ONE_PASS, LOOP)
-CHAINS = "self_consistency"
 _WITHOUT = f"{LOOP} LOOP_WITHOUT="
 _WHOLE = f"{_WITHOUT}none"
 SEED = 42
@@ -145,21 +144,21 @@ def quality(recorded: Sequence[Recorded]) -> Table:
     return Table(name="quality", title="One pass against the loop", head=head, rows=_compared(recorded, ONE_PASS))
 
 
-def chains(_: Sequence[Recorded]) -> Table:
-    """Three chains of thought with a majority vote against the loop, on the questions that both answered."""
-    rows = _compared(records("chains"), CHAINS)
-    head = (*_head(f"`{CHAINS}`"), "calls: chains, loop")
-    return Table(name="chains", title="Three chains against the loop", head=head, rows=rows)
-
-
 def baselines(recorded: Sequence[Recorded]) -> Table:
-    """Each further baseline against the loop, on the questions that it answered, by data set and pooled."""
-    asked = records("baselines")
+    """Every other method against the loop, in runs that have them all, by data set and pooled."""
+    asked = [*records("one_machine"), *(one for one in recorded if len(one.rows) > len(_BOTH))]
     rows: list[Cells] = []
-    for method in dict.fromkeys(name for one in asked for name in one.rows):
-        rows += _apart_and_both(method, [_beside(one, recorded, method) for one in asked if method in one.rows])
-    head = ("baseline", *_head("baseline"), "calls: baseline, loop")
-    return Table(name="baselines", title="Further baselines against the loop", head=head, rows=rows)
+    for method in dict.fromkeys(name for one in asked for name in one.rows if name != LOOP):
+        rows += _apart_and_both(method, [one for one in asked if method in one.rows])
+    head = ("method", *_head("method"), "calls: method, loop")
+    return Table(name="baselines", title="Every method against the loop", head=head, rows=rows)
+
+
+def open_domain(_: Sequence[Recorded]) -> Table:
+    """One pass against the loop over a whole corpus."""
+    head = (*_head("one pass"), "calls: one pass, loop")
+    rows = _compared(records("open_domain"), ONE_PASS)
+    return Table(name="open_domain", title="One pass against the loop, open domain", head=head, rows=rows)
 
 
 def ablations(_: Sequence[Recorded]) -> Table:
@@ -175,17 +174,11 @@ def ablations(_: Sequence[Recorded]) -> Table:
 
 
 def _apart_and_both(method: str, own: Sequence[Recorded]) -> list[Cells]:
-    """A row for each data set, and one for both together."""
-    parts = [(one.label, [one]) for one in own] + ([("**both**", list(own))] if len(own) > 1 else [])
+    """A row for each data set, and one for the pooled data sets together."""
+    parts = [(one.label, [one]) for one in own]
+    if len(pooled := _pooled(own)) > 1:
+        parts.insert(len(pooled), ("**both**", pooled))
     return [(f"`{method}`", *_quality(label, some, method), _calls(some, method)) for label, some in parts]
-
-
-def _beside(one: Recorded, recorded: Sequence[Recorded], method: str) -> Recorded:
-    """A baseline's answers and the loop's recorded answers to the same questions, in the same order."""
-    main = next(other for other in recorded if (other.dataset, other.mode) == (one.dataset, one.mode))
-    loop = {row["id"]: row for row in main.rows[LOOP]}
-    rows = [row for row in one.rows[method] if row["id"] in loop]
-    return replace(one, rows={method: rows, LOOP: [loop[row["id"]] for row in rows]})
 
 
 def _calls(recorded: Sequence[Recorded], method: str) -> str:
@@ -348,9 +341,9 @@ def _cost(rows: Sequence[Row]) -> Cells:
 
 TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "quality": quality,
-    "chains": chains,
     "baselines": baselines,
     "ablations": ablations,
+    "open_domain": open_domain,
     "types": types,
     "changed": changed,
     "lost": lost,

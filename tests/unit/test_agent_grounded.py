@@ -198,7 +198,7 @@ async def test_leakage(tmp_path: Path, answer: str) -> None:
 async def test_a_phrase_within_a_verified_quote_is_the_documents_own(tmp_path: Path) -> None:
     quote = "A letter of Mira Holt says that in the novel the sea is a person."
     said = "A letter of Mira Holt says that in the novel the sea is a person [3]."
-    reply = await grounded(tmp_path, answering(said, quotes=(quote,), short="a person"))
+    reply = await grounded(tmp_path, answering(said, quotes=(quote,), short="a person"), question="Who is Mira Holt?")
     assert reply.refused is None
     assert reply.text == "A letter of Mira Holt says that in the novel the sea is a person [Letters]."
     invented = await grounded(tmp_path, answering(said, quotes=(BIRTH_SENTENCE,), short="a person"))

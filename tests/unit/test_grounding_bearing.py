@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from meta_agent_rag.grounding.claims import claims
-from meta_agent_rag.grounding.relevance import holds_the_answer, on_the_question, speaks_of
+from meta_agent_rag.grounding.relevance import holds_the_answer, is_connected, on_the_question, speaks_of
 from meta_agent_rag.grounding.support.statement import Statement, read
 from meta_agent_rag.grounding.support.verdict import Support
+from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.text.sentences import sentences
 
 
@@ -73,3 +74,39 @@ def test_a_verdict_may_follow_from_other_claims() -> None:
     stated = claims("No, they are of different yards [1]. The Grey Petrel was built at Dunnaigh [1].")
     assert holds_the_answer(question, "no", stated, judged(False, True), YARDS)
     assert not holds_the_answer("Is Paris old?", "no", stated, judged(False, True), YARDS)
+
+
+def passage(title: str, text: str, document: str = "") -> Passage:
+    return Passage(id=title, doc_id=document or title, title=title, text=text)
+
+
+PORT = (
+    passage("Grey Petrel (ship)", "The Grey Petrel was built at Dunnaigh.", "ships.pdf"),
+    passage("Dunnaigh", "The town has a harbour of 1871."),
+    passage("Vantry", "The lighthouse is 40 m high."),
+    passage("The crew", "It counted eight.", "ships.pdf"),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "cited", "connected"),
+    [
+        ("Where was the Grey Petrel built?", [1], True),
+        ("How old is the harbour of the town where the Grey Petrel was built?", [2], True),
+        ("How high is the lighthouse of the town where the Grey Petrel was built?", [3], False),
+        ("How high is the lighthouse of the town where the Grey Petrel was built?", [3, 1], True),
+        ("How many were in the crew of the Grey Petrel?", [4], True),
+        ("How high is the lighthouse?", [3], True),
+        ("Wie hoch ist der Leuchtturm der Stadt, in der die Grauer Sturmvogel gebaut wurde?", [3], True),
+        ("Where was the Grey Petrel built?", [], False),
+        ("Where was the Grey Petrel built?", [9], False),
+    ],
+)
+def test_an_answer_is_connected_with_a_name_of_its_question(question: str, cited: list[int], connected: bool) -> None:
+    assert is_connected(question, cited, PORT) is connected
+
+
+def test_the_title_of_a_passage_without_its_addition_connects_two_passages() -> None:
+    passages = (passage("Nul", "It inspired the dance Quill."), passage("Quill (dance)", "It has three steps."))
+    assert is_connected("How many steps has the dance that Nul inspired?", [2], passages)
+    assert not is_connected("How many steps has the dance that Nul inspired?", [2], passages[1:] * 2)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from ..errors import BudgetError, ModelError
 from ..grounding.claims import Claim
-from ..grounding.relevance import holds_the_answer, is_settled, on_the_question
+from ..grounding.relevance import holds_the_answer, is_connected, is_settled, on_the_question
 from ..grounding.support.confirmed import confirmed
 from ..grounding.support.rules import cited_or_quoted, language_of_answer, read_claim
 from ..grounding.support.sources import Source, read_sources
@@ -74,6 +74,11 @@ class ClaimCheck:
         return holds_the_answer(
             self.question, short_answer, self.claims, judged.support, self._statements, answers=judged.answers
         )
+
+    def is_connected(self, judged: Judged) -> bool:
+        """Are the passages behind the supported claims connected with the question?"""
+        cited = {found.number for found in judged.support if found.supported and found.number is not None}
+        return is_connected(self.question, cited, [found.passage for found in self.passages])
 
     @cached_property
     def _elsewhere(self) -> tuple[int, ...]:

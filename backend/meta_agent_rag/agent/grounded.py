@@ -17,7 +17,7 @@ from ..grounding.confidence import Confidence, confidence
 from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
 from ..grounding.marking import marked
-from ..grounding.quotes import copied_sentence, is_verbatim
+from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
 from ..grounding.support.citing import recited
 from ..grounding.support.verdict import Support
@@ -165,11 +165,10 @@ def _packed(answer: Answer, round_: Round) -> tuple[Found, ...]:
 
 
 def _quotes(written: Sequence[str], passages: Sequence[Found]) -> tuple[str, ...]:
-    """What the draft quoted, as the passages have it: a quote that nearly copies a sentence becomes that sentence."""
+    """What the draft quoted, as the passages have it."""
     texts = [found.passage.searchable() for found in passages]
     bodies = [found.passage.text for found in passages]
-    found = (quote if is_verbatim(quote, texts) else copied_sentence(quote, bodies) for quote in written)
-    return tuple(dict.fromkeys(quote for quote in found if quote is not None))
+    return tuple(dict.fromkeys(part for quote in written for part in as_written(quote, texts, bodies)))
 
 
 def _nothing_said(answer: Answer, round_: Round, passages: Sequence[Found]) -> Reason | None:
@@ -183,7 +182,8 @@ def _fault(check: ClaimCheck, judged: Judged, answer: Answer, short: str, unsure
     if only_links or not any(found.supported for found in judged.support) or not check.gives(short, judged):
         return "unsupported"
     said = " ".join(claim.text for claim in check.claims)
-    if judged.answers is False or not answers_in_kind(answer.question, short, said):
+    in_kind = answers_in_kind(answer.question, short, said)
+    if judged.answers is False or not in_kind or not check.is_connected(judged):
         return "off_question"
     return "not_covered" if unsure else None
 

@@ -12,6 +12,9 @@ from ..text.sentences import sentences
 
 _CAPITAL_OR_DIGIT = re.compile(r"^\W*[A-Z\u00c0-\u00de\u0410-\u042f]|\d")
 _DIGIT = re.compile(r"\d")
+_TAG = re.compile(r"</?passage\b[^>]*>")
+_SENTENCE_START = re.compile(r"(?:^|[.!?\u3002\uff01\uff1f][\"')\]]*)\s*[\"'(\[]*$")
+_SENTENCE_REST = re.compile(r"^[\"')\]]*(?:[.!?\u3002\uff01\uff1f]|$)")
 _LEAST_SHARED = 0.7
 _LEAST_WORDS = 5
 
@@ -23,6 +26,39 @@ def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
     """
     wanted = _core(quote)
     return bool(wanted) and any(wanted in as_quoted(whole) for whole in texts)
+
+
+def copies_sentences(claim: str, text: str) -> bool:
+    """Does the claim consist of whole sentences of the text, word for word?
+
+    >>> copies_sentences("She left in 1912.", "Ada wrote it. She left in 1912.")
+    True
+    >>> copies_sentences("She left", "Nobody knows whether she left.")
+    False
+    """
+    wanted, whole = _core(claim), as_quoted(text)
+    if not wanted or wanted[0].islower():
+        return False
+    ends = {wanted[-1]} & set("!?")
+    return any(
+        _SENTENCE_START.search(whole[: found.start()]) and (ends or _SENTENCE_REST.search(whole[found.end() :]))
+        for found in re.finditer(re.escape(wanted), whole)
+    )
+
+
+def as_written(quote: str, texts: Sequence[str], bodies: Sequence[str]) -> tuple[str, ...]:
+    """What of a quote is in the passages, in their words; empty if nothing is.
+
+    A quote that nearly copies a sentence becomes that sentence. Of several sentences those that are copied are kept;
+    the tags of a passage are removed. `texts` are the passages with their titles, `bodies` those without.
+    """
+    plain = _TAG.sub(" ", quote).strip()
+    if is_verbatim(plain, texts):
+        return (plain,)
+    if (copied := copied_sentence(plain, bodies)) is not None:
+        return (copied,)
+    parts = [part.strip() for part in sentences(plain, language_of(plain))]
+    return tuple(part for part in parts if len(part.split()) >= _LEAST_WORDS and is_verbatim(part, texts))
 
 
 def copied_sentence(quote: str, texts: Iterable[str]) -> str | None:

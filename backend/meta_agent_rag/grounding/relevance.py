@@ -1,12 +1,14 @@
 """Does an answer address its question? A true sentence about something else does not."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from ..retrieval.passage import Passage
 from ..text.language import language_of
 from ..text.normalise import normalised, tokens
 from .claims import Claim
 from .support.grounds import share_held
+from .support.sources import Source, read_sources
 from .support.statement import Item, Statement, read
 from .support.verdict import Support
 from .support.words import asking, openers
@@ -37,6 +39,37 @@ def speaks_of(question: str, sources: Sequence[Statement]) -> bool:
         return share_held(named, tuple(sources)) == 1.0
     held = sum(any(source.holds(item) for source in sources) for item in items)
     return held >= min(_SHARED, len(items))
+
+
+def is_connected(question: str, cited: Collection[int], passages: Sequence[Passage]) -> bool:
+    """Is a cited passage connected with a name of the question: directly, or through another passage of the prompt?
+
+    Two passages are connected if one mentions the other's title, or if they are of the same document. `passages` are
+    those of the prompt, numbered from 1. True if the question mentions no name, or is in another language.
+    """
+    named = [item for item in asked_about(question) if item.is_name]
+    own = read_sources(passages, cited)
+    if not named or any(_mentions_one(source, named) for source in own):
+        return True
+    sources = read_sources(passages, range(1, len(passages) + 1))
+    if all(source.title.language != language_of(question) for source in sources):
+        return True
+    near = [source for source in sources if _mentions_one(source, named)]
+    return any(
+        one.passage.doc_id == other.passage.doc_id or _mentions(one, other) or _mentions(other, one)
+        for one in own
+        for other in near
+    )
+
+
+def _mentions_one(source: Source, named: Sequence[Item]) -> bool:
+    return any(statement.holds(item) for item in named for statement in (source.title, *source.statements))
+
+
+def _mentions(source: Source, other: Source) -> bool:
+    """Does a sentence contain the other's title, apart from what the title adds in brackets?"""
+    title = read(other.passage.title.partition(" (")[0], other.title.language)
+    return bool(title.items) and any(all(said.holds(item) for item in title.items) for said in source.statements)
 
 
 def is_settled(

@@ -1,11 +1,11 @@
 """Judges claims by rules, without a model.
 
-A claim is `supported` if one sentence of a cited passage says it with the same words in the same order. It is
-`likely` if one sentence, with the passage's title, contains all its words in any order. Figures are compared as values:
-numbers, dates and times of day, in any unit; one may be derived from others of the passage by an operation that the
-claim's words call for. In both cases no veto may fire: a denial, swapped parties, a value of something else,
-an opposite; and the claim must not omit a condition. A figure or a name that no cited passage contains
-refutes a claim. Everything else is open.
+A claim is `supported` if it copies whole sentences of a cited passage, or if one sentence says it with the same words
+in the same order. It is `likely` if one sentence, with the passage's title, contains all its words in any order.
+Figures are compared as values: numbers, dates and times of day, in any unit; one may be derived from others of the
+passage by an operation that the claim's words call for. Unless a sentence is copied, no veto may fire: a denial,
+swapped parties, a value of something else, an opposite; and the claim must not omit a condition. A figure or a name
+that no cited passage contains refutes a claim. Everything else is open.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from ...text.figures.figure import stands_in
 from ...text.language import language_of
 from ..claims import Claim
 from ..operations import cues
-from ..quotes import is_verbatim
+from ..quotes import copies_sentences, is_verbatim
 from ..vetoes import fault
 from .derived import Derived, derived, may_follow
 from .grounds import NEARLY, Grounds, share_held
@@ -41,8 +41,18 @@ def supports(
     found = []
     for claim in claims:
         sources = read_sources([one.passage for one in passages], claim.marks or elsewhere)
-        found.append(standing(read_claim(claim, language, sources), sources, asked, quotes))
+        copied = next((one for one in sources if copies_sentences(claim.text, one.passage.text)), None)
+        if copied is not None:
+            found.append(_said(copied))
+        else:
+            found.append(standing(read_claim(claim, language, sources), sources, asked, quotes))
     return tuple(found)
+
+
+def _said(source: Source) -> Support:
+    """The support of a claim that a passage makes."""
+    number, passage = source.number, source.passage.id
+    return Support(score=1.0, passage_id=passage, number=number, supported=True, standing="supported")
 
 
 def read_claim(claim: Claim, language: str, sources: Sequence[Source]) -> Statement:
@@ -81,8 +91,7 @@ def standing(claim: Statement, sources: Sequence[Source], question: Statement, q
     if not sources:
         return Support(score=0.0, passage_id=None, supported=False, standing="refuted")
     if placed := next((source for source in sources if on_its_page(claim, source, question)), None):
-        number, passage = placed.number, placed.passage.id
-        return Support(score=1.0, passage_id=passage, number=number, supported=True, standing="supported")
+        return _said(placed)
     best: Support | None = None
     for source, sentences in _candidates(sources, quotes):
         found = _held_against(claim, source, sentences, sources, question)
