@@ -90,7 +90,7 @@ def gives(plan: Plan, question: str, answer: str, chains: GoldChains, operators:
     if operator is None or operator.check(question, plan) is not None:
         return False
     ordered = pairs(plan, chains) or tuple(zip(plan.chains, chains, strict=False))
-    if len(ordered) != len(chains):
+    if not len(ordered) == len(chains) == len(plan.chains):
         return False
     operands = [
         Operand(of=chain.of, value=gold[-1].value, values=tuple(fact.value for fact in gold)) for chain, gold in ordered

@@ -1,12 +1,14 @@
 """Gold decompositions as chains and plans, and derivations judged by them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from benchmarks.analyses.derivation import ANALYSIS
-from benchmarks.rows.decomposition import asks_for, fact_oracle, gold_chains, gold_plan
+from benchmarks.rows.decomposition import asks_for, fact_oracle, gives, gold_chains, gold_plan
 from meta_agent_rag.agent.derivation.operator import discover_operators
+from meta_agent_rag.agent.derivation.plan import Chain, Plan
 from tests.benchmark_rows import arm, material, round_of, row
 
 OPERATORS = discover_operators()
@@ -56,6 +58,14 @@ def test_the_operator_is_the_one_that_gives_the_answer() -> None:
     assert plan.operator == "earliest"
     assert plan.chains[0].facts == ("What is the director of Blue Hill?", "What is the date of death of #?")
     assert gold_plan("Who directed it?", "Nobody", gold_chains(FACTS), OPERATORS) is None
+
+
+def test_a_plan_with_more_chains_than_the_data_sets_does_not_give_its_answer() -> None:
+    asked = "How many years after Ann Bode did Karl Lutz die?"
+    chain = Chain(of="Ann Bode", facts=("When did Ann Bode die?",))
+    plan = Plan(operator="difference", chains=(chain, replace(chain, of="Karl Lutz")))
+    assert gives(plan, asked, "9", gold_chains(FACTS[2:3]), OPERATORS) is False
+    assert gives(plan, asked, "9", gold_chains(FACTS[2:]), OPERATORS) is True
 
 
 def test_free_questions_are_one_chain_with_references() -> None:
