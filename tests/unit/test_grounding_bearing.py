@@ -1,6 +1,7 @@
 """Does what is supported bear on what was asked?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -81,32 +82,39 @@ def passage(title: str, text: str, document: str = "") -> Passage:
 
 
 PORT = (
-    passage("Grey Petrel (ship)", "The Grey Petrel was built at Dunnaigh.", "ships.pdf"),
-    passage("Dunnaigh", "The town has a harbour of 1871."),
+    passage("Grey Petrel (ship)", "Ada Bode launched the Grey Petrel at Dunnaigh.", "ships.pdf"),
+    passage("Dunnaigh", "The town has a harbour of 1871, with the Quays."),
     passage("Vantry", "The lighthouse is 40 m high."),
     passage("The crew", "It counted eight.", "ships.pdf"),
+    passage("Quays", "They are of 1903."),
 )
 
 
 @pytest.mark.parametrize(
     ("question", "cited", "connected"),
     [
-        ("Where was the Grey Petrel built?", [1], True),
-        ("How old is the harbour of the town where the Grey Petrel was built?", [2], True),
-        ("How high is the lighthouse of the town where the Grey Petrel was built?", [3], False),
-        ("How high is the lighthouse of the town where the Grey Petrel was built?", [3, 1], True),
-        ("How many were in the crew of the Grey Petrel?", [4], True),
+        ("When did Ada Grey Bode launch it?", [1], True),
+        ("How old is the harbour of the town where Ada Bode launched it?", [2], True),
+        ("How high is the lighthouse of the town where Ada Bode launched it?", [3], False),
+        ("How high is the lighthouse of the town where Ada Bode launched it?", [3, 1], True),
+        ("How many were in the crew that Ad\u00e1 Bode's ship had?", [4], True),
+        ("How old are the quays of the town where Ada Bode launched it?", [5], True),
         ("How high is the lighthouse?", [3], True),
-        ("Wie hoch ist der Leuchtturm der Stadt, in der die Grauer Sturmvogel gebaut wurde?", [3], True),
-        ("Where was the Grey Petrel built?", [], False),
-        ("Where was the Grey Petrel built?", [9], False),
+        ("How high is the lighthouse of Acme?", [3], True),
+        ("HOW HIGH IS THE LIGHTHOUSE OF TOM MILLER?", [3], True),
+        ("How high is the lighthouse of the Annual Report?", [3], True),
+        ("How high is the lighthouse of Tom Miller?", [3], False),
+        ("Wie hoch ist der Leuchtturm, den Tom Miller gebaut hat?", [3], True),
+        ("When did Ada Bode launch it?", [], False),
+        ("When did Ada Bode launch it?", [9], False),
     ],
 )
-def test_an_answer_is_connected_with_a_name_of_its_question(question: str, cited: list[int], connected: bool) -> None:
+def test_an_answer_is_connected_with_a_full_name_in_its_question(
+    question: str, cited: list[int], connected: bool
+) -> None:
     assert is_connected(question, cited, PORT) is connected
 
 
-def test_the_title_of_a_passage_without_its_addition_connects_two_passages() -> None:
-    passages = (passage("Nul", "It inspired the dance Quill."), passage("Quill (dance)", "It has three steps."))
-    assert is_connected("How many steps has the dance that Nul inspired?", [2], passages)
-    assert not is_connected("How many steps has the dance that Nul inspired?", [2], passages[1:] * 2)
+def test_a_section_names_what_its_passages_are_about() -> None:
+    passages = (replace(passage("manual.pdf", "The guarantee lasts two years."), section="Petrel Light"),)
+    assert is_connected("How long is the guarantee of a Petrel Light?", [1], passages)

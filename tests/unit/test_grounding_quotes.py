@@ -1,12 +1,15 @@
 """What of a quote is in the passages, and claims that copy sentences."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.grounding.claims import claims
-from meta_agent_rag.grounding.quotes import as_written, copies_sentences, is_verbatim
+from meta_agent_rag.grounding.quotes import as_written, is_verbatim
 from meta_agent_rag.grounding.support.rules import supports
+from meta_agent_rag.grounding.support.sources import Source, read_sources
 from meta_agent_rag.retrieval.passage import Found, Passage
 
 TEXT = (
@@ -14,6 +17,11 @@ TEXT = (
     "She won two prizes in 1912! Later she moved."
 )
 WHOLE = f"Low Tide\n{TEXT}"
+
+
+def source(text: str) -> Source:
+    (read,) = read_sources([Passage(id="a", doc_id="a", title="Low Tide", text=text)], [1])
+    return read
 
 
 @pytest.mark.parametrize(
@@ -24,14 +32,44 @@ WHOLE = f"Low Tide\n{TEXT}"
         ("She won two prizes in 1912!", True),
         ("She won two prizes in 1912! Later she moved.", True),
         ("Low Tide: A Life at Sea is a 2004 film", False),
-        ("She left the city.", False),
-        ("she left the city", False),
+        ("She left the city in 1912.", False),
+        ("Later she moved.", False),
         ("Life at Sea is a 2004 film by the Oslo-based director Mira Holt.", False),
         ("", False),
     ],
 )
 def test_whole_sentences_are_copied_or_not(claim: str, copies: bool) -> None:
-    assert copies_sentences(claim, TEXT) is copies
+    assert source(TEXT).is_copied_by(claim) is copies
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("5 million people died in the war.", "About 2.5 million people died in the war."),
+        ("The company made a profit of $5", "The company made a profit of $5.2 billion in 1999."),
+        ("The vote took place on 3", "The vote took place on 3.10.1990."),
+        ("Smith was convicted of the fraud.", "No court ever found that Mr. Smith was convicted of the fraud."),
+        ("Army lost the battle of Vantry.", "Few historians think the U.S. Army lost the battle of Vantry."),
+        ("Answers was closed in the year 2021.", "Nobody said that Yahoo! Answers was closed in the year 2021."),
+        ("5 is the best perfume of all.", "Nobody said that Chanel No. 5 is the best perfume of all."),
+        ("Members get a discount of five percent.", "Not if, e.g. Members get a discount of five percent."),
+        ("Damage by water in the cellar.", "The policy does not cover:\n1. Damage by water in the cellar.\n2. Theft."),
+        ("Visitors may park in the yard.", "Prohibited: 1. Visitors may park in the yard. 2. Fires."),
+        ("It is a masterpiece of cinema.", 'He wrote: "Go now. It is a masterpiece of cinema. Buy." Others disagreed.'),
+        ("She was found guilty of it.", "She was found guilty of it? No, she was acquitted."),
+        ("The treaty was signed by Dr", "The treaty was signed by Dr. Who."),
+    ],
+)  # fmt: skip
+def test_part_of_a_sentence_is_no_copy(claim: str, text: str) -> None:
+    assert not source(text).is_copied_by(claim)
+
+
+@pytest.mark.parametrize("text", ["." + '"' * 40_000 + "x Ada left the town then.", ". A b " * 8_000, "1. " * 7_000])
+def test_hostile_texts_take_no_time(text: str) -> None:
+    read = source(text)
+    started = time.perf_counter()
+    read.is_copied_by("A b. A b. A b. A b. A b.")
+    assert time.perf_counter() - started < 2.0
 
 
 def test_a_copied_sentence_is_supported_whatever_its_names_could_mean() -> None:

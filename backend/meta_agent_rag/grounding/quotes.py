@@ -12,9 +12,7 @@ from ..text.sentences import sentences
 
 _CAPITAL_OR_DIGIT = re.compile(r"^\W*[A-Z\u00c0-\u00de\u0410-\u042f]|\d")
 _DIGIT = re.compile(r"\d")
-_TAG = re.compile(r"</?passage\b[^>]*>")
-_SENTENCE_START = re.compile(r"(?:^|[.!?\u3002\uff01\uff1f][\"')\]]*)\s*[\"'(\[]*$")
-_SENTENCE_REST = re.compile(r"^[\"')\]]*(?:[.!?\u3002\uff01\uff1f]|$)")
+_TAG = re.compile(r"</?passage\b[^>]*>", re.IGNORECASE)
 _LEAST_SHARED = 0.7
 _LEAST_WORDS = 5
 
@@ -28,22 +26,9 @@ def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
     return bool(wanted) and any(wanted in as_quoted(whole) for whole in texts)
 
 
-def copies_sentences(claim: str, text: str) -> bool:
-    """Does the claim consist of whole sentences of the text, word for word?
-
-    >>> copies_sentences("She left in 1912.", "Ada wrote it. She left in 1912.")
-    True
-    >>> copies_sentences("She left", "Nobody knows whether she left.")
-    False
-    """
-    wanted, whole = _core(claim), as_quoted(text)
-    if not wanted or wanted[0].islower():
-        return False
-    ends = {wanted[-1]} & set("!?")
-    return any(
-        _SENTENCE_START.search(whole[: found.start()]) and (ends or _SENTENCE_REST.search(whole[found.end() :]))
-        for found in re.finditer(re.escape(wanted), whole)
-    )
+def same_words(one: str, other: str) -> bool:
+    """Are two passages of text the same, by the rule of `is_verbatim`?"""
+    return _core(one) == _core(other) != ""
 
 
 def as_written(quote: str, texts: Sequence[str], bodies: Sequence[str]) -> tuple[str, ...]:
@@ -52,7 +37,7 @@ def as_written(quote: str, texts: Sequence[str], bodies: Sequence[str]) -> tuple
     A quote that nearly copies a sentence becomes that sentence. Of several sentences those that are copied are kept;
     the tags of a passage are removed. `texts` are the passages with their titles, `bodies` those without.
     """
-    plain = _TAG.sub(" ", quote).strip()
+    plain = quote if is_verbatim(quote, texts) else _TAG.sub(" ", quote).strip()
     if is_verbatim(plain, texts):
         return (plain,)
     if (copied := copied_sentence(plain, bodies)) is not None:

@@ -1,18 +1,24 @@
 """Does an answer address its question? A true sentence about something else does not."""
 
+import re
+import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ..retrieval.passage import Passage
 from ..text.language import language_of
 from ..text.normalise import normalised, tokens
 from .claims import Claim
 from .support.grounds import share_held
-from .support.sources import Source, read_sources
 from .support.statement import Item, Statement, read
 from .support.verdict import Support
 from .support.words import asking, openers
 
+_FULL_NAME = re.compile(
+    r"(?:(?<=\s)|(?<=[\"(]))(?P<article>(?:[Tt]he|[Aa]n?)\s+)?(?P<name>[^\W\d_a-z][\w'\u2019-]+(?:\s+[^\W\d_a-z][\w'\u2019-]+)+)"
+)
+_WORD = re.compile(r"\w+(?:'\w+)?")
 _SCANT = 1
 """The number of items up to which a claim states nothing without its question."""
 _SHARED = 2
@@ -42,34 +48,49 @@ def speaks_of(question: str, sources: Sequence[Statement]) -> bool:
 
 
 def is_connected(question: str, cited: Collection[int], passages: Sequence[Passage]) -> bool:
-    """Is a cited passage connected with a name of the question: directly, or through another passage of the prompt?
+    """Is a cited passage connected with a full name in the question: directly, or through others of the prompt?
 
     Two passages are connected if one mentions the other's title, or if they are of the same document. `passages` are
-    those of the prompt, numbered from 1. True if the question mentions no name, or is in another language.
+    those of the prompt, numbered from 1. A full name has two capitalised words or more and no article before it: what a
+    single one names ("Acme", "PTO", "Sunday") is often implied by the documents. True without one, and for a question
+    in another language or in German, where every noun is capitalised.
     """
-    named = [item for item in asked_about(question) if item.is_name]
-    own = read_sources(passages, cited)
-    if not named or any(_mentions_one(source, named) for source in own):
+    names = _full_names(question)
+    language = language_of(question)
+    own = [passages[number - 1] for number in cited if 1 <= number <= len(passages)]
+    if not names or language == "de" or any(language_of(one.text) != language for one in own):
         return True
-    sources = read_sources(passages, range(1, len(passages) + 1))
-    if all(source.title.language != language_of(question) for source in sources):
-        return True
-    near = [source for source in sources if _mentions_one(source, named)]
-    return any(
-        one.passage.doc_id == other.passage.doc_id or _mentions(one, other) or _mentions(other, one)
-        for one in own
-        for other in near
-    )
+    reached = [one for one in passages if any(len(name & _words(one)) > 1 for name in names)]
+    waiting = [one for one in passages if one not in reached]
+    for one in reached:  # grows while it is walked through
+        joined = [other for other in waiting if _connects(one, other)]
+        reached += joined
+        waiting = [other for other in waiting if other not in joined]
+    return any(one in reached for one in own)
 
 
-def _mentions_one(source: Source, named: Sequence[Item]) -> bool:
-    return any(statement.holds(item) for item in named for statement in (source.title, *source.statements))
+def _full_names(question: str) -> list[frozenset[str]]:
+    """The words of each full name, without accents and in lower case."""
+    if question.isupper():
+        return []
+    return [frozenset(_plain(found["name"])) for found in _FULL_NAME.finditer(question) if not found["article"]]
 
 
-def _mentions(source: Source, other: Source) -> bool:
-    """Does a sentence contain the other's title, apart from what the title adds in brackets?"""
-    title = read(other.passage.title.partition(" (")[0], other.title.language)
-    return bool(title.items) and any(all(said.holds(item) for item in title.items) for said in source.statements)
+@lru_cache(maxsize=512)
+def _words(passage: Passage) -> frozenset[str]:
+    return frozenset(_plain(f"{passage.title} {passage.section or ''} {passage.text}"))
+
+
+def _connects(one: Passage, other: Passage) -> bool:
+    titles = (frozenset(_plain(each.title.partition(" (")[0])) for each in (one, other))
+    words = (_words(other), _words(one))
+    return one.doc_id == other.doc_id or any(title and title <= held for title, held in zip(titles, words, strict=True))
+
+
+def _plain(text: str) -> list[str]:
+    """The words of a text without accents and possessive endings, in lower case."""
+    bare = "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
+    return [word.removesuffix("'s") for word in _WORD.findall(bare.replace("\u2019", "'").lower())]
 
 
 def is_settled(

@@ -17,7 +17,7 @@ from ...text.figures.figure import stands_in
 from ...text.language import language_of
 from ..claims import Claim
 from ..operations import cues
-from ..quotes import copies_sentences, is_verbatim
+from ..quotes import is_verbatim
 from ..vetoes import fault
 from .derived import Derived, derived, may_follow
 from .grounds import NEARLY, Grounds, share_held
@@ -41,7 +41,7 @@ def supports(
     found = []
     for claim in claims:
         sources = read_sources([one.passage for one in passages], claim.marks or elsewhere)
-        copied = next((one for one in sources if copies_sentences(claim.text, one.passage.text)), None)
+        copied = next((one for one in sources if one.is_copied_by(claim.text)), None)
         if copied is not None:
             found.append(_said(copied))
         else:

@@ -1,5 +1,6 @@
 """A passage prepared for comparison with claims: its sentences and their places."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,9 +8,14 @@ from functools import lru_cache
 from ...retrieval.passage import Passage
 from ...text.language import language_of
 from ...text.sentences import sentences
-from ..quotes import place
+from ..quotes import place, same_words
 from .statement import Statement, read
 from .tables import lines
+
+_CERTAIN_END = re.compile(r"(?:[^\W\d_A-Z]{3}|\d{4}|[^\W\d_][\])\"])[.!][\])\"]*\s*$")
+"""The end of a sentence that is not an abbreviation, a number of a list, or a question."""
+_LEAST_WORDS = 5
+_LOOKED_AT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +42,26 @@ class Source:
         """Its sentences in order."""
         return tuple(sentence.statement for sentence in self.sentences)
 
+    def is_copied_by(self, claim: str) -> bool:
+        """Does the claim consist of whole sentences, word for word?
+
+        Not if it has fewer than five words, or is within quotation marks, or if it is uncertain where the sentences
+        begin and end, since what precedes them might deny them: "No court found that Mr. | Smith was guilty."
+        """
+        text = self.passage.text
+        if len(claim.split()) < _LEAST_WORDS:
+            return False
+        for first, sentence in enumerate(self.sentences):
+            if text.count('"', 0, sentence.start) % 2 or not _ends(text, sentence.start):
+                continue
+            for last in self.sentences[first:]:
+                whole = text[sentence.start : last.end]
+                if len(whole) > 2 * len(claim) + _LOOKED_AT:
+                    break
+                if same_words(claim, whole) and _ends(text, last.end):
+                    return True
+        return False
+
     def around(self, words: str) -> tuple[Statement, ...]:
         """The sentences that contain the words verbatim; empty if the passage does not contain them."""
         found = place(words, self.passage.text)
@@ -43,6 +69,11 @@ class Source:
             return ()
         start, end = found
         return tuple(one.statement for one in self.sentences if one.start < end and start < one.end)
+
+
+def _ends(text: str, at: int) -> bool:
+    """Does a sentence certainly end before this place, or the text begin there?"""
+    return not text[:at].strip() or _CERTAIN_END.search(text[max(at - _LOOKED_AT, 0) : at]) is not None
 
 
 def read_sources(passages: Sequence[Passage], numbers: Iterable[int]) -> tuple[Source, ...]:
