@@ -57,11 +57,17 @@ def test_whole_sentences_are_copied_or_not(claim: str, copies: bool) -> None:
         ("Visitors may park in the yard.", "Prohibited: 1. Visitors may park in the yard. 2. Fires."),
         ("It is a masterpiece of cinema.", 'He wrote: "Go now. It is a masterpiece of cinema. Buy." Others disagreed.'),
         ("She was found guilty of it.", "She was found guilty of it? No, she was acquitted."),
+        ("The earth is flat, my dear friends!", '"The earth is flat, my dear friends!" is what liars say.'),
         ("The treaty was signed by Dr", "The treaty was signed by Dr. Who."),
     ],
 )  # fmt: skip
 def test_part_of_a_sentence_is_no_copy(claim: str, text: str) -> None:
     assert not source(text).is_copied_by(claim)
+
+
+def test_a_copied_sentence_may_begin_with_a_quoted_title() -> None:
+    text = 'Ada wrote everything. "Low Tide" is the first song of the album.'
+    assert source(text).is_copied_by('"Low Tide" is the first song of the album.')
 
 
 @pytest.mark.parametrize("text", ["." + '"' * 40_000 + "x Ada left the town then.", ". A b " * 8_000, "1. " * 7_000])

@@ -26,11 +26,6 @@ def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
     return bool(wanted) and any(wanted in as_quoted(whole) for whole in texts)
 
 
-def same_words(one: str, other: str) -> bool:
-    """Are two passages of text the same, by the rule of `is_verbatim`?"""
-    return _core(one) == _core(other) != ""
-
-
 def as_written(quote: str, texts: Sequence[str], bodies: Sequence[str]) -> tuple[str, ...]:
     """What of a quote is in the passages, in their words; empty if nothing is.
 

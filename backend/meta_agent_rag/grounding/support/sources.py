@@ -8,13 +8,14 @@ from functools import lru_cache
 from ...retrieval.passage import Passage
 from ...text.language import language_of
 from ...text.sentences import sentences
-from ..quotes import place, same_words
+from ..quotes import place
 from .statement import Statement, read
 from .tables import lines
 
 _CERTAIN_END = re.compile(r"(?:[^\W\d_A-Z]{3}|\d{4}|[^\W\d_][\])\"])[.!][\])\"]*\s*$")
 """The end of a sentence that is not an abbreviation, a number of a list, or a question."""
 _LEAST_WORDS = 5
+_CLOSING = " \n.!\"')]"
 _LOOKED_AT = 12
 
 
@@ -49,18 +50,15 @@ class Source:
         begin and end, since what precedes them might deny them: "No court found that Mr. | Smith was guilty."
         """
         text = self.passage.text
-        if len(claim.split()) < _LEAST_WORDS:
+        found = place(claim, text) if len(claim.split()) >= _LEAST_WORDS else None
+        if found is None:
             return False
-        for first, sentence in enumerate(self.sentences):
-            if text.count('"', 0, sentence.start) % 2 or not _ends(text, sentence.start):
-                continue
-            for last in self.sentences[first:]:
-                whole = text[sentence.start : last.end]
-                if len(whole) > 2 * len(claim) + _LOOKED_AT:
-                    break
-                if same_words(claim, whole) and _ends(text, last.end):
-                    return True
-        return False
+        begin, end = found
+        starts = [one.start for one in self.sentences if one.start <= begin and not text[one.start : begin].strip(' "')]
+        stops = [one.end for one in self.sentences if end <= one.end and not text[end : one.end].strip(_CLOSING)]
+        if not starts or not stops or text.count('"', 0, starts[0]) % 2 or text[stops[0] :].lstrip()[:1].islower():
+            return False
+        return _ends(text, starts[0]) and _ends(text, stops[0])
 
     def around(self, words: str) -> tuple[Statement, ...]:
         """The sentences that contain the words verbatim; empty if the passage does not contain them."""
