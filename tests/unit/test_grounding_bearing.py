@@ -115,6 +115,11 @@ def test_an_answer_is_connected_with_a_full_name_in_its_question(
     assert is_connected(question, cited, PORT) is connected
 
 
+def test_one_of_two_things_compared_suffices() -> None:
+    passages = (passage("Pride of Kelmouth", "It was 90 m long."), passage("SNS Maristel", "The Maristel was 80 m long."))
+    assert is_connected("Which ship was longer, SNS Maristel or the Pride of Kelmouth?", [1], passages)
+
+
 def test_a_section_names_what_its_passages_are_about() -> None:
     passages = (replace(passage("manual.pdf", "The guarantee lasts two years."), section="Petrel Light"),)
     assert is_connected("How long is the guarantee of a Petrel Light?", [1], passages)

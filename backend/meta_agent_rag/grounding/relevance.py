@@ -16,8 +16,9 @@ from .support.verdict import Support
 from .support.words import asking, openers
 
 _FULL_NAME = re.compile(
-    r"(?:(?<=\s)|(?<=[\"(]))(?P<article>(?:[Tt]he|[Aa]n?)\s+)?(?P<name>[^\W\d_a-z][\w'\u2019-]+(?:\s+[^\W\d_a-z][\w'\u2019-]+)+)"
+    r"(?:(?<=\s)|(?<=[\"(]))(?P<article>(?:[Tt]he|[Aa]n?)\s+)?(?P<name>[A-Z\u00c0-\u00de][\w'\u2019-]+(?:\s+[A-Z\u00c0-\u00de][\w'\u2019-]+)+)"
 )
+_CAPITAL = re.compile(r"\W*[A-Z\u00c0-\u00de]")
 _WORD = re.compile(r"\w+(?:'\w+)?")
 _SCANT = 1
 """The number of items up to which a claim states nothing without its question."""
@@ -48,19 +49,19 @@ def speaks_of(question: str, sources: Sequence[Statement]) -> bool:
 
 
 def is_connected(question: str, cited: Collection[int], passages: Sequence[Passage]) -> bool:
-    """Is a cited passage connected with a full name in the question: directly, or through others of the prompt?
+    """If the question has a full name, is a cited passage connected with a name in it, directly or through others?
 
     Two passages are connected if one mentions the other's title, or if they are of the same document. `passages` are
     those of the prompt, numbered from 1. A full name has two capitalised words or more and no article before it: what a
     single one names ("Acme", "PTO", "Sunday") is often implied by the documents. True without one, and for a question
     in another language or in German, where every noun is capitalised.
     """
-    names = _full_names(question)
+    names = _names_beside_a_full_one(question)
     language = language_of(question)
     own = [passages[number - 1] for number in cited if 1 <= number <= len(passages)]
     if not names or language == "de" or any(language_of(one.text) != language for one in own):
         return True
-    reached = [one for one in passages if any(len(name & _words(one)) > 1 for name in names)]
+    reached = [one for one in passages if names & _words(one)]
     waiting = [one for one in passages if one not in reached]
     for one in reached:  # grows while it is walked through
         joined = [other for other in waiting if _connects(one, other)]
@@ -69,11 +70,11 @@ def is_connected(question: str, cited: Collection[int], passages: Sequence[Passa
     return any(one in reached for one in own)
 
 
-def _full_names(question: str) -> list[frozenset[str]]:
-    """The words of each full name, without accents and in lower case."""
-    if question.isupper():
-        return []
-    return [frozenset(_plain(found["name"])) for found in _FULL_NAME.finditer(question) if not found["article"]]
+def _names_beside_a_full_one(question: str) -> frozenset[str]:
+    """The capitalised words of a question after its first, without accents; empty if it has no full name."""
+    if question.isupper() or all(found["article"] for found in _FULL_NAME.finditer(question)):
+        return frozenset()
+    return frozenset(part for word in question.split()[1:] if _CAPITAL.match(word) for part in _plain(word))
 
 
 @lru_cache(maxsize=512)
