@@ -116,7 +116,7 @@ def test_an_answer_is_connected_with_a_full_name_in_its_question(
 
 
 def test_one_of_two_things_compared_suffices() -> None:
-    passages = (passage("Pride of Kelmouth", "It was 90 m long."), passage("SNS Maristel", "The Maristel was 80 m long."))
+    passages = (passage("Pride of Kelmouth", "It was 90 m long."), passage("SNS Maristel", "It was 80 m long."))
     assert is_connected("Which ship was longer, SNS Maristel or the Pride of Kelmouth?", [1], passages)
 
 
