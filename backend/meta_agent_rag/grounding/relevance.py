@@ -1,13 +1,13 @@
 """Does an answer address its question? A true sentence about something else does not."""
 
 import re
-import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from ..retrieval.passage import Passage
 from ..text.language import language_of
+from ..text.names import words
 from ..text.normalise import normalised, tokens
 from .claims import Claim
 from .support.grounds import share_held
@@ -19,7 +19,6 @@ _FULL_NAME = re.compile(
     r"(?:(?<=\s)|(?<=[\"(]))(?P<article>(?:[Tt]he|[Aa]n?)\s+)?(?P<name>[A-Z\u00c0-\u00de][\w'\u2019-]+(?:\s+[A-Z\u00c0-\u00de][\w'\u2019-]+)+)"
 )
 _CAPITAL = re.compile(r"\W*[A-Z\u00c0-\u00de]")
-_WORD = re.compile(r"\w+(?:'\w+)?")
 _SCANT = 1
 """The number of items up to which a claim states nothing without its question."""
 _SHARED = 2
@@ -74,24 +73,19 @@ def _names_beside_a_full_one(question: str) -> frozenset[str]:
     """The capitalised words of a question after its first, without accents; empty if it has no full name."""
     if question.isupper() or all(found["article"] for found in _FULL_NAME.finditer(question)):
         return frozenset()
-    return frozenset(part for word in question.split()[1:] if _CAPITAL.match(word) for part in _plain(word))
+    capitalised = " ".join(word for word in question.split()[1:] if _CAPITAL.match(word))
+    return frozenset(word for word in words(capitalised) if len(word) > 1)
 
 
 @lru_cache(maxsize=512)
 def _words(passage: Passage) -> frozenset[str]:
-    return frozenset(_plain(f"{passage.title} {passage.section or ''} {passage.text}"))
+    return frozenset(words(f"{passage.title} {passage.section or ''} {passage.text}"))
 
 
 def _connects(one: Passage, other: Passage) -> bool:
-    titles = (frozenset(_plain(each.title.partition(" (")[0])) for each in (one, other))
-    words = (_words(other), _words(one))
-    return one.doc_id == other.doc_id or any(title and title <= held for title, held in zip(titles, words, strict=True))
-
-
-def _plain(text: str) -> list[str]:
-    """The words of a text without accents and possessive endings, in lower case."""
-    bare = "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
-    return [word.removesuffix("'s") for word in _WORD.findall(bare.replace("\u2019", "'").lower())]
+    titles = (frozenset(words(each.title.partition(" (")[0])) for each in (one, other))
+    texts = (_words(other), _words(one))
+    return one.doc_id == other.doc_id or any(title and title <= held for title, held in zip(titles, texts, strict=True))
 
 
 def is_settled(
