@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
-from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.settings import Settings
 
 from .rigs.postgres import Postgres, postgres
@@ -88,8 +87,7 @@ async def _trial(
         await storm.through(events, answers=answers, chance=random.Random(8))
     finally:
         await asyncio.to_thread(serving.stop)
-    async with open_database(Settings.load(words)) as engine:
-        found = await verdict(engine, storm.received)
+    found = await verdict(Settings.load(words), storm.received)
     return {"events": len(events), **asdict(found), "statuses": dict(storm.statuses)}
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from benchmarks.speed.rigs.audit_rows import fill
 from benchmarks.speed.rigs.postgres import Postgres
-from benchmarks.speed.rigs.storm import Storm, Verdict, verdict
+from benchmarks.speed.rigs.storm import Storm, verdict
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import InputError, StorageError
 from meta_agent_rag.journal import read_journal
@@ -230,7 +230,7 @@ async def test_kills_lose_no_row_and_double_none(nursery: Nursery, tmp_path: Pat
         storm = Storm(url=process.url, token=process.token, body=ASKED)
         await storm.through([killed] * KILLS, answers=ANSWERS, chance=random.Random(8))
         process.stop(signal.SIGTERM)
-    found = await compared(storm)
+    found = await verdict(Settings.load(), storm.received)
     assert (found.missing, found.doubled) == (0, 0)
     assert found.unheard <= storm.clients * KILLS, "what was under way at a kill may have left a row"
 
@@ -248,7 +248,7 @@ async def test_an_immediate_stop_of_postgresql_delays_no_answer_and_loses_no_row
         await storm.through([stopped], answers=ANSWERS, chance=random.Random(8))
         process.stop(signal.SIGTERM)
     assert storm.statuses[200] == len(storm.received), "the database is not waited for"
-    found = await compared(storm)
+    found = await verdict(Settings.load(), storm.received)
     assert found.rows == found.responses
     assert (found.missing, found.doubled) == (0, 0)
 
@@ -257,11 +257,6 @@ async def test_an_immediate_stop_of_postgresql_delays_no_answer_and_loses_no_row
 def patient_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """No answer is late on a busy machine."""
     monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "60")
-
-
-async def compared(storm: Storm) -> Verdict:
-    async with open_database(Settings.load()) as database:
-        return await verdict(database, storm.received)
 
 
 async def test_an_answer_that_cannot_be_recorded_is_refused_and_the_log_says_why(

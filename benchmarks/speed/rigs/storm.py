@@ -10,9 +10,11 @@ from typing import Any
 
 import httpx
 from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
+from meta_agent_rag.service.audit.log import open_audit
+from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.service.storage.tables import AUDIT
+from meta_agent_rag.settings import Settings
 
 _COUNTED = "x-ratelimit-limit"
 _BETWEEN_TRIES = 0.02
@@ -77,10 +79,11 @@ class Verdict:
     unheard: int
 
 
-async def verdict(engine: AsyncEngine, received: Sequence[str]) -> Verdict:
-    """Compare the responses with the rows in the database."""
-    async with engine.connect() as connection:
-        query = select(AUDIT.c.query_id, func.count()).group_by(AUDIT.c.query_id)
+async def verdict(settings: Settings, received: Sequence[str]) -> Verdict:
+    """Compare the responses with the rows, including rows that a slow stop left for the next start."""
+    query = select(AUDIT.c.query_id, func.count()).group_by(AUDIT.c.query_id)
+    spool = settings.marag_data_dir / "audit"
+    async with open_database(settings) as engine, open_audit(engine, spool), engine.connect() as connection:
         rows = {str(id_): int(count) for id_, count in await connection.execute(query)}
     return Verdict(
         responses=len(received),
