@@ -15,6 +15,7 @@ from ..grounding.support.verdict import Support
 from ..llm.ledger import LedgerRow
 from ..prompts import phrase
 from ..retrieval.passage import Found
+from ..text.names import words
 from .engine import Engine
 from .prompting.messages import messages
 from .prompting.packing import pack
@@ -77,7 +78,8 @@ class ClaimCheck:
 
     def is_connected(self, judged: Judged) -> bool:
         """Are the passages behind the supported claims connected with the question?"""
-        cited = {found.number for found in judged.support if found.supported and found.number is not None}
+        shown = [found for found in judged.support if found.supported]
+        cited = {number for found in shown for number in (found.number, *found.also) if number is not None}
         return is_connected(self.question, cited, [found.passage for found in self.passages])
 
     @cached_property
@@ -89,6 +91,12 @@ class ClaimCheck:
         """The sentences and titles of the passages that are quoted or cited."""
         sources = self._sources(self._elsewhere)
         return tuple(statement for source in sources for statement in (source.title, *source.statements))
+
+    def _titled(self, claim: Claim) -> tuple[int, ...]:
+        """The numbers of the passages whose titles a claim mentions."""
+        said = f" {' '.join(words(claim.text))} "
+        titles = [" ".join(words(found.passage.title.partition(" (")[0])) for found in self.passages]
+        return tuple(number for number, title in enumerate(titles, start=1) if title and f" {title} " in said)
 
     def _sources(self, numbers: Sequence[int]) -> tuple[Source, ...]:
         return read_sources([found.passage for found in self.passages], numbers)
@@ -130,15 +138,18 @@ class ClaimCheck:
         rows = [f"{_CONTROL}. {phrase('control_claim')}"]
         for number in listed:
             claim = self.claims[number - 1]
-            cited = ", ".join(map(str, claim.marks or self._elsewhere))
+            cited = ", ".join(map(str, dict.fromkeys((*(claim.marks or self._elsewhere), *self._titled(claim)))))
             rows.append(f"{number}. {claim.text} ({phrase('passage')} {cited})")
         return "\n".join(rows)
 
-    def _confirmed(self, number: int, support: Support, words: tuple[str, ...] | None) -> Support:
-        if words is None:
+    def _confirmed(self, number: int, support: Support, quoted: tuple[str, ...] | None) -> Support:
+        if quoted is None:
             return replace(support, supported=False, fault="the critic does not support it")
         claim = self.claims[number - 1]
         language = language_of_answer(self.question, self.claims)
-        sources = self._sources(claim.marks or self._elsewhere)
+        numbers = claim.marks or self._elsewhere
+        sources = self._sources(numbers)
+        titled = self._sources([number for number in self._titled(claim) if number not in numbers])
         statement = read_claim(claim, language, sources)
-        return confirmed(support, statement, words, sources, read(self.question, language), quotes=self.quotes)
+        asked = read(self.question, language)
+        return confirmed(support, statement, quoted, sources, asked, titled=titled, quotes=self.quotes)

@@ -4,7 +4,7 @@ The rules are in the package `grounding`; the critic judges what they leave open
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import DataFileError
@@ -18,6 +18,7 @@ from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
 from ..grounding.marking import marked
 from ..grounding.quotes import as_written
+from ..grounding.short_answer import same_answer
 from ..grounding.styles import Style, chosen
 from ..grounding.support.citing import recited
 from ..grounding.support.verdict import Support
@@ -29,7 +30,11 @@ from ..retrieval.passage import Found
 from ..settings import Settings
 from .claim_check import ClaimCheck, Judged
 from .engine import Answer, Engine
-from .state import Round
+from .facts.repair import draft_of
+from .routes import DERIVATION
+from .state import Draft, Round
+
+_UNPROVEN = frozenset({"unsupported", "invented_quotes"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,18 +105,44 @@ async def checked(
 ) -> GroundedAnswer:
     """The displayable answer.
 
-    Unless CLAIM_CHECK=rules, a model is asked until the deadline (a `time.monotonic` timestamp). Raises only errors
-    that must stop the run.
+    If the passages do not bear out the writer's own words, an equal answer that the loop derived from facts is checked
+    in their place: it consists of the sentences that contain the facts. Unless CLAIM_CHECK=rules, a model is asked
+    until the deadline (a `time.monotonic` timestamp). Raises only errors that must stop the run.
     """
     round_ = answer.rounds[answer.chosen]
+    written = await _checked(engine, answer, round_.draft, checks, question_id=question_id, deadline=deadline)
+    derived = _derived(round_) if written.refused in _UNPROVEN else None
+    if derived is None:
+        return written
+    answer = replace(answer, calls=written.calls)
+    if checks.claim_check == "both":
+        checks = replace(checks, claim_check="rules")  # its sentences are copied: nothing is left to ask
+    found = await _checked(engine, answer, derived, checks, question_id=question_id, deadline=deadline)
+    return replace(written, calls=found.calls) if found.refused else found
+
+
+def _derived(round_: Round) -> Draft | None:
+    """The derivation as a draft, if it stands, gives the same answer, and has not been used yet."""
+    derivation, draft = round_.derivation, round_.draft
+    if derivation is None or not derivation.stands or len(derivation.facts) < 2 or draft.route == DERIVATION:
+        return None
+    same = same_answer(derivation.answer, draft.short_answer)
+    return draft_of(derivation, round_.packing.packed_ids) if same else None
+
+
+async def _checked(
+    engine: Engine, answer: Answer, draft: Draft, checks: Checks, *, question_id: str, deadline: float | None
+) -> GroundedAnswer:
+    round_ = answer.rounds[answer.chosen]
     passages = _packed(answer, round_)
-    if reason := _nothing_said(answer, round_, passages):
+    if reason := _nothing_said(answer, draft, passages):
         return _refused(answer, reason)
     texts = [found.passage.searchable() for found in passages]
-    quotes = _quotes(round_.draft.quotes, passages)
+    quotes = _quotes(draft.quotes, passages)
     if not quotes:
         return _refused(answer, "invented_quotes")
-    said, short = (without_links(part, texts) for part in (answer.text, answer.short_answer))
+    said, short = (without_links(part, texts) for part in (draft.answer, draft.short_answer))
+    only_links = bool(draft.short_answer.strip() and not short.strip())
     removed = removed_marks(said, passages)
     cited_anew = recited(said, passages, quotes, question=answer.question)
     said = cited_anew.text
@@ -133,11 +164,13 @@ async def checked(
     cited = [number for claim in check.claims for number in claim.marks]
     sure = confidence(
         [hybrid.confidence(found) for found in passages],
-        round_.draft.confidence if round_.p_correct is None else round_.p_correct,
+        draft.confidence if round_.p_correct is None else round_.p_correct,
         cited,
         calibrated=round_.p_correct is not None,
     )
-    if reason := _fault(check, judged, answer, short, sure.coverage < checks.settings.confidence_floor):
+    unsure = sure.coverage < checks.settings.confidence_floor
+    reason = "unsupported" if only_links else _fault(check, judged, answer, short, unsure)
+    if reason:
         shown_sure = sure if reason == "not_covered" else None
         return _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure)
     text = marked(said, check.claims, judged.support, drop=checks.settings.unsupported_claims == "drop")
@@ -171,15 +204,14 @@ def _quotes(written: Sequence[str], passages: Sequence[Found]) -> tuple[str, ...
     return tuple(dict.fromkeys(part for quote in written for part in as_written(quote, texts, bodies)))
 
 
-def _nothing_said(answer: Answer, round_: Round, passages: Sequence[Found]) -> Reason | None:
+def _nothing_said(answer: Answer, draft: Draft, passages: Sequence[Found]) -> Reason | None:
     if answer.stop_reason == "no_evidence":
         return "no_evidence"
-    return "not_found" if round_.draft.abstained or is_abstention(answer.text) or not passages else None
+    return "not_found" if draft.abstained or is_abstention(draft.answer) or not passages else None
 
 
 def _fault(check: ClaimCheck, judged: Judged, answer: Answer, short: str, unsure: bool) -> Reason | None:
-    only_links = bool(answer.short_answer.strip() and not short.strip())
-    if only_links or not any(found.supported for found in judged.support) or not check.gives(short, judged):
+    if not any(found.supported for found in judged.support) or not check.gives(short, judged):
         return "unsupported"
     said = " ".join(claim.text for claim in check.claims)
     in_kind = answers_in_kind(answer.question, short, said)

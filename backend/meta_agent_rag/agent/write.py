@@ -86,7 +86,7 @@ async def _repaired(state: State, context: Context, plan: RepairPlan) -> Update:
         derivation = await retry_fact(state, context, plan, shown)
         draft, packing = draft_from_vote(state, last.vote, shown)
         if derivation.answer:
-            draft, packing = draft_of(derivation, shown), shown.packing
+            draft, packing = draft_of(derivation, shown.packing.packed_ids), shown.packing
         return {"draft": draft, "packing": packing, "derivation": derivation}
     draft, packing = draft_from_vote(state, last.vote, shown)
     return {"draft": draft, "packing": packing}

@@ -12,9 +12,9 @@ from .support.verdict import Support
 def marked(answer: str, claims: Sequence[Claim], support: Sequence[Support], *, drop: bool = False) -> str:
     """The answer annotated with the result for each claim, before `citations.cite` writes its marks out.
 
-    A supported claim without a mark is given that of its passage; a derived figure is followed by its steps; an
-    unsupported claim is followed by the phrase `unsupported_claim` of `prompts/phrases.yaml`, or dropped. `claims` must
-    be those of this answer, and `support` their support in the same order.
+    A supported claim is given the marks that it lacks of the passages that support it; a derived figure is followed by
+    its steps; an unsupported claim by the phrase `unsupported_claim` of `prompts/phrases.yaml`, or it is dropped.
+    `claims` must be those of this answer, and `support` their support in the same order.
     """
     if drop and claims and not any(found.supported for found in support):
         return ""
@@ -34,6 +34,7 @@ def marked(answer: str, claims: Sequence[Claim], support: Sequence[Support], *, 
 def _notes(claim: Claim, support: Support) -> list[str]:
     if not support.supported:
         return [phrase("unsupported_claim")]
-    mark = [f"[{support.number}]"] if not claim.marks and support.number is not None else []
+    numbers = () if support.number is None else (support.number, *support.also)
+    mark = [f"[{number}]" for number in numbers if number not in claim.marks]
     steps = dict.fromkeys(one.steps for one in support.derived)  # a product also explains its factor
     return mark + [f"[{phrase('derived')} {step}]" for step in steps]

@@ -1,5 +1,6 @@
 """Repairs of a diagnosis by facts: ask for the open fact again, or use the conclusion of the facts or the vote."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...errors import ModelError
@@ -61,9 +62,12 @@ async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:
     )
 
 
-def draft_of(derivation: Derivation, packed: Packed) -> Draft:
-    """The derived answer as a draft: the sentences that contain its facts, each cited, and the conclusion."""
-    numbers = {identity: number for number, identity in enumerate(packed.packing.packed_ids, start=1)}
+def draft_of(derivation: Derivation, packed_ids: Sequence[str]) -> Draft:
+    """The derived answer as a draft: the sentences that contain its facts, each cited, and the conclusion.
+
+    `packed_ids` are the passages of the prompt in order.
+    """
+    numbers = {identity: number for number, identity in enumerate(packed_ids, start=1)}
     said: dict[str, None] = {}
     for fact in derivation.facts:
         if fact.from_memory:
@@ -84,7 +88,7 @@ def draft_from_vote(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Pa
     The returned packing is the one that its citations refer to; an earlier draft keeps its own.
     """
     if vote.route == DERIVATION and state["derivation"].answer:
-        return draft_of(state["derivation"], packed), packed.packing
+        return draft_of(state["derivation"], packed.packing.packed_ids), packed.packing
     for round_ in state.get("rounds", ()):
         if round_.draft.route == vote.route and round_.draft.short_answer == vote.elected:
             return round_.draft, round_.packing

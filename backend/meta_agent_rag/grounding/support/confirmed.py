@@ -23,17 +23,21 @@ def confirmed(
     sources: Sequence[Source],
     question: Statement,
     *,
+    titled: Sequence[Source] = (),
     quotes: Sequence[str] = (),
 ) -> Support:
     """The support of a claim that the critic accepted on these words; the fault says why it is rejected.
 
-    If its words do not suffice, the writer's verbatim `quotes` are added, provided that the claim consists mostly of
-    their words: a critic seldom copies all that a claim rests on. Without either, the rules' verdict is kept.
+    `sources` are the passages that the claim cites, `titled` others whose titles it mentions: one of these counts if
+    words of it were copied. If the critic's words do not suffice, the writer's verbatim `quotes` are added, provided
+    that the claim consists mostly of their words: a critic seldom copies all that a claim rests on. Without either, the
+    rules' verdict is kept.
     """
     parts = tuple(part for part in words if part.strip())
     if not parts or sum(len(part.split()) for part in parts) > _MOST_WORDS:
         return replace(support, supported=False, fault="the critic quoted no specific words of the passage")
-    located = tuple(found for part in parts if (found := _in_passages(part, sources)) is not None)
+    located = tuple(found for part in parts if (found := _in_passages(part, (*sources, *titled))) is not None)
+    sources = (*sources, *(one for one in titled if any(one.around(part) for part in located)))
     copied = _copied_from(claim, quotes, sources)
     tried = [located] if len(located) == len(parts) else []
     tried += [tuple(dict.fromkeys((*located, *copied)))] if copied else []
@@ -53,17 +57,16 @@ def _judged(
     follows = derived(claim, grounds.named)
     grounds = replace(grounds, follows=frozenset(one.written for one in follows))
     found = fault(grounds) or _beside_the_point(grounds)
-    number = next(
-        (one for one in sources if any(is_verbatim(part, [one.passage.searchable()]) for part in named)), None
-    )
+    held = [one for one in sources if any(is_verbatim(part, [one.passage.searchable()]) for part in named)]
     return replace(
         support,
         supported=found is None,
         fault=found,
         words=named,
         derived=follows,
-        number=support.number if number is None else number.number,
-        passage_id=support.passage_id if number is None else number.passage.id,
+        number=held[0].number if held else support.number,
+        passage_id=held[0].passage.id if held else support.passage_id,
+        also=tuple(one.number for one in held[1:]),
     )
 
 

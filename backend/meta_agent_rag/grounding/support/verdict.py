@@ -16,7 +16,8 @@ class Support:
 
     `score` is the share (0..1) of the claim's items that the best sentence contains; `number` and `passage_id` are
     the passage that supports it or comes closest, `None` if none is cited. `supported` is the verdict of the rules
-    (`standing`), or of the critic, then with the `words` of the passage that it quoted. `derived` are figures that
+    (`standing`), or of the critic, then with the `words` that it quoted, and in `also` the numbers of further passages
+    that contain some of them. `derived` are figures that
     follow from others; `missing` figures and names that the cited passages lack; `fault` says why it is unsupported.
     """
 
@@ -26,6 +27,7 @@ class Support:
     standing: Standing = "open"
     number: int | None = None
     words: tuple[str, ...] = ()
+    also: tuple[int, ...] = ()
     derived: tuple[Derived, ...] = ()
     missing: tuple[str, ...] = ()
     fault: str | None = None

@@ -9,6 +9,7 @@ from . import Veto
 
 _SUBJECT = frozenset({"は", "が"})
 _OBJECT = frozenset({"を", "に", "へ"})
+_AGENT = ("er", "or")
 _BESIDE_THE_POINT = frozenset({"in", "at", "on", "during", "since", "until", "im", "am", "seit"})
 
 
@@ -29,7 +30,7 @@ def _changed(claim: Statement, sentence: Statement) -> Iterator[str]:
         if pivot.is_value or there is None or not changing.isdisjoint({pivot.stem, pivot.written.lower()}):
             continue
         ours, theirs = _sides(claim, place), _sides(sentence, there)
-        if claim.is_passive(place) != sentence.is_passive(there):
+        if claim.is_passive(place) != (sentence.is_passive(there) or _names_the_agent(pivot, sentence, there)):
             theirs = (theirs[1], theirs[0])
         before = [item for item in ours[0] if _in(item, theirs[1])]
         after = [item for item in ours[1] if _in(item, theirs[0])]
@@ -44,6 +45,14 @@ def _changed(claim: Statement, sentence: Statement) -> Iterator[str]:
             sides = [[item for item in side if _in(item, near)] for side in (before, after)]
             if moved := _moved(sides[0], sides[1], ours):
                 yield f"{moved.written} has a different role in the passage"
+
+
+def _names_the_agent(verb: Item, sentence: Statement, place: int) -> bool:
+    """Does the sentence have the verb's noun before a name, which does it: "composer Eric Whitacre"?"""
+    noun, following = sentence.items[place], sentence.items[place + 1 : place + 2]
+    if sentence.language != "en" or not noun.written.lower().endswith(_AGENT) or verb.written.lower().endswith(_AGENT):
+        return False
+    return any(one.clause == noun.clause and one.is_name and not one.before for one in following)
 
 
 def _all_known(claim: Statement, sentence: Statement, one: Item, other: Item) -> bool:
