@@ -121,10 +121,11 @@ def test_the_best_window_holds_what_it_says(text: str) -> None:
         ("She was a director of comedies [1].", "open"),
         ("Gardening and cooking filled her days [1].", "open"),
         ("She was born in Oslo in 1913 [1].", "refuted"),
-        ("She was born in Bergen [1].", "refuted"),
+        ("She was born in Turin [1].", "refuted"),
+        ("She was born in Bergen [1].", "open"),
         ("It won four prizes [2].", "open"),
         ("It won 412 prizes [2].", "refuted"),
-        ("She was born in Oslo [2].", "refuted"),
+        ("She was born in Oslo [2].", "open"),
         ("She was born in Oslo [9].", "refuted"),
         ("She was born in Oslo.", "refuted"),
     ],
@@ -136,8 +137,8 @@ def test_what_the_rules_say(answer: str, standing: str) -> None:
 
 
 def test_support_says_why() -> None:
-    (support,) = supports(claims("She was born in Bergen in 1913 [1]."), PASSAGES)
-    assert support.missing == ("Bergen", "1913")
+    (support,) = supports(claims("She was born in Turin in 1913 [1]."), PASSAGES)
+    assert support.missing == ("Turin", "1913")
     assert (support.passage_id, support.number) == ("holt", 1)
     assert support.score == pytest.approx(1 / 3)
 

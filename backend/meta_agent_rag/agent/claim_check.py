@@ -106,7 +106,7 @@ class ClaimCheck:
     ) -> Judged:
         """The support once the critic has examined the doubted claims.
 
-        A yes counts if the words quoted for it occur in the passage and no veto fires. If the call fails, misses the
+        A yes counts if the words quoted for it occur in the passages and no veto fires. If the call fails, misses the
         deadline, or accepts the control claim, the rules' verdict is kept; the same applies to a claim that the critic
         does not mention, unless it judges `every` claim.
         """
@@ -149,7 +149,7 @@ class ClaimCheck:
         language = language_of_answer(self.question, self.claims)
         numbers = claim.marks or self._elsewhere
         sources = self._sources(numbers)
-        titled = self._sources([number for number in self._titled(claim) if number not in numbers])
+        others = self._sources([number for number in range(1, len(self.passages) + 1) if number not in numbers])
         statement = read_claim(claim, language, sources)
         asked = read(self.question, language)
-        return confirmed(support, statement, quoted, sources, asked, titled=titled, quotes=self.quotes)
+        return confirmed(support, statement, quoted, sources, asked, others=others, quotes=self.quotes)

@@ -23,21 +23,21 @@ def confirmed(
     sources: Sequence[Source],
     question: Statement,
     *,
-    titled: Sequence[Source] = (),
+    others: Sequence[Source] = (),
     quotes: Sequence[str] = (),
 ) -> Support:
     """The support of a claim that the critic accepted on these words; the fault says why it is rejected.
 
-    `sources` are the passages that the claim cites, `titled` others whose titles it mentions: one of these counts if
-    words of it were copied. If the critic's words do not suffice, the writer's verbatim `quotes` are added, provided
+    `sources` are the passages that the claim cites, `others` the rest of the prompt: one of these counts if words of it
+    were copied. If the critic's words do not suffice, the writer's verbatim `quotes` are added, provided
     that the claim consists mostly of their words: a critic seldom copies all that a claim rests on. Without either, the
     rules' verdict is kept.
     """
     parts = tuple(part for part in words if part.strip())
     if not parts or sum(len(part.split()) for part in parts) > _MOST_WORDS:
         return replace(support, supported=False, fault="the critic quoted no specific words of the passage")
-    located = tuple(found for part in parts if (found := _in_passages(part, (*sources, *titled))) is not None)
-    sources = (*sources, *(one for one in titled if any(one.around(part) for part in located)))
+    located = tuple(found for part in parts if (found := _in_passages(part, (*sources, *others))) is not None)
+    sources = (*sources, *(one for one in others if any(one.around(part) for part in located)))
     copied = _copied_from(claim, quotes, sources)
     tried = [located] if len(located) == len(parts) else []
     tried += [tuple(dict.fromkeys((*located, *copied)))] if copied else []

@@ -5,14 +5,14 @@ in the same order. It is `likely` if one sentence, with the passage's title, con
 Figures are compared as values: numbers, dates and times of day, in any unit; one may be derived from others of the
 passage by an operation that the claim's words call for. Unless a sentence is copied, no veto may fire: a denial,
 swapped parties, a value of something else, an opposite; and the claim must not omit a condition. A figure or a name
-that no cited passage contains refutes a claim. Everything else is open.
+that no passage of the prompt contains refutes a claim. Everything else is open.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ...retrieval.passage import Found
+from ...retrieval.passage import Found, Passage
 from ...text.figures.figure import stands_in
 from ...text.language import language_of
 from ..claims import Claim
@@ -39,13 +39,14 @@ def supports(
     asked = read(question, language)
     elsewhere = cited_or_quoted(claims, passages, quotes)
     found = []
+    prompted = [one.passage for one in passages]
     for claim in claims:
-        sources = read_sources([one.passage for one in passages], claim.marks or elsewhere)
+        sources = read_sources(prompted, claim.marks or elsewhere)
         copied = next((one for one in sources if one.is_copied_by(claim.text)), None)
         if copied is not None:
             found.append(_said(copied))
         else:
-            found.append(standing(read_claim(claim, language, sources), sources, asked, quotes))
+            found.append(standing(read_claim(claim, language, sources), sources, asked, quotes, prompted))
     return tuple(found)
 
 
@@ -86,8 +87,14 @@ def cited_or_quoted(claims: Sequence[Claim], passages: Sequence[Found], quotes: 
     return tuple(dict.fromkeys((*cited, *quoted)))
 
 
-def standing(claim: Statement, sources: Sequence[Source], question: Statement, quotes: Sequence[str] = ()) -> Support:
-    """The rules' verdict on a claim, compared with passages; all were read before."""
+def standing(
+    claim: Statement,
+    sources: Sequence[Source],
+    question: Statement,
+    quotes: Sequence[str] = (),
+    prompted: Sequence[Passage] = (),
+) -> Support:
+    """The rules' verdict on a claim, compared with the passages that it cites, among those of the prompt."""
     if not sources:
         return Support(score=0.0, passage_id=None, supported=False, standing="refuted")
     if placed := next((source for source in sources if on_its_page(claim, source, question)), None):
@@ -101,6 +108,8 @@ def standing(claim: Statement, sources: Sequence[Source], question: Statement, q
             return best
     nearest = best or Support(score=0.0, passage_id=sources[0].passage.id, number=sources[0].number, supported=False)
     missing = _missing(claim, sources, question)
+    if missing:
+        missing = _missing(claim, read_sources(prompted, range(1, len(prompted) + 1)) or sources, question)
     if missing and nearest.standing == "open":
         return replace(nearest, standing="refuted", missing=missing)
     return nearest
@@ -199,7 +208,7 @@ def _joined(sentence: Statement, one: int, other: int) -> bool:
 
 
 def _missing(claim: Statement, sources: Sequence[Source], question: Statement) -> tuple[str, ...]:
-    """Figures that no cited passage gives and that cannot be derived from any; names that none contains."""
+    """Figures that no passage gives and that cannot be derived from any; names that none contains."""
     statements = [statement for source in sources for statement in (*source.statements, source.title)]
     figures = [figure for statement in statements for figure in statement.figures]
     follows = {one.written for one in derived(claim, statements)}

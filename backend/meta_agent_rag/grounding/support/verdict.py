@@ -7,7 +7,7 @@ from .derived import Derived
 
 Standing: TypeAlias = Literal["supported", "likely", "open", "refuted"]
 """The rules' verdict. `supported`: a sentence says it in the same order; `likely`: a sentence contains all its words
-and nothing contradicts it; `refuted`: a figure or name is in no cited passage; `open`: the rules cannot decide."""
+and nothing contradicts it; `refuted`: a figure or name is in no passage; `open`: the rules cannot decide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class Support:
     the passage that supports it or comes closest, `None` if none is cited. `supported` is the verdict of the rules
     (`standing`), or of the critic, then with the `words` that it quoted, and in `also` the numbers of further passages
     that contain some of them. `derived` are figures that
-    follow from others; `missing` figures and names that the cited passages lack; `fault` says why it is unsupported.
+    follow from others; `missing` figures and names that the passages lack; `fault` says why it is unsupported.
     """
 
     score: float
