@@ -33,6 +33,8 @@ def test_each_deficit_that_was_repaired_a_failure_and_a_right_draft_are_shown() 
 def row(id_: str, *f1: float, deficit: str | None = None, method: str = "metarag") -> Mapping[str, Any]:
     rounds: list[dict[str, Any]] = [{"f1": one, "diagnosis": None, "derivation": None} for one in f1]
     rounds[0]["diagnosis"] = deficit and {"deficit": deficit}
+    for later in rounds[1:]:
+        later["plan"] = {"deficit": deficit}
     return {"id": id_, "method": method, "f1": f1[-1], "rounds": rounds, "error": None}
 
 
@@ -49,7 +51,7 @@ def test_the_rule_takes_the_most_gained_and_of_equals_the_first(monkeypatch: pyt
     monkeypatch.setattr(stops, "recorded_runs", lambda: (Run(name="recorded: X", rows=rows),))
     found = stops.tour()
     assert [stop.row["id"] for stop in found] == ["c", "d", "e"], "b has less advantage: one pass is half right"
-    assert found[0].shows == "Reasoning error, repaired"
+    assert found[0].shows == "Reasoning error: repaired"
     assert found[1].one_pass is None
 
 
@@ -58,7 +60,7 @@ def test_where_one_pass_is_always_right_too_the_title_says_so(monkeypatch: pytes
     monkeypatch.setattr(stops, "recorded_runs", lambda: (Run(name="recorded: X", rows=rows),))
     (found,) = stops.tour()
     assert (found.gain, found.advantage) == (1.0, 0.0)
-    assert found.shows == "External only, repaired; one pass was right too"
+    assert found.shows == "External only: repaired; one pass was right too"
 
 
 def test_the_command_shows_all_stops_or_one() -> None:

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..agent.state import NO_DEFICIT
+from ..text.normalise import normalised
 
 if TYPE_CHECKING:
+    from ..agent.derivation import Derivation
     from ..agent.routes import Ballot
+    from ..agent.state import RepairPlan
 
 STOP_REASONS: Mapping[str, str] = {
     "budget": "The cost limit or deadline left no room for the next call.",
@@ -61,11 +64,24 @@ def spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def ballot_note(ballot: "Ballot", support: float) -> str:
-    """The special status of a ballot; empty for most."""
+def ballot_note(ballot: "Ballot", support: float, derivation: "Derivation | None" = None) -> str:
+    """The special status of a ballot, given the derivation that was known to the vote; empty for most."""
     if ballot.short_answer.strip() and not support:
-        return "not counted: the wrong kind of answer, or an intermediate one"
+        earlier = {normalised(fact.value) for fact in derivation.facts} if derivation is not None else set()
+        is_hop = normalised(ballot.short_answer) in earlier
+        return f"not counted: {'it answers an earlier fact' if is_hop else 'the wrong kind of answer'}"
     return "compared in code, so it outranks the others" if ballot.outranks else ""
+
+
+def repair(plan: "RepairPlan") -> str:
+    """What a repair does; the directive is quoted only if the writer is given it."""
+    if plan.repair == "conclude":
+        return "Adopt the derived or elected answer, without a model call."
+    if plan.repair == "look_up":
+        source = "from the model's memory" if plan.answer_mode == "memory" else "over the passages"
+        return f"Ask for the open fact again, {source}{', new ones included' if plan.queries else ''}."
+    again = "Write again from the cited passages" if plan.repair == "reread" else "Write again"
+    return f"{again}: “{plan.directive.strip()}”"
 
 
 def stop_reason(reason: str) -> str:

@@ -32,6 +32,7 @@ _COMPARED = re.compile(
 _EITHER = re.compile(r"\bor\b", re.IGNORECASE)
 _VERDICT = re.compile(rf"{_HELPER}\b(?!\s+you\b)", re.IGNORECASE)
 _TIME_FOLLOWS = rf"(?:\s+(?:{_HELPER}|will|would|of|in|on|that)\b|\s*\?)"
+_MODAL = re.compile(r"(?:can|could|may|might|must|shall|should|will|would)\b", re.IGNORECASE)
 _DATE = re.compile(
     rf"^when\s+{_HELPER}\b"
     rf"|\b(?:what|which)\s+(?:exact\s+)?(?:year|date|month(?!\s+of)|decade|century){_TIME_FOLLOWS}"
@@ -74,11 +75,11 @@ def of_kind(question: str, short_answer: str) -> bool | None:
     (False, False)
     """
     said = normalised(short_answer).split()
-    kind = kind_asked(question)
+    kind, asked = kind_asked(question), as_quoted(question)
     if kind == "verdict":
         return said[:1] in (["yes"], ["no"])
     if said in (["yes"], ["no"]):
-        return False if kind or _OPEN.search(question) else None
+        return False if kind or (_OPEN.search(question) and not _MODAL.match(asked)) else None
     if kind == "choice":
         return not set(said).isdisjoint(normalised(question).split())
     if kind is not None:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ...demo.runs.files import Row
     from ...retrieval.passage import Found
 
-_NAMES = {"standard_rag": "one pass", "metarag": "the loop"}
-
 
 def steps(
     row: "Row", one_pass: "Row | None", passages: "Mapping[str, Found] | None" = None
@@ -36,7 +34,7 @@ def steps(
 def _round(round_: "Round", before: "Round | None", passages: "Mapping[str, Found]") -> Iterator["RenderableType"]:
     """The stages of a round: its plan, its draft, the facts and the vote if they are new, the diagnosis."""
     from ...demo.words import deficit, spoken
-    from .derivations import derivation_lines, vote_lines
+    from .derivations import derivation_lines, rejected, vote_lines
 
     if round_.plan is not None:
         yield f"[bold]Repair ({spoken(round_.plan.deficit)}).[/] {_instruction(round_)}\n"
@@ -46,12 +44,12 @@ def _round(round_: "Round", before: "Round | None", passages: "Mapping[str, Foun
     derivation = round_.derivation
     if derivation is not None and (before is None or derivation != before.derivation):
         if derivation.plan is None:
-            yield f"[bold]Derivation.[/] None: {plain(derivation.dropped)}.\n"
+            yield f"[bold]Derivation.[/] None; {rejected(derivation)}.\n"
         else:
             facts = "\n".join(derivation_lines(derivation))
             yield f"[bold]Derivation.[/] The question is split into facts, each looked up separately:\n{facts}\n"
     if round_.vote is not None and (before is None or round_.vote != before.vote):
-        ballots = "\n".join(vote_lines(round_.vote))
+        ballots = "\n".join(vote_lines(round_.vote, derivation))
         yield f"[bold]Vote.[/] Every route casts a ballot, and similar answers support each other:\n{ballots}\n"
     if round_.diagnosis is not None:
         named = deficit(round_.diagnosis.deficit)
@@ -67,30 +65,43 @@ def _quoted(quote: str, round_: "Round", passages: "Mapping[str, Found]") -> str
 
 
 def _instruction(round_: "Round") -> str:
+    from ...demo.words import repair
+
     plan = round_.plan
     assert plan is not None
     searched = "".join(f"\n    searched for “{plain(query)}”" for query in plan.queries)
-    return f"{_sentence(plan.directive)}{searched}"
+    return f"{plain(repair(plan))}{searched}"
 
 
 def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> "RenderableType":
     from ...demo.runs.tour import RIGHT
     from ...demo.words import stop_reason
-    from ...wording import counted
 
-    answers = [(_NAMES.get(one["method"], one["method"]), one) for one in (one_pass, row) if one is not None]
+    verdict = "right" if row["f1"] >= RIGHT else "wrong"
     lines = [
-        f"[bold]Result.[/] {plain(stop_reason(row['stop_reason']))} The gold answer is [bold]{plain(row['gold'])}[/]."
+        f"[bold]Result: {verdict}.[/] {plain(stop_reason(row['stop_reason']))} "
+        f"The gold answer is [bold]{plain(row['gold'])}[/]."
     ]
-    for name, one in answers:
-        colour = "green" if one["f1"] >= RIGHT else "red"
-        score = f"F1 {100 * one['f1']:.0f}, {counted(one['llm_calls'], 'call')}"
-        answer = f"[{colour}]{plain(one['prediction'] or 'nothing')}[/]"
-        lines.append(f"    {plain(name):<13} {answer} [dim]({score}, {one['tokens']['completion']} tokens written)[/]")
+    drafted = (rounds[0].draft.short_answer, row["rounds"][0]["f1"], "")
+    for name, (answer, f1, spent) in {
+        **({"one pass": _scored(one_pass)} if one_pass is not None else {}),
+        "first draft": drafted,
+        "the loop": _scored(row),
+    }.items():
+        colour = "green" if f1 >= RIGHT else "red"
+        lines.append(f"    {name:<13} [{colour}]{plain(answer or 'nothing')}[/] [dim](F1 {100 * f1:.0f}{spent})[/]")
     chance = rounds[row["chosen"]].p_correct
     if chance is not None:
         lines.append(f"    Estimated probability that the loop's answer is correct: {chance:.0%}.")
     return "\n".join(lines) + "\n"
+
+
+def _scored(row: "Row") -> tuple[str, float, str]:
+    """A recorded answer, its F1, and what it cost."""
+    from ...wording import counted
+
+    spent = f", {counted(row['llm_calls'], 'call')}, {row['tokens']['completion']} tokens written"
+    return row["prediction"], row["f1"], spent
 
 
 def _sentence(text: str) -> str:

@@ -16,11 +16,16 @@ _BAR = 20
 def show_derivation(screen: Any, derivation: "Derivation") -> None:
     """The chain of facts with their values and passages, open ones in red, and the conclusion."""
     if derivation.plan is None:
-        screen.print(f"  derivation: dropped ({plain(derivation.dropped)}")
+        screen.print(f"  derivation: none, {rejected(derivation)}")
         return
     screen.print(f"  derivation: [cyan]{plain(derivation.plan.operator)}[/]")
     for line in derivation_lines(derivation):
         screen.print(line)
+
+
+def rejected(derivation: "Derivation") -> str:
+    """Why there is no derivation."""
+    return f"the plan was rejected: {plain(derivation.dropped)}"
 
 
 def derivation_lines(derivation: "Derivation") -> Iterator[str]:
@@ -40,13 +45,13 @@ def _fact(fact: "Fact") -> str:
     return f"{plain(fact.asked)} [green]{value}[/] ({source})"
 
 
-def show_vote(screen: Any, vote: "Vote") -> None:
+def show_vote(screen: Any, vote: "Vote", derivation: "Derivation | None") -> None:
     """The elected answer, and each route's answer with its support."""
-    for line in vote_lines(vote):
+    for line in vote_lines(vote, derivation):
         screen.print(line)
 
 
-def vote_lines(vote: "Vote") -> Iterator[str]:
+def vote_lines(vote: "Vote", derivation: "Derivation | None") -> Iterator[str]:
     """A line of markup for the elected answer, then a bar for each route."""
     from ...demo.words import ballot_note, spoken
 
@@ -54,6 +59,6 @@ def vote_lines(vote: "Vote") -> Iterator[str]:
     for ballot, support in zip(vote.ballots, vote.support, strict=True):
         bar = "█" * round(_BAR * support)
         route = spoken(ballot.route)
-        note = ballot_note(ballot, support)
+        note = ballot_note(ballot, support, derivation)
         said = f"{plain(ballot.short_answer or '(nothing)')}{f' [dim]({note})[/]' if note else ''}"
         yield f"    {route:<16} {bar:<{_BAR}} {support:>4.0%} {said}"

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
     """One round in full on a Rich console: draft, quotes, reference, signals, diagnosis and repair."""
+    from ...demo.words import repair
+
     screen.print(f"[bold]Round {round_.index}[/]{' [green](chosen)[/]' if chosen else ''}")
     if round_.plan is not None:
-        screen.print(f"  repair of [yellow]{plain(round_.plan.deficit)}[/]: {plain(round_.plan.directive)}")
+        screen.print(f"  repair of [yellow]{plain(round_.plan.deficit)}[/]: {plain(repair(round_.plan))}")
         for query in round_.plan.queries:
             screen.print(f"  looked up: {plain(query)}")
     screen.print(f"  draft: {plain(round_.draft.answer)}  ->  {plain(round_.draft.short_answer)}")
@@ -28,7 +30,7 @@ def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
     if round_.derivation is not None:
         show_derivation(screen, round_.derivation)
     if round_.vote is not None:
-        show_vote(screen, round_.vote)
+        show_vote(screen, round_.vote, round_.derivation)
     if round_.signals is not None:
         screen.print(f"  monitor: {_judged(round_)} ({_signals(round_.signals, round_.p_correct)})")
     if round_.diagnosis is not None:

@@ -14,7 +14,8 @@ from ..words import ballot_note, spoken
 def chain(derivation: Derivation, evidence: Mapping[str, Found]) -> str:
     """Every fact with its value and its place, open ones in red with the reason, and the conclusion in code."""
     if derivation.plan is None:
-        return f'<p class="m-note">No derivation: {escape(derivation.dropped or "the plan was dropped")}.</p>'
+        why = escape(derivation.dropped or "it has no facts")
+        return f'<p class="m-note">No derivation; the plan was rejected: {why}.</p>'
     columns = "".join(
         f"<ol>{''.join(_fact(fact, evidence) for fact in derivation.facts if fact.chain == place)}</ol>"
         for place in range(len(derivation.plan.chains))
@@ -49,13 +50,13 @@ def _conclusion(plan: Plan, derivation: Derivation) -> str:
     )
 
 
-def bars(vote: Vote) -> str:
+def bars(vote: Vote, derivation: Derivation | None = None) -> str:
     """A bar per route: the support of its answer among all routes; those of the elected answer are highlighted."""
     shown = "".join(
         f'<div class="m-ballot{" m-elected" if upholds(vote, ballot.short_answer) else ""}"><div class="m-gauge-head">'
         f"<span>{escape(spoken(ballot.route))}: {escape(ballot.short_answer or 'nothing')}</span><span>{support:.0%}"
         f'</span></div><div class="m-track"><span class="m-fill" style="width:{support:.0%}"></span></div>'
-        f"{_noted(ballot_note(ballot, support))}</div>"
+        f"{_noted(ballot_note(ballot, support, derivation))}</div>"
         for ballot, support in zip(vote.ballots, vote.support, strict=True)
     )
     how = (

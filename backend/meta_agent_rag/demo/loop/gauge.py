@@ -39,7 +39,7 @@ def _routes(
     known = before is not None and before.derivation == derivation
     shown = "" if known else chain(derivation, evidence)
     if before is None or before.vote != vote:
-        return shown + bars(vote)
+        return shown + bars(vote, derivation)
     agrees = "agrees" if upholds(vote, round_.draft.short_answer) else "does not agree"
     stands = f"The vote before this repair is still valid. It elected “{vote.elected}”; the new draft {agrees} with it."
     return f'{shown}<p class="m-note">{escape(stands)}</p>'

@@ -10,7 +10,7 @@ from ...retrieval.screening.guardrails import Dropped
 from ...settings import Settings
 from ...wording import counted
 from ..marking import difference, with_citations, with_quotes
-from ..words import ANSWER_MODES, ERROR_TYPES, at_work, deficit, spoken
+from ..words import ANSWER_MODES, ERROR_TYPES, at_work, deficit, repair, spoken
 from .gauge import monitoring
 from .walk import Sight
 
@@ -187,7 +187,7 @@ def planning(plan: RepairPlan) -> str:
     """The instructions for the next draft."""
     queries = "".join(f"<li>{escape(query)}</li>" for query in plan.queries)
     asked = f'<h4>Follow-up searches</h4><ul class="m-queries">{queries}</ul>' if queries else ""
-    rows = [("Directive", plan.directive), ("Sources", ANSWER_MODES[plan.answer_mode]), ("Hint", plan.suggestion)]
+    rows = [("Repair", repair(plan)), ("Sources", ANSWER_MODES[plan.answer_mode]), ("Hint", plan.suggestion)]
     return card("planning", "Planning", f"Repair: {spoken(plan.deficit)}", _facts(rows) + asked)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..words import deficit
+from ..words import spoken
 from .files import Row, Run, recorded_runs
 
 LOOP = "metarag"
@@ -35,8 +35,9 @@ class Stop:
 
 
 def tour() -> tuple[Stop, ...]:
-    """The stops, from the packaged runs. Raises `InputError` if they are damaged, `CorpusError`
-    if they were not installed.
+    """The stops, from the packaged runs; a repaired one is titled with its deficits in order.
+
+    Raises `InputError` if the runs are damaged, `CorpusError` if they were not installed.
 
     For each deficit: among the questions whose first draft had it and was improved, the one with the largest
     advantage over both that draft and one pass; then the one that lost most by a repair, or gained nothing; then the
@@ -62,7 +63,7 @@ _Rule = tuple[str, Callable[[Stop], bool], Callable[[Stop], float]]
 
 def _rules() -> Iterable[_Rule]:
     for name in _DEFICITS:
-        yield f"{deficit(name)}, repaired", _repaired(name), lambda stop: stop.advantage
+        yield "", _repaired(name), lambda stop: stop.advantage
     yield "A repair that fails", lambda stop: _fired(stop) and stop.row["f1"] < RIGHT, lambda stop: -stop.gain
     yield "A right draft that stays", lambda stop: not _fired(stop) and stop.row["f1"] == 1, lambda stop: stop.gain
 
@@ -72,8 +73,14 @@ def _repaired(name: str) -> Callable[[Stop], bool]:
 
 
 def _titled(shows: str, stop: Stop) -> Stop:
-    also = "; one pass was right too" if stop.gain > 0 and stop.advantage <= 0 else ""
-    return replace(stop, shows=f"{shows}{also}")
+    repaired = [spoken(round_["plan"]["deficit"]) for round_ in stop.row["rounds"][1:]]
+    title = shows or f"{', then '.join(repaired).capitalize()}: repaired"
+    last = stop.row["rounds"][-1].get("derivation") or {}
+    if stop.gain > 0 and any(fact.get("open") for fact in last.get("facts", ())):
+        title += ", a fact open"
+    if stop.gain > 0 and stop.advantage <= 0:
+        title += "; one pass was right too"
+    return replace(stop, shows=title)
 
 
 def _fired(stop: Stop) -> bool:

@@ -1,11 +1,14 @@
 """A claim that contradicts its passage by using an antonym of one of its words."""
 
+from itertools import zip_longest
+
 from ..support.grounds import Grounds
 from ..support.statement import Item, Statement
 from . import Veto
 
 _PREFIXES = ("un", "in", "im", "ir", "dis", "non", "mis")
 _SHORTEST = 4
+_PLACES = frozenset({"under", "over", "above", "below"})
 
 
 def _fault(grounds: Grounds) -> str | None:
@@ -31,7 +34,7 @@ def _nearest(clause: tuple[Item, ...], sentence: Statement) -> tuple[Item, ...]:
 
 def _opposed(clause: tuple[Item, ...], near: tuple[Item, ...], claim: Statement, held: frozenset[str]) -> str | None:
     """A word of the claim that a clause of the sentence excludes, unless the sentence contains it too (`held`)."""
-    ours, theirs = {item.stem: item for item in clause}, {item.stem: item for item in near}
+    ours, theirs = _by_stem(clause), _by_stem(near)
     for one, other in claim.grammar.opposites:
         for left, right in ((one, other), (other, one)):
             said, there = [ours[stem] for stem in left & set(ours)], [theirs[stem] for stem in right & set(theirs)]
@@ -48,6 +51,16 @@ def _opposed(clause: tuple[Item, ...], near: tuple[Item, ...], claim: Statement,
             ):
                 return f"the claim says {item.written}, the passage {there_.written}"
     return None
+
+
+def _by_stem(clause: tuple[Item, ...]) -> dict[str, Item]:
+    """The items of a clause; before a name, "under" and "over" compare nothing: "the rebels under Hester Vane"."""
+    beside = zip_longest(clause, clause[1:])
+    return {
+        item.stem: item
+        for item, following in beside
+        if not (item.written.lower() in _PLACES and following is not None and following.is_name)
+    }
 
 
 def _prefixed(one: str, other: str) -> bool:
