@@ -108,7 +108,7 @@ def with_interval(value: float, interval: Sequence[float], digits: int = 1) -> s
 
 def signed(value: float, interval: Sequence[float], digits: int = 1) -> str:
     """A difference and its interval for a cell, each with its sign."""
-    low, high = interval
+    value, low, high = (round(one, digits) + 0.0 for one in (value, *interval))  # no "-0.0"
     return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
