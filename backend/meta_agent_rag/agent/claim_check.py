@@ -8,6 +8,7 @@ from ..errors import BudgetError, ModelError
 from ..grounding.claims import Claim
 from ..grounding.relevance import holds_the_answer, is_connected, is_settled, on_the_question
 from ..grounding.support.confirmed import confirmed
+from ..grounding.support.neighbours import neighbours
 from ..grounding.support.rules import cited_or_quoted, language_of_answer, read_claim
 from ..grounding.support.sources import Source, read_sources
 from ..grounding.support.statement import Statement, read
@@ -15,7 +16,6 @@ from ..grounding.support.verdict import Support
 from ..llm.ledger import LedgerRow
 from ..prompts import phrase
 from ..retrieval.passage import Found
-from ..text.names import words
 from .engine import Engine
 from .prompting.messages import messages
 from .prompting.packing import pack
@@ -92,11 +92,11 @@ class ClaimCheck:
         sources = self._sources(self._elsewhere)
         return tuple(statement for source in sources for statement in (source.title, *source.statements))
 
-    def _titled(self, claim: Claim) -> tuple[int, ...]:
-        """The numbers of the passages whose titles a claim mentions."""
-        said = f" {' '.join(words(claim.text))} "
-        titles = [" ".join(words(found.passage.title.partition(" (")[0])) for found in self.passages]
-        return tuple(number for number, title in enumerate(titles, start=1) if title and f" {title} " in said)
+    def _cited(self, claim: Claim) -> tuple[int, ...]:
+        return claim.marks or self._elsewhere
+
+    def _beside(self, claim: Claim) -> tuple[int, ...]:
+        return neighbours(claim.text, self._cited(claim), [found.passage for found in self.passages])
 
     def _sources(self, numbers: Sequence[int]) -> tuple[Source, ...]:
         return read_sources([found.passage for found in self.passages], numbers)
@@ -138,7 +138,7 @@ class ClaimCheck:
         rows = [f"{_CONTROL}. {phrase('control_claim')}"]
         for number in listed:
             claim = self.claims[number - 1]
-            cited = ", ".join(map(str, dict.fromkeys((*(claim.marks or self._elsewhere), *self._titled(claim)))))
+            cited = ", ".join(map(str, (*self._cited(claim), *self._beside(claim))))
             rows.append(f"{number}. {claim.text} ({phrase('passage')} {cited})")
         return "\n".join(rows)
 
@@ -147,9 +147,9 @@ class ClaimCheck:
             return replace(support, supported=False, fault="the critic does not support it")
         claim = self.claims[number - 1]
         language = language_of_answer(self.question, self.claims)
-        numbers = claim.marks or self._elsewhere
-        sources = self._sources(numbers)
-        others = self._sources([number for number in range(1, len(self.passages) + 1) if number not in numbers])
+        sources, linked = self._sources(self._cited(claim)), self._sources(self._beside(claim))
+        known = {source.number for source in (*sources, *linked)}
+        others = self._sources([number for number in range(1, len(self.passages) + 1) if number not in known])
         statement = read_claim(claim, language, sources)
         asked = read(self.question, language)
-        return confirmed(support, statement, quoted, sources, asked, others=others, quotes=self.quotes)
+        return confirmed(support, statement, quoted, sources, asked, linked=linked, others=others, quotes=self.quotes)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import DataFileError
 from ..grounding.abstention import Reason, is_abstention, refusal
-from ..grounding.answer_kind import answers_in_kind
+from ..grounding.answer_kind import answers_in_kind, kind_asked
 from ..grounding.citation import Citation
 from ..grounding.citations import cite, removed_marks
 from ..grounding.claims import Claim
@@ -18,7 +18,6 @@ from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
 from ..grounding.marking import marked
 from ..grounding.quotes import as_written
-from ..grounding.short_answer import same_answer
 from ..grounding.styles import Style, chosen
 from ..grounding.support.citing import recited
 from ..grounding.support.verdict import Support
@@ -28,13 +27,16 @@ from ..llm.serving.stages import serving, stage
 from ..retrieval import hybrid
 from ..retrieval.passage import Found
 from ..settings import Settings
+from ..text.normalise import normalised
 from .claim_check import ClaimCheck, Judged
+from .derivation.values import same_value
 from .engine import Answer, Engine
 from .facts.repair import draft_of
 from .routes import DERIVATION
 from .state import Draft, Round
 
 _UNPROVEN = frozenset({"unsupported", "invented_quotes"})
+_FEWEST_SENTENCES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,23 +113,32 @@ async def checked(
     """
     round_ = answer.rounds[answer.chosen]
     written = await _checked(engine, answer, round_.draft, checks, question_id=question_id, deadline=deadline)
-    derived = _derived(round_) if written.refused in _UNPROVEN else None
+    derived = _derived(answer.question, round_) if written.refused in _UNPROVEN else None
     if derived is None:
         return written
-    answer = replace(answer, calls=written.calls)
-    if checks.claim_check == "both":
-        checks = replace(checks, claim_check="rules")  # its sentences are copied: nothing is left to ask
-    found = await _checked(engine, answer, derived, checks, question_id=question_id, deadline=deadline)
-    return replace(written, calls=found.calls) if found.refused else found
+    so_far = replace(answer, calls=written.calls)
+    found = await _checked(engine, so_far, derived, checks, question_id=question_id, deadline=deadline)
+    return replace(written, calls=found.calls) if found.refused else replace(found, answer=answer)
 
 
-def _derived(round_: Round) -> Draft | None:
-    """The derivation as a draft, if it stands, gives the same answer, and has not been used yet."""
+def _derived(question: str, round_: Round) -> Draft | None:
+    """The derivation as a draft, if it gives the same answer and has not been used yet.
+
+    Each of its facts must have a sentence in the prompt, and there must be several, so that more is shown than one
+    look-up. A verdict or a choice must have been compared in code.
+    """
     derivation, draft = round_.derivation, round_.draft
-    if derivation is None or not derivation.stands or len(derivation.facts) < 2 or draft.route == DERIVATION:
+    if derivation is None or not derivation.stands or draft.route == DERIVATION:
         return None
-    same = same_answer(derivation.answer, draft.short_answer)
-    return draft_of(derivation, round_.packing.packed_ids) if same else None
+    packed = round_.packing.packed_ids
+    told = [fact.sentence for fact in derivation.facts if fact.passage_id in packed and fact.sentence]
+    if len(told) < len(derivation.facts) or len(set(told)) < _FEWEST_SENTENCES:
+        return None
+    if kind_asked(question) in {"verdict", "choice"} and not derivation.compared:
+        return None
+    given, drafted = derivation.answer, draft.short_answer
+    same = normalised(given) == normalised(drafted) or same_value(given, drafted) is True
+    return draft_of(derivation, packed) if same else None
 
 
 async def _checked(
@@ -211,11 +222,13 @@ def _nothing_said(answer: Answer, draft: Draft, passages: Sequence[Found]) -> Re
 
 
 def _fault(check: ClaimCheck, judged: Judged, answer: Answer, short: str, unsure: bool) -> Reason | None:
+    if judged.answers is False:
+        return "off_question"
     if not any(found.supported for found in judged.support) or not check.gives(short, judged):
         return "unsupported"
     said = " ".join(claim.text for claim in check.claims)
     in_kind = answers_in_kind(answer.question, short, said)
-    if judged.answers is False or not in_kind or not check.is_connected(judged):
+    if not in_kind or not check.is_connected(judged):
         return "off_question"
     return "not_covered" if unsure else None
 

@@ -32,7 +32,9 @@ _COMPARED = re.compile(
 _EITHER = re.compile(r"\bor\b", re.IGNORECASE)
 _VERDICT = re.compile(rf"{_HELPER}\b(?!\s+you\b)", re.IGNORECASE)
 _TIME_FOLLOWS = rf"(?:\s+(?:{_HELPER}|will|would|of|in|on|that)\b|\s*\?)"
-_MODAL = re.compile(r"(?:can|could|may|might|must|shall|should|will|would)\b", re.IGNORECASE)
+_MODAL = re.compile(
+    r"(?i:can|could|must|shall|should|would)\s+(?!(?i:you|i|we)\b)|(?i:may|might|will)\s+(?!(?i:you|i|we)\b)(?=[a-z])"
+)
 _DATE = re.compile(
     rf"^when\s+{_HELPER}\b"
     rf"|\b(?:what|which)\s+(?:exact\s+)?(?:year|date|month(?!\s+of)|decade|century){_TIME_FOLLOWS}"

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from ..retrieval.passage import Passage
 from ..text.language import language_of
@@ -11,6 +10,7 @@ from ..text.names import words
 from ..text.normalise import normalised, tokens
 from .claims import Claim
 from .support.grounds import share_held
+from .support.neighbours import connects, words_of
 from .support.statement import Item, Statement, read
 from .support.verdict import Support
 from .support.words import asking, openers
@@ -60,10 +60,10 @@ def is_connected(question: str, cited: Collection[int], passages: Sequence[Passa
     own = [passages[number - 1] for number in cited if 1 <= number <= len(passages)]
     if not names or language == "de" or any(language_of(one.text) != language for one in own):
         return True
-    reached = [one for one in passages if names & _words(one)]
+    reached = [one for one in passages if names & words_of(one)]
     waiting = [one for one in passages if one not in reached]
     for one in reached:  # grows while it is walked through
-        joined = [other for other in waiting if _connects(one, other)]
+        joined = [other for other in waiting if connects(one, other)]
         reached += joined
         waiting = [other for other in waiting if other not in joined]
     return any(one in reached for one in own)
@@ -75,17 +75,6 @@ def _names_beside_a_full_one(question: str) -> frozenset[str]:
         return frozenset()
     capitalised = " ".join(word for word in question.split()[1:] if _CAPITAL.match(word))
     return frozenset(word for word in words(capitalised) if len(word) > 1)
-
-
-@lru_cache(maxsize=512)
-def _words(passage: Passage) -> frozenset[str]:
-    return frozenset(words(f"{passage.title} {passage.section or ''} {passage.text}"))
-
-
-def _connects(one: Passage, other: Passage) -> bool:
-    titles = (frozenset(words(each.title.partition(" (")[0])) for each in (one, other))
-    texts = (_words(other), _words(one))
-    return one.doc_id == other.doc_id or any(title and title <= held for title, held in zip(titles, texts, strict=True))
 
 
 def is_settled(

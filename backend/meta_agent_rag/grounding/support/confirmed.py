@@ -8,10 +8,12 @@ from ..vetoes import fault
 from .derived import derived
 from .grounds import Grounds, share_held
 from .sources import Source
-from .statement import Statement, read
+from .statement import Item, Statement, read
 from .verdict import Support
 
+_PRONOUNS = frozenset({"he", "she", "it", "they", "his", "her", "its", "their", "this", "these", "there"})
 _MOSTLY = 0.8
+_FEWEST_WORDS = 4
 _MOST_WORDS = 120
 """The most words that may be quoted: a quote of the whole passage pinpoints nothing."""
 
@@ -23,21 +25,29 @@ def confirmed(
     sources: Sequence[Source],
     question: Statement,
     *,
+    linked: Sequence[Source] = (),
     others: Sequence[Source] = (),
     quotes: Sequence[str] = (),
 ) -> Support:
     """The support of a claim that the critic accepted on these words; the fault says why it is rejected.
 
-    `sources` are the passages that the claim cites, `others` the rest of the prompt: one of these counts if words of it
-    were copied. If the critic's words do not suffice, the writer's verbatim `quotes` are added, provided
-    that the claim consists mostly of their words: a critic seldom copies all that a claim rests on. Without either, the
-    rules' verdict is kept.
+    `sources` are the passages that the claim cites, `linked` those connected with them, `others` the rest of the
+    prompt. One of these counts if a part was copied from it that no cited passage contains; one of the rest, only if
+    that part names or begins with something that the claim or a cited passage mentions: "He was born in Oslo" may be
+    about anybody. If the critic's words do not suffice, the writer's verbatim
+    `quotes` are added, provided that the claim consists mostly of their words: a critic seldom copies all that a claim
+    rests on. Without either, the rules' verdict is kept.
     """
     parts = tuple(part for part in words if part.strip())
     if not parts or sum(len(part.split()) for part in parts) > _MOST_WORDS:
         return replace(support, supported=False, fault="the critic quoted no specific words of the passage")
-    located = tuple(found for part in parts if (found := _in_passages(part, (*sources, *others))) is not None)
-    sources = (*sources, *(one for one in others if any(one.around(part) for part in located)))
+    cited = {part: _in_passages(part, sources) for part in parts}
+    about = (claim, *(sentence for source in sources for sentence in source.statements))
+    beside = {part: _elsewhere(part, linked, others, about) for part in parts if cited[part] is None}
+    used = [found[0] for found in beside.values() if found]
+    sources = (*sources, *(one for one in (*linked, *others) if one in used))
+    placed = (cited[part] or (found[1] if (found := beside.get(part)) else None) for part in parts)
+    located = tuple(part for part in placed if part is not None)
     copied = _copied_from(claim, quotes, sources)
     tried = [located] if len(located) == len(parts) else []
     tried += [tuple(dict.fromkeys((*located, *copied)))] if copied else []
@@ -82,6 +92,31 @@ def _in_passages(part: str, sources: Sequence[Source]) -> str | None:
     if is_verbatim(part, [source.passage.searchable() for source in sources]):
         return part
     return copied_sentence(part, [source.passage.text for source in sources])
+
+
+def _elsewhere(
+    part: str, linked: Sequence[Source], others: Sequence[Source], about: Sequence[Statement]
+) -> tuple[Source, str] | None:
+    """The passage from which a part was copied, and the part as it stands there; fragments say too little."""
+    if len(part.split()) < _FEWEST_WORDS:
+        return None
+    for one in (*linked, *others):
+        found = _in_passages(part, (one,))
+        if found is not None and (one in linked or _is_about(one.around(found), about)):
+            return one, found
+    return None
+
+
+def _is_about(sentences: Sequence[Statement], about: Sequence[Statement]) -> bool:
+    """Does the first sentence begin with something that is mentioned there, or name it, and not with a pronoun?"""
+    words, items = (sentences[0].text.split(), sentences[0].items) if sentences else ([], ())
+    if not words or not items or words[0].lower() in _PRONOUNS:
+        return False
+    return any(one.holds(item) for item in (items[0], *filter(_is_name, items)) for one in about)
+
+
+def _is_name(item: Item) -> bool:
+    return item.is_name or item.is_bare
 
 
 def _grounds(claim: Statement, named: Sequence[str], sources: Sequence[Source], question: Statement) -> Grounds:

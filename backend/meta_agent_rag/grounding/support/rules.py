@@ -4,15 +4,16 @@ A claim is `supported` if it copies whole sentences of a cited passage, or if on
 in the same order. It is `likely` if one sentence, with the passage's title, contains all its words in any order.
 Figures are compared as values: numbers, dates and times of day, in any unit; one may be derived from others of the
 passage by an operation that the claim's words call for. Unless a sentence is copied, no veto may fire: a denial,
-swapped parties, a value of something else, an opposite; and the claim must not omit a condition. A figure or a name
-that no passage of the prompt contains refutes a claim. Everything else is open.
+swapped parties, a value of something else, an opposite; and the claim must not omit a condition. A figure
+refutes a claim if neither the cited passages nor those connected with them give it, a name if no passage of the prompt
+contains it. Everything else is open.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ...retrieval.passage import Found, Passage
+from ...retrieval.passage import Found
 from ...text.figures.figure import stands_in
 from ...text.language import language_of
 from ..claims import Claim
@@ -21,6 +22,7 @@ from ..quotes import is_verbatim
 from ..vetoes import fault
 from .derived import Derived, derived, may_follow
 from .grounds import NEARLY, Grounds, share_held
+from .neighbours import neighbours
 from .pages import on_its_page
 from .sources import Source, read_sources
 from .statement import Item, Statement, read
@@ -40,13 +42,17 @@ def supports(
     elsewhere = cited_or_quoted(claims, passages, quotes)
     found = []
     prompted = [one.passage for one in passages]
+    everything = read_sources(prompted, range(1, len(prompted) + 1))
     for claim in claims:
-        sources = read_sources(prompted, claim.marks or elsewhere)
+        cited = claim.marks or elsewhere
+        sources = read_sources(prompted, cited)
         copied = next((one for one in sources if one.is_copied_by(claim.text)), None)
         if copied is not None:
             found.append(_said(copied))
         else:
-            found.append(standing(read_claim(claim, language, sources), sources, asked, quotes, prompted))
+            beside = read_sources(prompted, neighbours(claim.text, cited, prompted))
+            statement = read_claim(claim, language, sources)
+            found.append(standing(statement, sources, asked, quotes, linked=beside, prompted=everything))
     return tuple(found)
 
 
@@ -92,9 +98,14 @@ def standing(
     sources: Sequence[Source],
     question: Statement,
     quotes: Sequence[str] = (),
-    prompted: Sequence[Passage] = (),
+    *,
+    linked: Sequence[Source] = (),
+    prompted: Sequence[Source] = (),
 ) -> Support:
-    """The rules' verdict on a claim, compared with the passages that it cites, among those of the prompt."""
+    """The rules' verdict on a claim, compared with the passages that it cites.
+
+    It is not refuted if its figures are in `linked`, those connected with them, and its names in any of the prompt.
+    """
     if not sources:
         return Support(score=0.0, passage_id=None, supported=False, standing="refuted")
     if placed := next((source for source in sources if on_its_page(claim, source, question)), None):
@@ -107,9 +118,7 @@ def standing(
         if best.standing == "supported":
             return best
     nearest = best or Support(score=0.0, passage_id=sources[0].passage.id, number=sources[0].number, supported=False)
-    missing = _missing(claim, sources, question)
-    if missing:
-        missing = _missing(claim, read_sources(prompted, range(1, len(prompted) + 1)) or sources, question)
+    missing = _missing(claim, (*sources, *linked), prompted or sources, question)
     if missing and nearest.standing == "open":
         return replace(nearest, standing="refuted", missing=missing)
     return nearest
@@ -207,9 +216,12 @@ def _joined(sentence: Statement, one: int, other: int) -> bool:
     return other == one + 1 or (same_clause and not any(item.is_value for item in between))
 
 
-def _missing(claim: Statement, sources: Sequence[Source], question: Statement) -> tuple[str, ...]:
-    """Figures that no passage gives and that cannot be derived from any; names that none contains."""
+def _missing(
+    claim: Statement, sources: Sequence[Source], prompted: Sequence[Source], question: Statement
+) -> tuple[str, ...]:
+    """Figures that no source gives and that cannot be derived from any; names that nothing in the prompt contains."""
     statements = [statement for source in sources for statement in (*source.statements, source.title)]
+    everywhere = [statement for source in prompted for statement in (*source.statements, source.title)]
     figures = [figure for statement in statements for figure in statement.figures]
     follows = {one.written for one in derived(claim, statements)}
     same_language = all(statement.language == claim.language for source in sources for statement in source.statements)
@@ -219,7 +231,7 @@ def _missing(claim: Statement, sources: Sequence[Source], question: Statement) -
             known = stands_in(item.figure, figures) or item.figure.written in follows
             lacks = not known and not may_follow(item.figure, figures)
         else:
-            lacks = item.is_name and same_language and not any(statement.holds(item) for statement in statements)
+            lacks = item.is_name and same_language and not any(statement.holds(item) for statement in everywhere)
         if lacks and not question.holds(item):
             found.append(item.written)
     return tuple(found)

@@ -1,6 +1,6 @@
 """A claim that contradicts its passage by using an antonym of one of its words."""
 
-from itertools import zip_longest
+from itertools import pairwise
 
 from ..support.grounds import Grounds
 from ..support.statement import Item, Statement
@@ -34,11 +34,14 @@ def _nearest(clause: tuple[Item, ...], sentence: Statement) -> tuple[Item, ...]:
 
 def _opposed(clause: tuple[Item, ...], near: tuple[Item, ...], claim: Statement, held: frozenset[str]) -> str | None:
     """A word of the claim that a clause of the sentence excludes, unless the sentence contains it too (`held`)."""
-    ours, theirs = _by_stem(clause), _by_stem(near)
+    ours, theirs = {item.stem: item for item in clause}, {item.stem: item for item in near}
+    beside = _before_names(clause) | _before_names(near)
     for one, other in claim.grammar.opposites:
         for left, right in ((one, other), (other, one)):
             said, there = [ours[stem] for stem in left & set(ours)], [theirs[stem] for stem in right & set(theirs)]
             excluded = said and there and not left & (set(theirs) | held) and not right & set(ours)
+            if excluded and sum(item in beside for item in (said[0], there[0])) == 1:
+                continue
             if excluded and any(item.negated for item in said) == any(item.negated for item in there):
                 return f"the claim says {said[0].written}, the passage {there[0].written}"
     for stem, item in ours.items():
@@ -53,14 +56,11 @@ def _opposed(clause: tuple[Item, ...], near: tuple[Item, ...], claim: Statement,
     return None
 
 
-def _by_stem(clause: tuple[Item, ...]) -> dict[str, Item]:
-    """The items of a clause; before a name, "under" and "over" compare nothing: "the rebels under Hester Vane"."""
-    beside = zip_longest(clause, clause[1:])
-    return {
-        item.stem: item
-        for item, following in beside
-        if not (item.written.lower() in _PLACES and following is not None and following.is_name)
-    }
+def _before_names(clause: tuple[Item, ...]) -> frozenset[Item]:
+    """Words like "under" before a name, which are no opposite of "more": "the rebels under Hester Vane"."""
+    return frozenset(
+        item for item, following in pairwise(clause) if item.written.lower() in _PLACES and following.is_name
+    )
 
 
 def _prefixed(one: str, other: str) -> bool:

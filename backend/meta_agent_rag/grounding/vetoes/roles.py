@@ -1,5 +1,6 @@
 """A claim that swaps two parties of one action."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
@@ -10,6 +11,7 @@ from . import Veto
 _SUBJECT = frozenset({"は", "が"})
 _OBJECT = frozenset({"を", "に", "へ"})
 _AGENT = ("er", "or")
+_BY_AGENT = r"\bby\s+(?:the\s+)?{noun}\b|\b{noun}\s+(?:[A-Z][\w.-]*\s+){{0,3}}[A-Z][\w.-]*['\u2019]s?\b"
 _BESIDE_THE_POINT = frozenset({"in", "at", "on", "during", "since", "until", "im", "am", "seit"})
 
 
@@ -30,8 +32,10 @@ def _changed(claim: Statement, sentence: Statement) -> Iterator[str]:
         if pivot.is_value or there is None or not changing.isdisjoint({pivot.stem, pivot.written.lower()}):
             continue
         ours, theirs = _sides(claim, place), _sides(sentence, there)
-        if claim.is_passive(place) != (sentence.is_passive(there) or _names_the_agent(pivot, sentence, there)):
+        if claim.is_passive(place) != sentence.is_passive(there):
             theirs = (theirs[1], theirs[0])
+        if _names_the_agent(pivot, sentence, there, claim.items[place + 1 :] if claim.is_passive(place) else ours[0]):
+            continue
         before = [item for item in ours[0] if _in(item, theirs[1])]
         after = [item for item in ours[1] if _in(item, theirs[0])]
         if stranger := _other_subject(claim, place, sentence, there):
@@ -47,12 +51,17 @@ def _changed(claim: Statement, sentence: Statement) -> Iterator[str]:
                 yield f"{moved.written} has a different role in the passage"
 
 
-def _names_the_agent(verb: Item, sentence: Statement, place: int) -> bool:
-    """Does the sentence have the verb's noun before a name, which does it: "composer Eric Whitacre"?"""
+def _names_the_agent(verb: Item, sentence: Statement, place: int, agents: Sequence[Item]) -> bool:
+    """Does the sentence name one of the agents by the verb's noun: "composer Ann Bell's work", "by composer Ann Bell"?
+
+    "Conquer" is no noun of "conquered", and what else a composer does says nothing about the music.
+    """
     noun, following = sentence.items[place], sentence.items[place + 1 : place + 2]
-    if sentence.language != "en" or not noun.written.lower().endswith(_AGENT) or verb.written.lower().endswith(_AGENT):
+    written = noun.written.lower()
+    if sentence.language != "en" or not written.endswith(_AGENT) or verb.written.lower().startswith(written):
         return False
-    return any(one.clause == noun.clause and one.is_name and not one.before for one in following)
+    named = following and following[0].clause == noun.clause and not following[0].before and _in(following[0], agents)
+    return bool(named) and re.search(_BY_AGENT.format(noun=re.escape(noun.written)), sentence.text) is not None
 
 
 def _all_known(claim: Statement, sentence: Statement, one: Item, other: Item) -> bool:
