@@ -1,4 +1,4 @@
-"""Passages encoded by a cluster have the vectors that one machine gives them, also where a node is lost."""
+"""A cluster reads and encodes files as one machine does, also where a node is lost."""
 
 import json
 import os
@@ -6,12 +6,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from meta_agent_rag.errors import SettingsError, UnknownNameError
+from meta_agent_rag.ingestion.child import Job
+from meta_agent_rag.ingestion.chunkers import ChunkingOptions
+from meta_agent_rag.ingestion.cluster import read_on_node
+from meta_agent_rag.ingestion.isolation import ReadFile
 from meta_agent_rag.retrieval.corpus.catalogue import FILE_NAME, Catalogue
 from meta_agent_rag.retrieval.encoders.cluster import Node, encoded
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -19,7 +23,8 @@ from meta_agent_rag.retrieval.opening import open_cluster_encoder
 from meta_agent_rag.settings import Settings
 from tests.cluster import two_nodes
 
-PASSAGES = 6_000
+ROWS, NOTES = 6_000, 40
+PASSAGES = ROWS + NOTES
 SECONDS_TO_START = 120
 
 
@@ -40,8 +45,19 @@ def test_an_unknown_engine_is_refused() -> None:
         open_cluster_encoder(Settings.load(["ENCODER=hash-64"]), "spark")
 
 
+def test_a_node_reads_a_file_as_this_machine_does(tmp_path: Path) -> None:
+    job = Job(seconds=60, memory_mb=1024, file_mb=1, chunking=ChunkingOptions()).to_json()
+    (tmp_path / "note.md").write_text("# Harbour\n\nThe pier is stone.\n")
+    read = read_on_node(job, str(tmp_path / "note.md"), "harbour")
+    assert isinstance(read, ReadFile)
+    assert (read.title, [passage.doc_id for passage in read.passages]) == ("Harbour", ["harbour"])
+    kind, reason = cast("tuple[str, str]", read_on_node(job, str(tmp_path / "gone.md"), "gone"))
+    assert kind == "unreadable"
+    assert "cannot be opened" in reason
+
+
 def ingested(words: list[str], folder: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", "made.jsonl", "--corpus", "made", *words]
+    command = [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", "made", "--corpus", "made", *words]
     return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -59,9 +75,14 @@ def vectors(data: Path) -> Any:
 def test_a_lost_node_leaves_an_ingestion_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         {"id": f"p{number}", "title": f"Note {number}", "text": f"The harbour of town {number} has {number} boats."}
-        for number in range(PASSAGES)
+        for number in range(ROWS)
     ]
-    (tmp_path / "made.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for number in range(NOTES):
+        (made / f"note-{number:02}.md").write_text(f"# Harbour {number}\n\nThe pier of harbour {number} is stone.\n")
+    (made / "broken.pdf").write_bytes(b"%PDF-1.7 torn")
     monkeypatch.setenv("ENCODER", "hash-64")
     found: dict[str, Any] = {}
     with two_nodes() as (cluster, nodes):
@@ -75,6 +96,7 @@ def test_a_lost_node_leaves_an_ingestion_whole(tmp_path: Path, monkeypatch: pyte
                 if words:
                     cluster.remove_node(nodes[0], allow_graceful=False)
                 _, err = process.communicate(timeout=240)
-            assert process.returncode == 0, err
+            assert process.returncode == 1, err  # of the broken file
+            assert "Traceback" not in err
             found[name] = vectors(data)
     assert np.array_equal(found["many"], found["one"])

@@ -43,6 +43,8 @@ class ReadFile:
 class IsolatedReader:
     """Reads files in a child process; one at a time."""
 
+    at_once = 1
+
     def __init__(self, job: Job, command: Sequence[str] = ("-m", "meta_agent_rag.ingestion.child")) -> None:
         self._job = job
         # -P: a file in the working folder must not shadow a library.

@@ -2,11 +2,12 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ..errors import InputError
 from ..extras import require
@@ -40,13 +41,15 @@ async def ingest(
     encoder: AsyncEncoder,
     prune: bool = False,
     rebuild: bool = False,
+    on_cluster: bool = False,
     on_progress: OnProgress | None = None,
 ) -> IngestReport:
     """Ingest the files in `paths` into `corpus`, which is created if missing.
 
     A file with known content is skipped, a changed one replaces its own passages, a broken one is
     skipped and keeps its earlier version. `prune` removes documents whose files no longer exist in the
-    given folders; `rebuild` rebuilds the corpus from `paths` only. After an interruption, the same call
+    given folders; `rebuild` rebuilds the corpus from `paths` only; `on_cluster` reads the files on the nodes of a Ray
+    cluster. After an interruption, the same call
     continues. Raises `InputError` for paths that do not exist or contain no files (with `rebuild`: none that can
     be read), `SettingsError` for the chunker's settings, `CorpusError` if the corpus was built differently
     or is in use.
@@ -56,7 +59,7 @@ async def ingest(
     options = await asyncio.to_thread(chunking_options, settings, encoder.name)
     chunking = prepared(options)
     tracker = _Tracker(of_files=len(found.files), on_progress=on_progress)
-    reader = _reader(settings, options)
+    reader = await asyncio.to_thread(_reader, settings, options, on_cluster=on_cluster)
     try:
         async with edit_corpus(
             settings, corpus, encoder, chunker=chunking.name, rebuild=rebuild, on_progress=tracker.encoded
@@ -100,16 +103,29 @@ async def take_in(
         reader.close()
 
 
-def _reader(settings: Settings, options: ChunkingOptions) -> IsolatedReader:
+class _Reader(Protocol):
+    """Reads up to `at_once` files at a time."""
+
+    at_once: int
+
+    async def read(self, path: Path, doc_id: str) -> ReadFile: ...
+
+    def close(self) -> None: ...
+
+
+def _reader(settings: Settings, options: ChunkingOptions, *, on_cluster: bool = False) -> _Reader:
     require("ingest", "Reading documents")
-    return IsolatedReader(
-        Job(
-            seconds=settings.ingest_seconds,
-            memory_mb=settings.ingest_memory_mb,
-            file_mb=settings.ingest_file_mb,
-            chunking=options,
-        )
+    job = Job(
+        seconds=settings.ingest_seconds,
+        memory_mb=settings.ingest_memory_mb,
+        file_mb=settings.ingest_file_mb,
+        chunking=options,
     )
+    if not on_cluster:
+        return IsolatedReader(job)
+    from .cluster import ClusterReader
+
+    return ClusterReader(job)
 
 
 def chunking_options(settings: Settings, encoder_name: str) -> ChunkingOptions:
@@ -155,7 +171,7 @@ class _Read:
 class _Ingestion:
     """One run over one corpus."""
 
-    def __init__(self, settings: Settings, editor: CorpusEditor, reader: IsolatedReader, tracker: _Tracker) -> None:
+    def __init__(self, settings: Settings, editor: CorpusEditor, reader: _Reader, tracker: _Tracker) -> None:
         self._settings = settings
         self._editor = editor
         self._reader = reader
@@ -211,21 +227,42 @@ class _Ingestion:
 
     async def _read(self, plan: IngestPlan, stays: set[str]) -> AsyncGenerator[_Read | FileOutcome, None]:
         refusals: dict[str, Refused] = {}
-        for step in plan.steps:
-            if step.same_as in refusals:
-                yield _skipped(step.file, refusals[step.same_as], step.file.source in stays)
-            elif step.same_as is not None:
-                yield FileOutcome(
-                    source=step.file.source, status="skipped", reason=f"it has the same content as {step.same_as!r}"
-                )
-            elif step.status == "unchanged":
-                yield FileOutcome(source=step.file.source, status="unchanged", passages=step.passages)
-            else:
-                try:
-                    yield _Read(step=step, reading=await self._reader.read(step.file.path, step.doc_id))
-                except Refused as refused:
-                    refusals[step.file.source] = refused
-                    yield _skipped(step.file, refused, step.file.source in stays)
+        async with aclosing(self._started(plan.steps)) as started:
+            async for step, reading in started:
+                if step.same_as in refusals:
+                    yield _skipped(step.file, refusals[step.same_as], step.file.source in stays)
+                elif step.same_as is not None:
+                    yield FileOutcome(
+                        source=step.file.source, status="skipped", reason=f"it has the same content as {step.same_as!r}"
+                    )
+                elif reading is None:
+                    yield FileOutcome(source=step.file.source, status="unchanged", passages=step.passages)
+                else:
+                    try:
+                        yield _Read(step=step, reading=await reading)
+                    except Refused as refused:
+                        refusals[step.file.source] = refused
+                        yield _skipped(step.file, refused, step.file.source in stays)
+
+    async def _started(
+        self, steps: Sequence[PlannedFile]
+    ) -> AsyncGenerator[tuple[PlannedFile, "asyncio.Task[ReadFile] | None"], None]:
+        """The steps in order, each with its reading if it needs one; as many are begun as the reader can take."""
+        begun: deque[tuple[PlannedFile, asyncio.Task[ReadFile] | None]] = deque()
+        try:
+            for step in steps:
+                reads = step.same_as is None and step.status != "unchanged"
+                read = asyncio.create_task(self._reader.read(step.file.path, step.doc_id)) if reads else None
+                begun.append((step, read))
+                if len(begun) >= self._reader.at_once:
+                    yield begun.popleft()
+            while begun:
+                yield begun.popleft()
+        finally:
+            waiting = [read for _, read in begun if read is not None]
+            for read in waiting:
+                read.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
     async def _put(self, read: _Read, stays: set[str]) -> FileOutcome:
         step, reading = read.step, read.reading

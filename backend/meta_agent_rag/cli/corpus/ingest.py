@@ -42,7 +42,7 @@ def ingest(
         ),
     ] = False,
     engine: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Encode on the machines of a cluster: ray.")
+        str | None, typer.Option(metavar="NAME", help="Read and encode on the machines of a cluster: ray.")
     ] = None,
     set_: Assignments = None,
     json_: Json = False,
@@ -90,7 +90,14 @@ async def _ingest(
         encoder = await asyncio.to_thread(open_cluster_encoder, settings, engine)
     with _progress_bar(visible) as on_progress:
         return await ingest_files(
-            settings, paths, corpus, encoder=encoder, prune=prune, rebuild=rebuild, on_progress=on_progress
+            settings,
+            paths,
+            corpus,
+            encoder=encoder,
+            prune=prune,
+            rebuild=rebuild,
+            on_cluster=engine is not None,
+            on_progress=on_progress,
         )
 
 
