@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -92,6 +92,9 @@ def _encoders(config: RunConfig) -> dict[str, str]:
     return {name: load_encoder(config.settings, name).encoder.name for name in names}
 
 
+_USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"rule", "heuristic"})
+
+
 def _files(config: RunConfig) -> dict[str, Any]:
     """Digests of the deficits, prompts and calibration in use, and of those that single rows use instead."""
     shared = _digests(config.settings)
@@ -102,11 +105,12 @@ def _files(config: RunConfig) -> dict[str, Any]:
 def changed_files(run: Mapping[str, Any], settings: Settings) -> list[str]:
     """Prompts and deficits of a record that have changed since, each with both digests."""
     now = {kind: _digests(settings)[kind] for kind in ("prompts", "deficits")}
+    former = {one.name: _former_digest(one) for one in discover_deficits(settings.deficits_dir)}
     return [
         f"{name} {digest}, now {now[kind].get(name, 'gone')}"
         for kind in now
         for name, digest in run.get(kind, {}).items()
-        if now[kind].get(name) != digest
+        if digest not in {now[kind].get(name), former.get(name)}
     ]
 
 
@@ -127,11 +131,34 @@ def _file_digest(path: Path | None) -> str | None:
 
 
 def _digest(deficit: Deficit) -> str:
-    """First 12 hex digits of the SHA-256 over a deficit's data fields and its rule's byte code."""
+    """First 12 hex digits of the SHA-256 over a deficit's fields and the file of its rules: alike in every Python."""
+    data = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
+    more = (deficit.priority, deficit.quadrant, deficit.last_resort, deficit.repair)
+    rules = [rule for rule in (deficit.rule, deficit.heuristic) if rule not in _USUAL_RULES]
+    written = {text: None for rule in rules if (text := _written(rule)) is not None}
+    given = [one for rule in rules for one in _given(rule)]
+    return hashlib.sha256(repr((*data, *more, *written, *given)).encode()).hexdigest()[:12]
+
+
+def _former_digest(deficit: Deficit) -> str:
+    """The digest in records of 2026, which holds in one version of Python and leaves out `rule`."""
     shapes = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
     rule = getattr(deficit.heuristic, "__code__", None)
     rest = (deficit.priority, deficit.quadrant, None if rule is None else _code(rule), *_given(deficit.heuristic))
     return hashlib.sha256(repr((*shapes, *rest)).encode()).hexdigest()[:12]
+
+
+def _written(rule: object) -> str | None:
+    """The file that defines a rule, without comments on lines of their own; without a file, the rule's byte code."""
+    code = getattr(rule, "__code__", None)
+    if code is None:
+        return None
+    try:
+        text = Path(code.co_filename).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return repr(_code(code))
+    lines = (line.rstrip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
 
 
 def _given(rule: object) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ import pytest
 
 from benchmarks.run import provenance
 from benchmarks.run.folder import RunFolder
-from meta_agent_rag.agent.deficits import Deficit
+from meta_agent_rag.agent.deficits import Deficit, discover_deficits
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 DEFICIT = """
-from meta_agent_rag.agent.deficits import Deficit
+from meta_agent_rag.agent.deficits import Deficit, discover_deficits
 from meta_agent_rag.agent.state import Signals
 
 def rule(signals):
@@ -53,6 +53,19 @@ def test_what_a_rule_is_given_counts_as_the_rule() -> None:
 
     for one, same, other in zip(own(0.5), own(0.5), own(0.6), strict=True):
         assert provenance._digest(one) == provenance._digest(same) != provenance._digest(other)
+
+
+def test_a_deficit_is_identified_by_its_file_with_every_rule_in_it(tmp_path: Path) -> None:
+    def digest_of(text: str) -> str:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        (folder / "own.py").write_text(text)
+        return provenance._digest(discover_deficits(folder)["own"])
+
+    known = DEFICIT.format(limit=1).replace("heuristic=rule", "rule=lambda findings: None")
+    assert digest_of(known) == digest_of(f"# A remark.\n{known}\n\n")
+    assert digest_of(known) != digest_of(known.replace("findings: None", "findings: findings.last_fact"))
+    assert digest_of(known) != digest_of(known.replace("rule=lambda", "repair='conclude', rule=lambda"))
 
 
 def test_examples_are_texts_in_a_row() -> None:
