@@ -1,6 +1,7 @@
 """The vote over routes: elects the answer with the most support from all others, by word F1."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ...grounding.short_answer import same_answer
 from ...text.normalise import normalised
@@ -11,6 +12,7 @@ from .ballot import Ballot, Vote
 _SAME = 0.99
 
 
+@lru_cache(maxsize=4096)  # a vote is counted again with every ballot
 def alike(one: str, other: str) -> float:
     """The similarity (0..1) of two short answers: 1 for equal dates, numbers or countries, else their word F1."""
     if not normalised(one) or not normalised(other):
