@@ -21,9 +21,9 @@ def sentences(text: str, language: str = "en") -> list[str]:
     return [sentence for stretch in _stretches(text) for sentence in _divided(stretch, language)]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)  # many questions find the same passages
 def _divided(stretch: str, language: str) -> tuple[str, ...]:
-    """Cached, because the checks of one answer split it several times, at more than a millisecond each."""
+    """Cached, because the checks of one answer split it several times, at several milliseconds each."""
     if (end := _FULL_WIDTH_END.search(stretch)) is not None and end.end() < len(stretch):
         return stretch[: end.end()], *_divided(stretch[end.end() :], language)
     spans = segmenter(char_span=True, language=language).segment(stretch)
