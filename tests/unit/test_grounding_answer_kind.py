@@ -91,3 +91,15 @@ def test_where_the_words_do_not_tell_any_answer_but_a_verdict_passes() -> None:
 @given(st.text(max_size=80), st.text(max_size=40))
 def test_any_text_is_judged(question: str, answer: str) -> None:
     assert of_kind(question, answer) in (True, False, None)
+
+
+@pytest.mark.parametrize("question", ["Can a man who is paid by invoice claim it?", "Will those who won return?"])
+def test_yes_or_no_may_answer_a_question_with_a_modal_verb(question: str) -> None:
+    assert of_kind(question, "no") is None
+
+
+@pytest.mark.parametrize(
+    "question", ["Can you tell me who made it?", "Could I ask where it was?", "Will Holt was born where?"]
+)
+def test_but_not_a_request_or_a_question_that_begins_with_a_name(question: str) -> None:
+    assert of_kind(question, "yes") is False

@@ -58,6 +58,26 @@ def test_a_veto_tells_a_wrong_claim_from_a_right_one(
     assert confirm(sentence, right, words).supported, confirm(sentence, right, words).fault
 
 
+@pytest.mark.parametrize(
+    ("sentence", "wrong", "right"),
+    [
+        ("Tide is one of composer Ann Bell's works.", "Tide composed Ann Bell.", "Ann Bell composed Tide."),
+        ("Tide is by the composer Ann Bell.", "Tide composed Ann Bell.", "Tide was composed by Ann Bell."),
+        ("Norvik managed to conquer Brekke.", "Brekke conquered Norvik.", "Norvik conquered Brekke."),
+        ("Norvik managed to conquer Brekke.", "Norvik was conquered by Brekke.", "Brekke was conquered by Norvik."),
+        ("Ida Moe dismissed illustrator Sven Dahl.", "Sven Dahl illustrated Ida Moe.", "Ida Moe dismissed Sven Dahl."),
+        ("Trains pass over Lake Orna.", "Trains pass under Lake Orna.", "Trains pass over Lake Orna."),
+        ("The rebels under Vane lost 300 men.", "The rebels under Krag lost 300 men.", "They lost more than 200 men."),
+    ],
+)
+def test_nouns_of_agents_and_words_for_places_are_told_from_verbs_and_comparisons(
+    sentence: str, wrong: str, right: str
+) -> None:
+    assert confirm(sentence, wrong, [sentence]).fault
+    assert "swapped" not in str(confirm(sentence, right, [sentence]).fault)
+    assert "the claim says" not in str(confirm(sentence, right, [sentence]).fault)
+
+
 def test_every_veto_is_tested_and_named_as_its_file() -> None:
     names = set(discover_vetoes())
     assert len(names) >= 8

@@ -27,9 +27,9 @@ from ..llm.serving.stages import serving, stage
 from ..retrieval import hybrid
 from ..retrieval.passage import Found
 from ..settings import Settings
+from ..text.dates import as_date
 from ..text.normalise import normalised
 from .claim_check import ClaimCheck, Judged
-from .derivation.values import same_value
 from .engine import Answer, Engine
 from .facts.repair import draft_of
 from .routes import DERIVATION
@@ -137,7 +137,7 @@ def _derived(question: str, round_: Round) -> Draft | None:
     if kind_asked(question) in {"verdict", "choice"} and not derivation.compared:
         return None
     given, drafted = derivation.answer, draft.short_answer
-    same = normalised(given) == normalised(drafted) or same_value(given, drafted) is True
+    same = normalised(given) == normalised(drafted) or (as_date(given) or given) == as_date(drafted)
     return draft_of(derivation, packed) if same else None
 
 

@@ -34,7 +34,11 @@ def _changed(claim: Statement, sentence: Statement) -> Iterator[str]:
         ours, theirs = _sides(claim, place), _sides(sentence, there)
         if claim.is_passive(place) != sentence.is_passive(there):
             theirs = (theirs[1], theirs[0])
-        if _names_the_agent(pivot, sentence, there, claim.items[place + 1 :] if claim.is_passive(place) else ours[0]):
+        if agents := _agents(pivot, sentence, there):
+            if claim.is_passive(place):
+                ours = (ours[1], ours[0])
+            if any(_in(item, agents) for item in ours[1]) and not any(_in(item, agents) for item in ours[0]):
+                yield f"in the passage, {agents[0].written} does it"
             continue
         before = [item for item in ours[0] if _in(item, theirs[1])]
         after = [item for item in ours[1] if _in(item, theirs[0])]
@@ -51,17 +55,19 @@ def _changed(claim: Statement, sentence: Statement) -> Iterator[str]:
                 yield f"{moved.written} has a different role in the passage"
 
 
-def _names_the_agent(verb: Item, sentence: Statement, place: int, agents: Sequence[Item]) -> bool:
-    """Does the sentence name one of the agents by the verb's noun: "composer Ann Bell's work", "by composer Ann Bell"?
+def _agents(verb: Item, sentence: Statement, place: int) -> tuple[Item, ...]:
+    """The name that the verb's noun belongs to, in "composer Ann Bell's work" or "by composer Ann Bell"; else empty.
 
     "Conquer" is no noun of "conquered", and what else a composer does says nothing about the music.
     """
-    noun, following = sentence.items[place], sentence.items[place + 1 : place + 2]
+    noun = sentence.items[place]
     written = noun.written.lower()
     if sentence.language != "en" or not written.endswith(_AGENT) or verb.written.lower().startswith(written):
-        return False
-    named = following and following[0].clause == noun.clause and not following[0].before and _in(following[0], agents)
-    return bool(named) and re.search(_BY_AGENT.format(noun=re.escape(noun.written)), sentence.text) is not None
+        return ()
+    if re.search(_BY_AGENT.format(noun=re.escape(noun.written)), sentence.text) is None:
+        return ()
+    following = sentence.items[place + 1 :]
+    return tuple(takewhile(lambda item: item.clause == noun.clause and item.is_name and not item.before, following))
 
 
 def _all_known(claim: Statement, sentence: Statement, one: Item, other: Item) -> bool:
