@@ -67,6 +67,21 @@ def score_answer(prediction: str, golds: Sequence[str]) -> AnswerScore:
     return max((_score_one(prediction, gold) for gold in golds), key=lambda score: (score.em, score.f1))
 
 
+def contains_answer(prediction: str, golds: Sequence[str]) -> bool:
+    """Does the prediction contain a gold answer, or begin with it if that is yes or no, however much it says besides?
+
+    Words are normalised as for `score_answer`. It counts right answers that are not as short as the gold answer.
+
+    >>> contains_answer("Yes, both films are French.", ["yes"]), contains_answer("He was born in Oslo.", ["Oslo"])
+    (True, True)
+    """
+    said = f" {normalize_answer(prediction)} "
+    wanted = [normalize_answer(gold) for gold in golds]
+    return any(
+        said.startswith(f" {gold} ") if gold in {"yes", "no"} else f" {gold} " in said for gold in wanted if gold
+    )
+
+
 def _score_one(prediction: str, gold: str) -> AnswerScore:
     said, meant = normalize_answer(prediction), normalize_answer(gold)
     em = float(said == meant)

@@ -24,6 +24,7 @@ from ..analyses import discover_analyses
 from ..analyses.analysis import Material, Row
 from ..calibration.fit import RIGHT
 from ..comparing.words import p_words
+from ..metrics import contains_answer
 from ..recording import Player
 from ..statistics import binomial_interval
 from ..tables import Cells, Table, as_markdown, number, signed
@@ -218,6 +219,30 @@ def _quality(label: str, recorded: Sequence[Recorded], reference: str) -> Cells:
     return (label, str(n), *means, *(_gain(one, other, score, p) for score, p in gains.items()))
 
 
+def contained(recorded: Sequence[Recorded]) -> Table:
+    """How often an answer contains the gold answer, however long it is: one pass, first draft and returned answer."""
+    rows: list[Cells] = []
+    parts = [(one.label, [one]) for one in recorded if one.mode == "gold"]
+    parts.insert(len(POOLED), ("**both**", _pooled(recorded)))
+    for label, some in parts:
+        single = [_holds(row, row["prediction"]) for one in some for row in one.rows[ONE_PASS]]
+        loop = [row for one in some for row in one.rows[LOOP]]
+        drafted = [_holds(row, row["rounds"][0]["draft"]["short_answer"] if row["rounds"] else "") for row in loop]
+        returned = [_holds(row, row["prediction"]) for row in loop]
+        pairs = list(zip(single, returned, strict=True))
+        p = mcnemar_exact(pairs.count((1.0, 0.0)), pairs.count((0.0, 1.0)))
+        found = paired_difference([100 * one for one in single], [100 * one for one in returned], seed=SEED)
+        means = [number(100 * sum(side) / len(side)) for side in (single, drafted, returned)]
+        gain = f"{signed(found.mean, (found.low, found.high))}, {p_words(p)}"
+        rows.append((label, str(len(loop)), *means, gain))
+    head = ("", "n", "one pass, %", "first draft, %", "`metarag`, %", "gain over one pass")
+    return Table(name="contained", title="Answers that contain the gold answer", head=head, rows=rows)
+
+
+def _holds(row: Row, prediction: str | None) -> float:
+    return float(contains_answer(prediction or "", [row["gold"], *row["aliases"]]))
+
+
 def _gain(one: Sequence[Row], other: Sequence[Row], score: str, p: float) -> str:
     found = paired_difference([row[score] for row in one], [row[score] for row in other], seed=SEED)
     return f"{signed(found.mean, (found.low, found.high))}, {p_words(p)}"
@@ -341,6 +366,7 @@ def _cost(rows: Sequence[Row]) -> Cells:
 
 TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "quality": quality,
+    "contained": contained,
     "baselines": baselines,
     "ablations": ablations,
     "open_domain": open_domain,
