@@ -29,13 +29,15 @@ class Lexicon:
     def found(self, tokens: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The places of words with a meaning, and their concepts: a row of 0 and 1 for each place."""
         places, rows = [], []
-        at = 0
-        while at < len(tokens):
-            length, meaning = self.phrase(tokens, at) or (1, meaning_of(tokens[at]))
+        skipped = 0
+        for at, token in enumerate(tokens):
+            if at < skipped or not _is_known(token):
+                continue
+            length, meaning = self.phrase(tokens, at) or (1, meaning_of(token))
             if meaning:
                 places.append(at)
                 rows.append(meaning)
-            at += length
+            skipped = at + length
         marked = np.zeros((len(rows), len(self.names)), dtype=np.float32)
         numbers = [number for number, row in enumerate(rows) for _ in row]
         marked[numbers, [concept for row in rows for concept in row]] = 1.0
@@ -54,6 +56,12 @@ def meaning_of(token: str) -> Meaning:
     """The numbers of a word's concepts, empty for most words."""
     forms = lexicon().words.get(token[:_KEY], ())
     return tuple(dict.fromkeys(number for form, meaning in forms if _fits(form, token) for number in meaning))
+
+
+@lru_cache(maxsize=100_000)
+def _is_known(token: str) -> bool:
+    """Has the word a meaning, or does a phrase begin with it? Most words are not known."""
+    return bool(_beginning(token) or meaning_of(token))
 
 
 @lru_cache(maxsize=100_000)

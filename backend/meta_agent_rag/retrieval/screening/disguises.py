@@ -30,7 +30,7 @@ _MOST = 20
 def readings(text: str) -> Iterator[str]:
     """The hidden texts in a text, without the text itself; empty for an ordinary one."""
     yield from _decoded(text)
-    if _PERCENT.search(text):
+    if "%" in text and _PERCENT.search(text):
         yield unquote(text)
     if len(_ENTITY.findall(text)) >= _SEVERAL:
         yield unescape(text)
@@ -38,7 +38,7 @@ def readings(text: str) -> Iterator[str]:
         yield _APART.sub(_joined, text)
     if len(_LEET_WORD.findall(text)) >= _SEVERAL:
         yield _LEET_WORD.sub(lambda match: match[0].translate(_LEET), text)
-    told = [_turned_meanings(word) for word in _WORD.findall(text.lower())]
+    told = [means for word in _WORD.findall(text.lower()) if any(means := _turned_meanings(word))]
     for turned, means in zip(_TURNED, zip(*told, strict=True), strict=False):
         if sum(means) >= _SEVERAL:
             yield turned(text)

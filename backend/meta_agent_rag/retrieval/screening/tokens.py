@@ -6,7 +6,6 @@ separate kind, regardless of their text. Chinese and Japanese characters are sin
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -55,7 +54,7 @@ class Tokens:
         """Split a text; letter case, accents, invisible characters and look-alike forms are ignored."""
         tokens, edges = [EDGE], [0]
         for sentence in _SENTENCE_END.split(text):
-            found = list(tokens_of(undisguised(sentence)))
+            found = tokens_of(undisguised(sentence))
             tokens += found
             if not _ALL_KINDS.issuperset(found):
                 tokens.append(EDGE)
@@ -76,16 +75,18 @@ class Tokens:
         return found
 
 
-def tokens_of(text: str) -> Iterator[str]:
+def tokens_of(text: str) -> list[str]:
     """The tokens of a text in lower case: words without accents, and the names of forms."""
+    found: list[str] = []
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         if kind == "word":
-            yield from _words(match[0])
+            found += _words(match[0])
         elif kind == "character":
-            yield match[0]
+            found.append(match[0])
         elif kind:
-            yield f"<{kind}>"
+            found.append(f"<{kind}>")
+    return found
 
 
 @lru_cache(maxsize=100_000)
