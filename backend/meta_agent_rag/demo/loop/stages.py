@@ -196,7 +196,7 @@ def remediation(plan: RepairPlan, new: Sequence[Found], evidence: Mapping[str, F
     titles = {one.passage.id: one.passage.title or one.passage.id for one in evidence.values()}
     numbers = {id_: number for number, id_ in enumerate(evidence, 1)}
     if not plan.queries:
-        body = '<p class="m-note">This repair needs no search: it rewrites the draft from the existing evidence.</p>'
+        body = '<p class="m-note">This repair needs no search: it uses the evidence that is there.</p>'
         return card("remediation", "Remediation", "No new evidence", body)
     body = "".join(passage(one, numbers[one.passage.id], titles, shut=len(new) > 2) for one in new)
     body = body or '<p class="m-note">The searches found nothing new.</p>'
