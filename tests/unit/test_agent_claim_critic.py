@@ -43,7 +43,7 @@ async def test_the_critic_settles_what_the_rules_leave_open_in_one_call(tmp_path
     assert reply.claims[1][1].words == (SAILED,)
     (request,) = model.asked("check_claims")
     asked = request.messages[1].content
-    assert "2. At nineteen she went to sea, bound for Bergen. (passage 2)" in asked
+    assert "2. At nineteen she went to sea, bound for Bergen. (passage 2, 1, 3)" in asked
     assert "1. Mira Holt" not in asked  # the rules settled it
     assert BIRTH_TEXT in without_marks(asked)
     assert [row.stage for row in reply.calls] == ["write", "reference", "check_claims"]

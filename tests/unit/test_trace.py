@@ -46,7 +46,7 @@ def test_a_question_is_shown_with_its_rounds_and_calls(run: Path) -> None:
     first = json.loads(traced(str(run), "--json").stdout)[0]
     shown = traced(str(run), first["id"])
     assert shown.exit_code == 0, shown.output
-    for part in ("Question.", "Evidence.", "The first draft", "Result.", "one pass", "Model calls", "look_up"):
+    for part in ("Question.", "Evidence.", "The first draft", "Result: ", "one pass", "Model calls", "look_up"):
         assert part in shown.stdout, part
     assert shown.stdout.count("0.000031") == 1, "the other method's call is not its own"
     as_data = json.loads(traced(str(run), first["id"][:12], "--json").stdout)
