@@ -137,7 +137,8 @@ def _derived(question: str, round_: Round) -> Draft | None:
     if kind_asked(question) in {"verdict", "choice"} and not derivation.compared:
         return None
     given, drafted = derivation.answer, draft.short_answer
-    same = normalised(given) == normalised(drafted) or (as_date(given) or given) == as_date(drafted)
+    day = as_date(given)
+    same = normalised(given) == normalised(drafted) or (day is not None and day == as_date(drafted))
     return draft_of(derivation, packed) if same else None
 
 

@@ -4,7 +4,7 @@ import asyncio
 from functools import cache
 from pathlib import Path
 
-from ..retrieval.encoders.cluster import join
+from ..retrieval.encoders.cluster import join, result
 from .child import Job
 from .document import RefusalKind, Refused
 from .isolation import IsolatedReader, ReadFile
@@ -23,7 +23,7 @@ class ClusterReader:
     async def read(self, path: Path, doc_id: str) -> ReadFile:
         """The document in `path`. Raises `Refused`, and `SettingsError` like `IsolatedReader`."""
         shared = str(await asyncio.to_thread(path.resolve))
-        found: ReadFile | tuple[RefusalKind, str] = await self._remote.remote(self._job, shared, doc_id)
+        found: ReadFile | tuple[RefusalKind, str] = await result(self._remote.remote(self._job, shared, doc_id))
         if isinstance(found, ReadFile):
             return found
         raise Refused(*found)

@@ -34,16 +34,15 @@ def confirmed(
     `sources` are the passages that the claim cites, `linked` those connected with them, `others` the rest of the
     prompt. One of these counts if a part was copied from it that no cited passage contains; one of the rest, only if
     that part names or begins with something that the claim or a cited passage mentions: "He was born in Oslo" may be
-    about anybody. If the critic's words do not suffice, the writer's verbatim
-    `quotes` are added, provided that the claim consists mostly of their words: a critic seldom copies all that a claim
-    rests on. Without either, the rules' verdict is kept.
+    about anybody. If the critic's words do not suffice, the writer's verbatim `quotes` are added, provided that the
+    claim consists mostly of their words: a critic seldom copies all that a claim rests on. Without either, the rules'
+    verdict is kept.
     """
     parts = tuple(part for part in words if part.strip())
     if not parts or sum(len(part.split()) for part in parts) > _MOST_WORDS:
         return replace(support, supported=False, fault="the critic quoted no specific words of the passage")
     cited = {part: _in_passages(part, sources) for part in parts}
-    about = (claim, *(sentence for source in sources for sentence in source.statements))
-    beside = {part: _elsewhere(part, linked, others, about) for part in parts if cited[part] is None}
+    beside = {part: _elsewhere(part, claim, sources, linked, others) for part in parts if cited[part] is None}
     used = [found[0] for found in beside.values() if found]
     sources = (*sources, *(one for one in (*linked, *others) if one in used))
     placed = (cited[part] or (found[1] if (found := beside.get(part)) else None) for part in parts)
@@ -95,23 +94,24 @@ def _in_passages(part: str, sources: Sequence[Source]) -> str | None:
 
 
 def _elsewhere(
-    part: str, linked: Sequence[Source], others: Sequence[Source], about: Sequence[Statement]
+    part: str, claim: Statement, sources: Sequence[Source], linked: Sequence[Source], others: Sequence[Source]
 ) -> tuple[Source, str] | None:
     """The passage from which a part was copied, and the part as it stands there; fragments say too little."""
     if len(part.split()) < _FEWEST_WORDS:
         return None
     for one in (*linked, *others):
         found = _in_passages(part, (one,))
-        if found is not None and (one in linked or _is_about(one.around(found), about)):
+        if found is not None and (one in linked or _is_about(one.around(found), claim, sources)):
             return one, found
     return None
 
 
-def _is_about(sentences: Sequence[Statement], about: Sequence[Statement]) -> bool:
-    """Does the first sentence begin with something that is mentioned there, or name it, and not with a pronoun?"""
+def _is_about(sentences: Sequence[Statement], claim: Statement, sources: Sequence[Source]) -> bool:
+    """Does the first sentence name or begin with what the claim or a source mentions, and not with a pronoun?"""
     words, items = (sentences[0].text.split(), sentences[0].items) if sentences else ([], ())
     if not words or not items or words[0].lower() in _PRONOUNS:
         return False
+    about = (claim, *(statement for source in sources for statement in source.statements))
     return any(one.holds(item) for item in (items[0], *filter(_is_name, items)) for one in about)
 
 

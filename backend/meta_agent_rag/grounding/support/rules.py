@@ -118,8 +118,7 @@ def standing(
         if best.standing == "supported":
             return best
     nearest = best or Support(score=0.0, passage_id=sources[0].passage.id, number=sources[0].number, supported=False)
-    missing = _missing(claim, (*sources, *linked), prompted or sources, question)
-    if missing and nearest.standing == "open":
+    if nearest.standing == "open" and (missing := _missing(claim, (*sources, *linked), prompted, question)):
         return replace(nearest, standing="refuted", missing=missing)
     return nearest
 
@@ -221,7 +220,6 @@ def _missing(
 ) -> tuple[str, ...]:
     """Figures that no source gives and that cannot be derived from any; names that nothing in the prompt contains."""
     statements = [statement for source in sources for statement in (*source.statements, source.title)]
-    everywhere = [statement for source in prompted for statement in (*source.statements, source.title)]
     figures = [figure for statement in statements for figure in statement.figures]
     follows = {one.written for one in derived(claim, statements)}
     same_language = all(statement.language == claim.language for source in sources for statement in source.statements)
@@ -231,7 +229,8 @@ def _missing(
             known = stands_in(item.figure, figures) or item.figure.written in follows
             lacks = not known and not may_follow(item.figure, figures)
         else:
-            lacks = item.is_name and same_language and not any(statement.holds(item) for statement in everywhere)
+            lacks = item.is_name and same_language and not any(one.holds(item) for one in statements)
+            lacks = lacks and not any(one.holds(item) for other in prompted for one in (*other.statements, other.title))
         if lacks and not question.holds(item):
             found.append(item.written)
     return tuple(found)

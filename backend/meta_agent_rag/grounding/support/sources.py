@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ...retrieval.passage import Passage
 from ...text.language import language_of
@@ -30,13 +30,29 @@ class Sentence:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A passage that was read; `number` is its 1-based number in the prompt."""
+    """A passage, read when it is needed; `number` is its 1-based number in the prompt."""
 
     number: int
     passage: Passage
-    title: Statement
-    heading: Statement
-    sentences: tuple[Sentence, ...]
+
+    @cached_property
+    def title(self) -> Statement:
+        """Its title."""
+        return read(self.passage.title, self._language)
+
+    @cached_property
+    def heading(self) -> Statement:
+        """The heading of its section."""
+        return read(self.passage.section or "", self._language)
+
+    @cached_property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """Its sentences and rows with their places."""
+        return tuple(_sentences(self.passage.text, self._language))
+
+    @cached_property
+    def _language(self) -> str:
+        return language_of(self.passage.text)
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -81,14 +97,7 @@ def read_sources(passages: Sequence[Passage], numbers: Iterable[int]) -> tuple[S
 
 @lru_cache(maxsize=256)
 def _source(passage: Passage, number: int) -> Source:
-    language = language_of(passage.text)
-    return Source(
-        number=number,
-        passage=passage,
-        title=read(passage.title, language),
-        heading=read(passage.section or "", language),
-        sentences=tuple(_sentences(passage.text, language)),
-    )
+    return Source(number=number, passage=passage)
 
 
 def _sentences(text: str, language: str) -> Iterator[Sentence]:

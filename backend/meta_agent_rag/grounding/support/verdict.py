@@ -17,8 +17,8 @@ class Support:
     `score` is the share (0..1) of the claim's items that the best sentence contains; `number` and `passage_id` are
     the passage that supports it or comes closest, `None` if none is cited. `supported` is the verdict of the rules
     (`standing`), or of the critic, then with the `words` that it quoted, and in `also` the numbers of further passages
-    that contain some of them. `derived` are figures that
-    follow from others; `missing` figures and names that the passages lack; `fault` says why it is unsupported.
+    that contain some of them. `derived` are figures that follow from others; `missing` figures and names that the
+    passages lack; `fault` says why it is unsupported.
     """
 
     score: float
