@@ -13,10 +13,19 @@ from meta_agent_rag.agent.prompting.packing import without_marks
 from meta_agent_rag.errors import AuthenticationError, CostLimitError, MetaRagError, RefusedError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted, ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
-from tests.unit.test_agent_grounded import BIRTH_TEXT, MIXED, FixedRetriever, answering, assert_refused, grounded
+from tests.unit.test_agent_grounded import (
+    BIRTH_TEXT,
+    MIXED,
+    PASSAGES,
+    FixedRetriever,
+    answering,
+    assert_refused,
+    grounded,
+)
 
 BOTH = "CLAIM_CHECK=both"
 TWO = "Mira Holt was born in Oslo [2]. At nineteen she went to sea, bound for Bergen [2]."
@@ -49,6 +58,20 @@ async def test_the_critic_settles_what_the_rules_leave_open_in_one_call(tmp_path
     assert [row.stage for row in reply.calls] == ["write", "reference", "check_claims"]
     assert (len(reply.answer.calls), reply.calls[-1].method) == (2, "check_claims")
     assert reply.calls[-1].cost_usd is not None
+
+
+async def test_a_citation_that_the_critics_words_contradict_is_replaced(tmp_path: Path) -> None:
+    stray = "Mira Holt was born in Oslo [2]. At nineteen she went to sea, bound for Bergen [4]."
+    away = Passage(id="ice", doc_id="ice", title="Ice", text="Ice is frozen water, whatever the sea may be.")
+    settings = settings_in(tmp_path, BOTH)
+    model = ScriptedModel(script(YES, answer=stray))
+    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+        retriever = FixedRetriever(passages=(*PASSAGES, away))
+        drafted = await engine.answer(QUESTION, retriever=retriever, grounded=True)
+        reply = await checked(engine, drafted, Checks.of(settings, "films"))
+    assert [claim.marks for claim, _ in reply.claims] == [(2,), (2,)]
+    assert "Ice" not in reply.text
+    assert reply.text.count("[Mira Holt, p.7-8]") == 2
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from ..grounding.links import without_links
 from ..grounding.marking import marked
 from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
-from ..grounding.support.citing import recited
+from ..grounding.support.citing import recited, without_strays
 from ..grounding.support.verdict import Support
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.providers import choose_provider
@@ -172,8 +172,9 @@ async def _checked(
     )
     judged = await check.judged(checks.claim_check)
     calls = (*answer.calls, *judged.calls)
-    paired = tuple(zip(check.claims, judged.support, strict=True))
-    cited = [number for claim in check.claims for number in claim.marks]
+    said, stated = without_strays(said, check.claims, judged.support, passages)
+    paired = tuple(zip(stated, judged.support, strict=True))
+    cited = [number for claim in stated for number in claim.marks]
     sure = confidence(
         [hybrid.confidence(found) for found in passages],
         draft.confidence if round_.p_correct is None else round_.p_correct,
@@ -185,7 +186,7 @@ async def _checked(
     if reason:
         shown_sure = sure if reason == "not_covered" else None
         return _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure)
-    text = marked(said, check.claims, judged.support, drop=checks.settings.unsupported_claims == "drop")
+    text = marked(said, stated, judged.support, drop=checks.settings.unsupported_claims == "drop")
     shown = cite(text, passages, quotes, checks.style)
     return GroundedAnswer(
         question=answer.question,

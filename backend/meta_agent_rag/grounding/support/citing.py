@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from ...retrieval.passage import Found
 from ..claims import Claim, claims
 from ..marks import marks, without
+from .neighbours import connects
 from .rules import cited_or_quoted, supports
 from .verdict import Support
 
@@ -40,10 +41,37 @@ def recited(answer: str, passages: Sequence[Found], quotes: Sequence[str], *, qu
     as_quoted = supports([replace(one, marks=()) for one in found], passages, question=question, quotes=quotes)
     for claim, doubt, cited, quoted in reversed(list(zip(found, doubted, as_cited, as_quoted, strict=True))):
         if doubt and (quoted.supported or (not cited.supported and quoted.score > cited.score)):
-            start, end = claim.span
-            first, *others = [mark for mark in marks(answer, texts) if start <= mark.start < end]
-            answer = without(answer, [(mark.start, mark.end) for mark in others])
-            answer = f"{answer[: first.start]}[{quoted.number}]{answer[first.end :]}"
+            answer = _marked_anew(answer, claim, f"[{quoted.number}]", texts)
     found = claims(answer, texts)
     ruled = supports(found, passages, question=question, quotes=quotes)
     return Recited(text=answer, claims=tuple(found), ruled=ruled)
+
+
+def without_strays(
+    answer: str, found: Sequence[Claim], support: Sequence[Support], passages: Sequence[Found]
+) -> tuple[str, tuple[Claim, ...]]:
+    """The answer and its claims, a claim's marks replaced if the critic took its words from other passages alone.
+
+    They are kept if one of the cited passages is connected with one of those: it may be what links the two.
+    """
+    texts = [one.passage.searchable() for one in passages]
+    changed = answer
+    for claim, judged in reversed(list(zip(found, support, strict=True))):
+        used = [number for number in (judged.number, *judged.also) if number is not None]
+        if claim.marks and judged.supported and judged.words and not _belong_together(claim.marks, used, passages):
+            changed = _marked_anew(changed, claim, "".join(f"[{number}]" for number in used), texts)
+    again = claims(changed, texts) if changed != answer else tuple(found)
+    return (changed, again) if len(again) == len(found) else (answer, tuple(found))
+
+
+def _belong_together(cited: Sequence[int], used: Sequence[int], passages: Sequence[Found]) -> bool:
+    known = [passages[number - 1].passage for number in cited if 1 <= number <= len(passages)]
+    return any(connects(one, passages[number - 1].passage) for one in known for number in used)
+
+
+def _marked_anew(answer: str, claim: Claim, mark: str, texts: Sequence[str]) -> str:
+    """The answer with this mark in place of a claim's first one, and without its others."""
+    start, end = claim.span
+    first, *others = [one for one in marks(answer, texts) if start <= one.start < end]
+    answer = without(answer, [(one.start, one.end) for one in others])
+    return f"{answer[: first.start]}{mark}{answer[first.end :]}"
