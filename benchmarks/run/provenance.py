@@ -29,6 +29,7 @@ from .serving import embedded_model_of
 
 _ROOT = Path(__file__).parents[2]
 _GIT_SECONDS = 10
+_USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"rule", "heuristic"})
 _OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
 OWN_FILES = (
     *("prompts_dir", "deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir"),
@@ -90,9 +91,6 @@ def _encoders(config: RunConfig) -> dict[str, str]:
     if config.mode == "open_domain":
         names[config.settings.encoder] = None
     return {name: load_encoder(config.settings, name).encoder.name for name in names}
-
-
-_USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"rule", "heuristic"})
 
 
 def _files(config: RunConfig) -> dict[str, Any]:

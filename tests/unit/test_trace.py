@@ -53,6 +53,9 @@ def test_a_question_is_shown_with_its_rounds_and_calls(run: Path) -> None:
     assert (as_data["id"], len(as_data["calls"])) == (first["id"], 1)
     other = traced(str(run), first["id"], "--method", "standard_rag")
     assert other.exit_code == 0, other.output
+    assert "the loop  " in shown.stdout
+    assert "the loop  " not in other.stdout, "another method has its own name"
+    assert "first draft  " not in other.stdout
 
 
 def test_a_run_is_found_by_its_name_and_in_a_zip(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -67,8 +67,7 @@ def spoken(name: str) -> str:
 def ballot_note(ballot: "Ballot", support: float, derivation: "Derivation | None" = None) -> str:
     """The special status of a ballot, given the derivation that was known to the vote; empty for most."""
     if ballot.short_answer.strip() and not support:
-        earlier = {normalised(fact.value) for fact in derivation.facts} if derivation is not None else set()
-        is_hop = normalised(ballot.short_answer) in earlier
+        is_hop = derivation is not None and normalised(ballot.short_answer) in derivation.earlier_hops
         return f"not counted: {'it answers an earlier fact' if is_hop else 'the wrong kind of answer'}"
     return "compared in code, so it outranks the others" if ballot.outranks else ""
 

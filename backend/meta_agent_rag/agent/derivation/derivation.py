@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ...text.normalise import normalised
 from .plan import Plan
 
 
@@ -45,6 +46,15 @@ class Derivation:
     def open_facts(self) -> tuple[Fact, ...]:
         """The facts without a reliable value, in the order of the plan."""
         return tuple(fact for fact in self.facts if fact.open is not None)
+
+    @property
+    def earlier_hops(self) -> frozenset[str]:
+        """The normalised values of earlier hops: a route that answers with one stopped short."""
+        if self.plan is None or len(self.plan.chains) != 1:
+            return frozenset()
+        last = len(self.plan.chains[0].facts) - 1
+        values = [normalised(fact.value) for fact in self.facts if fact.index < last and fact.open is None]
+        return frozenset(value for value in values if value and value != normalised(self.answer))
 
     @property
     def stands(self) -> bool:

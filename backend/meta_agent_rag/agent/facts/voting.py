@@ -91,7 +91,7 @@ def _ballots(
 ) -> Callable[[Sequence[RouteAnswer]], Vote]:
     """Counts the votes of drafts, derivation and the other routes."""
     held = _spaced(packed)
-    hops = _earlier_hops(derivation)
+    hops = derivation.earlier_hops
 
     def ballot(route: str, short_answer: str, *, weight: float = 1.0, outranks: bool = False) -> Ballot:
         short = normalised(short_answer)
@@ -118,15 +118,6 @@ def _ballots(
         return count([*fixed, *(ballot(one.route, one.short_answer, weight=_weight(context, one)) for one in answers)])
 
     return counted
-
-
-def _earlier_hops(derivation: Derivation) -> frozenset[str]:
-    """The normalised values of earlier hops: a route that answers with one stopped short."""
-    if derivation.plan is None or len(derivation.plan.chains) != 1:
-        return frozenset()
-    last = len(derivation.plan.chains[0].facts) - 1
-    values = [normalised(fact.value) for fact in derivation.facts if fact.index < last and fact.open is None]
-    return frozenset(value for value in values if value and value != normalised(derivation.answer))
 
 
 def _spaced(packed: Packed) -> str:

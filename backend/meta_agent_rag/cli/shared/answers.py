@@ -74,7 +74,7 @@ def _instruction(round_: "Round") -> str:
 
 
 def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> "RenderableType":
-    from ...demo.runs.tour import RIGHT
+    from ...demo.runs.tour import LOOP, ONE_PASS, RIGHT
     from ...demo.words import stop_reason
 
     verdict = "right" if row["f1"] >= RIGHT else "wrong"
@@ -82,14 +82,16 @@ def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") ->
         f"[bold]Result: {verdict}.[/] {plain(stop_reason(row['stop_reason']))} "
         f"The gold answer is [bold]{plain(row['gold'])}[/]."
     ]
-    drafted = (rounds[0].draft.short_answer, row["rounds"][0]["f1"], "")
-    for name, (answer, f1, spent) in {
-        **({"one pass": _scored(one_pass)} if one_pass is not None else {}),
-        "first draft": drafted,
-        "the loop": _scored(row),
-    }.items():
+    method = str(row["method"])
+    shown = {} if one_pass is None else {"one pass": _scored(one_pass)}
+    if method == LOOP:
+        shown["first draft"] = (rounds[0].draft.short_answer, row["rounds"][0]["f1"], "")
+    shown[{ONE_PASS: "one pass", LOOP: "the loop"}.get(method, method)] = _scored(row)
+    for name, (answer, f1, spent) in shown.items():
         colour = "green" if f1 >= RIGHT else "red"
-        lines.append(f"    {name:<13} [{colour}]{plain(answer or 'nothing')}[/] [dim](F1 {100 * f1:.0f}{spent})[/]")
+        lines.append(
+            f"    {plain(name):<13} [{colour}]{plain(answer or 'nothing')}[/] [dim](F1 {100 * f1:.0f}{spent})[/]"
+        )
     chance = rounds[row["chosen"]].p_correct
     if chance is not None:
         lines.append(f"    Estimated probability that the loop's answer is correct: {chance:.0%}.")
