@@ -87,7 +87,7 @@ def main() -> None:
         "sqlalchemy.dialects.postgresql.psycopg",
         "limits.aio.strategies",
         "limits.aio.storage",
-        "openai",
+        "aiohttp",
         "uvicorn",
     ):
         import_module(name)

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from tempfile import TemporaryFile
 from typing import Literal, get_args
 
@@ -12,6 +13,8 @@ from .llm.providers import EMBEDDED, Endpoint, choose_provider
 from .setting_types import Tier
 from .settings import Settings
 from .wording import counted
+
+_LISTING_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,25 +123,21 @@ async def _model(settings: Settings) -> Finding:
 
 async def _list_models(endpoint: Endpoint) -> None:
     """List the endpoint's models, which costs nothing; raises a `ModelError`."""
-    import openai
-
-    from .llm.chat import translated
+    from .llm.serving.faults import translated
+    from .llm.serving.http import HttpClient, HttpError
 
     where = f"{endpoint.provider.label} at {endpoint.base_url}"
-    client = openai.AsyncOpenAI(
-        base_url=endpoint.base_url,
-        api_key=endpoint.api_key.get_secret_value() if endpoint.api_key else "none",
-        default_headers={name: value.get_secret_value() for name, value in endpoint.headers.items()},
-        max_retries=0,
-        timeout=10.0,
-    )
+    client = HttpClient(endpoint.base_url or "", api_key=endpoint.api_key, headers=endpoint.headers)
     try:
-        async with client:
-            await client.get("/models", cast_to=object)
-    except openai.NotFoundError:
-        return  # an endpoint that cannot list models can still answer
-    except openai.APIError as error:
-        raise translated(error, where=where, model=endpoint.model) from None
+        async with asyncio.timeout(_LISTING_SECONDS):
+            await client.get("/models")
+    except HttpError as error:
+        if error.status != HTTPStatus.NOT_FOUND:  # an endpoint that cannot list models can still answer
+            raise translated(error, where=where, model=endpoint.model) from None
+    except TimeoutError:
+        raise translated(HttpError("no reply", sent=False), where=where, model=endpoint.model) from None
+    finally:
+        await client.aclose()
 
 
 async def _prices(settings: Settings) -> Finding:

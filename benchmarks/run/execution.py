@@ -275,7 +275,7 @@ async def _engines(
 
 async def _warmed(model: LanguageModel, retriever: HybridRetriever | NoSearch | None) -> None:
     """Load what the first question would wait for, so that its latency is like the others'. Makes no call."""
-    await asyncio.to_thread(import_module, "openai")
+    await asyncio.to_thread(import_module, "aiohttp")
     if isinstance(retriever, HybridRetriever):
         await retriever.encoder.queries([_ANY_TEXT])
     for endpoint in endpoints_in_use(model.settings, ANSWER).values():

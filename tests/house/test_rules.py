@@ -82,6 +82,7 @@ PUBLIC = {
     "as_quantity",
 }
 HEAVY = (
+    "aiohttp",
     "torch",
     "transformers",
     "sentence_transformers",

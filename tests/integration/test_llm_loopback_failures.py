@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
 
-import openai  # noqa: F401  # its import takes longer than the time limits below
+import aiohttp  # noqa: F401  # its import takes longer than the time limits below
 import pytest
 
 from meta_agent_rag.errors import (

@@ -92,7 +92,7 @@ def test_at_a_terminal_enter_goes_on_and_q_leaves() -> None:
 
 
 def test_the_first_picture_needs_no_model_and_no_heavy_library() -> None:
-    heavy = ("langgraph", "openai", "torch", "gradio", "scipy", "numpy", "qdrant_edge", "tantivy", "babel")
+    heavy = ("langgraph", "aiohttp", "torch", "gradio", "scipy", "numpy", "qdrant_edge", "tantivy", "babel")
     code = (
         "import sys; from meta_agent_rag.cli.tour import tour; tour(1, True, False);"
         f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"

@@ -11,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import InputError, RefusedError
 from ..settings import Settings
-from .chat import translated
 from .ledger import LedgerRow
 from .providers import choose_provider
+from .serving.faults import translated
+from .serving.http import HttpClient, HttpError
 
 _SECONDS = 20.0
 _PROVIDER = "deepseek"
@@ -42,16 +43,14 @@ class Balance(BaseModel):
 
 async def account_balance(settings: Settings) -> Balance:
     """The balance of the configured DeepSeek account; raises a `ModelError` with the remedy."""
-    import openai
-
     choice = choose_provider(settings)
     if choice.provider.name != _PROVIDER or choice.api_key is None:
         raise InputError("Only DeepSeek reports its balance; set DEEPSEEK_API_KEY (and LLM_PROVIDER=deepseek).")
-    client = openai.AsyncOpenAI(base_url=choice.base_url, api_key=choice.api_key.get_secret_value(), max_retries=1)
+    client = HttpClient(choice.base_url or "", api_key=choice.api_key, headers={})
     try:
-        async with client, asyncio.timeout(_SECONDS):
-            return Balance.model_validate(await client.get("/user/balance", cast_to=object))
-    except openai.APIError as error:
+        async with asyncio.timeout(_SECONDS):
+            return Balance.model_validate(await client.get("/user/balance"))
+    except HttpError as error:
         raise translated(error, where=f"DeepSeek at {choice.base_url}", model="-") from None
     except TimeoutError:
         raise RefusedError(
@@ -61,6 +60,8 @@ async def account_balance(settings: Settings) -> Balance:
         raise RefusedError(
             f"The reply of {choice.base_url} is not a balance; check that it is DeepSeek's address."
         ) from None
+    finally:
+        await client.aclose()
 
 
 class Reading(BaseModel):

@@ -1,51 +1,24 @@
-"""Any OpenAI-compatible endpoint, through the openai SDK.
-
-The SDK's generic `post` is used: the typed `create` takes as long to validate a prompt built here as
-to send it, and its wrappers drop what DeepSeek adds to `usage`.
-"""
+"""Any OpenAI-compatible endpoint: the protocol of chat completions."""
 
 import asyncio
-import json
 import logging
-import re
-from collections.abc import Callable, Mapping, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from ..errors import (
-    AuthenticationError,
-    BalanceError,
-    ContextWindowError,
-    LostConnectionError,
-    MetaRagError,
-    ModelError,
-    RefusedError,
-    TransientError,
-    UnreachableError,
-)
+from ..errors import TransientError
 from .exchange import OnText, Reply, Request, Usage
 from .pacing import pause
 from .providers import Endpoint
+from .serving.faults import is_passing, refused_parameter, translated
+from .serving.http import HttpClient, HttpError, read
 from .serving.identity import reported
-from .serving.streaming import ASKED_FOR, gathered
-
-if TYPE_CHECKING:
-    import openai
-
+from .serving.streaming import ASKED_FOR, events, gathered
 
 _LOG = logging.getLogger(__name__)
 _MOST_TOKENS = 100_000_000
 """More tokens than any window holds: a higher count is invalid."""
 _LISTING_SECONDS = 10.0
-_PASSING = frozenset({408, 409, 429})
-_SERVER_FAULT = 500
-_NO_CONNECTION = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "LocalProtocolError")
-"""Errors of the HTTP client before a byte of the call is sent; by name, since the SDK bundles a copy of it."""
-_LOST_LATER = frozenset({"ServerDisconnectedError", "ClientOSError", "ClientConnectionResetError"})
-"""Errors of an established connection, which the SDK's client reports as `ConnectTimeout`."""
 _NEEDED = frozenset({"model", "messages"})
-_UNSUPPORTED = re.compile(
-    r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)|extra input"
-)
 
 
 class ChatTransport:
@@ -59,8 +32,7 @@ class ChatTransport:
         self._served = endpoint
         self._max_retries = max_retries
         self._name = name or endpoint.base_url or ""
-        self._opening = asyncio.Lock()
-        self._client: openai.AsyncOpenAI | None = None
+        self._client = HttpClient(endpoint.base_url or "", api_key=endpoint.api_key, headers=endpoint.headers)
         self._left_out: set[str] = set()
         self._streams = True
 
@@ -82,10 +54,6 @@ class ChatTransport:
         return await self._complete(request, lambda text: on_text(request, text))
 
     async def _complete(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
-        import aiohttp
-        import openai
-
-        client = self._client or await self._opened()
         where = self._where
         body = self._body(request)
         if on_text is not None and self._streams:
@@ -95,81 +63,47 @@ class ChatTransport:
             sent = {name: value for name, value in body.items() if name not in self._left_out}
             try:
                 if on_text is None or not (self._streams and sent.keys() >= ASKED_FOR.keys()):
-                    completion = await client.post("/chat/completions", cast_to=object, body=_whole(sent))
+                    completion = await self._client.post("/chat/completions", _whole(sent))
                 else:
-                    completion = await self._streamed(client, sent, on_text)
-            except openai.APIError as error:
-                refused = _refused_parameter(error, sent.keys() - _NEEDED - {self._served.provider.limit})
+                    completion = await self._streamed(sent, on_text)
+            except HttpError as error:
+                refused = refused_parameter(error, sent.keys() - _NEEDED - {self._served.provider.limit})
                 if refused is None:
-                    if made >= self._max_retries or not _is_unbilled(error):
+                    if made >= self._max_retries or not is_passing(error):
                         raise translated(error, where=where, model=request.model) from None
-                    response = getattr(error, "response", None)
-                    await asyncio.sleep(pause(made, None if response is None else response.headers))
+                    await asyncio.sleep(pause(made, error.headers))
                     made += 1
                     continue
                 if refused not in self._left_out:
                     _LOG.warning("%s does not accept the parameter %r; it is omitted.", where, refused)
                 self._left_out.add(refused)
-            except (ValueError, RecursionError, aiohttp.ClientError):  # the SDK knows httpx's errors alone
-                raise TransientError(f"{where} sent a reply that cannot be read; try again.") from None
             else:
                 return _reply(completion, where)
 
-    async def _streamed(
-        self, client: "openai.AsyncOpenAI", sent: Mapping[str, Any], on_text: Callable[[str], None]
-    ) -> object:
+    async def _streamed(self, sent: Mapping[str, Any], on_text: Callable[[str], None]) -> object:
         """A streamed completion; later calls are not streamed if the endpoint sends no stream, or no usage with it."""
-        import openai
-
-        async with await client.post(
-            "/chat/completions", cast_to=object, body=sent, stream=True, stream_cls=openai.AsyncStream[object]
-        ) as chunks:
-            if not chunks.response.headers.get("content-type", "").startswith("text/event-stream"):
+        async with self._client.streamed("/chat/completions", sent) as response:
+            if response.content_type != "text/event-stream":
                 self._streams = False
-                return json.loads(await chunks.response.aread())
-            completion = await gathered(chunks, on_text)
+                return await read(response)
+            completion = await gathered(events(response.content), on_text)
         self._streams = completion["usage"] is not None  # costs are computed from it
         return completion
 
     async def reported(self, model: str) -> Mapping[str, Any] | None:
         """The server's report on a model, see `serving.identity`; `None` if it does not respond."""
-        import aiohttp
-        import openai
-
-        client = self._client or await self._opened()
         try:
             async with asyncio.timeout(_LISTING_SECONDS):
-                return await reported(client, model)
-        except openai.APIStatusError as error:
-            return None if error.status_code in _PASSING or error.status_code >= _SERVER_FAULT else {}
-        except (openai.APIConnectionError, TimeoutError):
+                return await reported(self._client, model)
+        except HttpError as error:
+            lost = error.status is None and not error.broken
+            return None if lost or is_passing(error) else {}  # else it responds, but does not list models
+        except TimeoutError:
             return None
-        except (openai.APIError, ValueError, RecursionError, aiohttp.ClientError):
-            return {}  # it responds, but does not list models
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
-
-    async def _opened(self) -> "openai.AsyncOpenAI":
-        async with self._opening:  # only once, even for concurrent first calls
-            if self._client is None:
-                self._client = await asyncio.to_thread(self._build)
-            return self._client
-
-    def _build(self) -> "openai.AsyncOpenAI":
-        import openai
-
-        return openai.AsyncOpenAI(
-            base_url=self._served.base_url,
-            api_key=self._served.api_key.get_secret_value() if self._served.api_key else "none",
-            max_retries=0,  # its own retries would repeat possibly billed calls outside the budget
-            timeout=None,  # the caller sets a total deadline per call; keep-alives defeat a read timeout
-            default_headers={name: value.get_secret_value() for name, value in self._served.headers.items()},
-            http_client=openai.DefaultAioHttpClient(),  # for many concurrent calls httpx's own pool takes twice as long
-        )
+        await self._client.aclose()
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -260,76 +194,3 @@ def _count(value: Any) -> int | None:
     """A token count, `None` if invalid."""
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return int(value) if whole and 0 <= value <= _MOST_TOKENS else None
-
-
-def translated(error: "openai.APIError", *, where: str, model: str) -> MetaRagError:
-    """An error of the SDK as one of this package, with the remedy."""
-    import openai
-
-    if type(error.__cause__).__name__ == "DecodingError":
-        return TransientError(f"{where} sent a reply that cannot be read: {error.__cause__}; try again.")
-    if isinstance(error, openai.APIConnectionError):
-        lost = UnreachableError if _never_sent(error) else LostConnectionError
-        return lost(
-            f"{where} does not respond; check that it is running and that the address is right (`marag doctor`)."
-        )
-    if not isinstance(error, openai.APIStatusError):
-        return TransientError(f"{where} sent a reply that cannot be read: {error.message}; try again.")
-    if error.status_code in (400, 413) and _is_too_long(error):
-        return ContextWindowError(
-            f"The prompt exceeds the context window of {model!r} at {where}; lower EVIDENCE_TOKENS."
-        )
-    kind, words = _STATUS.get(error.status_code, (RefusedError, "{where} rejected the call with {status}: {said}"))
-    return kind(words.format(where=where, model=model, status=error.status_code, said=_words(error)))
-
-
-def _is_unbilled(error: "openai.APIError") -> bool:
-    """Did a call fail in a way that may be temporary and that no provider bills?"""
-    status = getattr(error, "status_code", None)
-    return _never_sent(error) if status is None else status in _PASSING or status >= _SERVER_FAULT
-
-
-def _never_sent(error: BaseException) -> bool:
-    cause = error.__cause__
-    if type(cause).__name__ not in _NO_CONNECTION:
-        return False
-    return type(getattr(cause, "__cause__", None)).__name__ not in _LOST_LATER
-
-
-_KEY_WORDS = "{where} rejected the key ({status}); check the key (`marag doctor` names its variable)."
-_STATUS: Mapping[int, tuple[type[ModelError], str]] = {
-    401: (AuthenticationError, _KEY_WORDS),
-    403: (AuthenticationError, _KEY_WORDS),
-    402: (
-        BalanceError,
-        "{where} reports that the account has no balance left (402); top it up, then resume (`marag balance`).",
-    ),
-    404: (
-        RefusedError,
-        "{where} does not know {model!r} or the path (404); check FLASH_MODEL, PRO_MODEL and the address.",
-    ),
-}
-
-
-def _refused_parameter(error: "openai.APIError", optional: Set[str]) -> str | None:
-    """The optional parameter that a 400 or 422 reports as unsupported."""
-    if getattr(error, "status_code", None) not in (400, 422):
-        return None
-    words = _words(error).lower()
-    if not _UNSUPPORTED.search(words):
-        return None
-    named = [name for name in optional if name == getattr(error, "param", None) or re.search(rf"\b{name}\b", words)]
-    return max(named, key=len, default=None)
-
-
-def _is_too_long(error: Any) -> bool:
-    marks = {str(error.code), str(error.type)}
-    # DeepSeek and vLLM send a general code, with the reason only in the text
-    said = "maximum context length" in _words(error)
-    return said or bool(marks & {"context_length_exceeded", "exceed_context_size_error"})
-
-
-def _words(error: Any) -> str:
-    body = error.body
-    words = body.get("message") if isinstance(body, dict) else None
-    return str(words or error.message)[:300]

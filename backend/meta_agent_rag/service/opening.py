@@ -184,7 +184,7 @@ async def open_service(
 
 async def _warmed(engine: Engine) -> None:
     """Load what a first question would wait for, since it has the same time limit as the others. Calls no model."""
-    await asyncio.to_thread(import_module, "openai")
+    await asyncio.to_thread(import_module, "aiohttp")
     await engine.monitor_encoder.queries(["Is everything there?"])
     await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
     await asyncio.to_thread(injections, "Is everything there?")

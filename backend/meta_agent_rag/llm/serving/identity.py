@@ -4,24 +4,22 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..providers import Endpoint, providers
-
-if TYPE_CHECKING:
-    import openai
+from .http import HttpClient
 
 _SHAPING = ("json_mode", "limit", "seeds")
 _OF_THE_NODE = ("n_ctx",)
 """Properties in llama.cpp's report that an administrator chooses and that do not affect replies."""
 
 
-async def reported(client: "openai.AsyncOpenAI", model: str) -> Mapping[str, Any]:
+async def reported(client: HttpClient, model: str) -> Mapping[str, Any]:
     """A server's report on a model's weights (`GET /models`): vLLM's `root`, llama.cpp's `meta`; empty if missing.
 
-    Raises the SDK's errors.
+    Raises an `HttpError`.
     """
-    listed = await client.get("/models", cast_to=object)
+    listed = await client.get("/models")
     rows = listed.get("data") if isinstance(listed, Mapping) else None
     rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
     named = [row for row in rows if row.get("id") == model]

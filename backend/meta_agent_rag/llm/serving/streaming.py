@@ -1,10 +1,44 @@
 """Puts a streamed chat completion together, as if it had arrived whole."""
 
-from collections.abc import AsyncIterable, Callable, Mapping
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from typing import Any
+
+from .http import HttpError
 
 ASKED_FOR: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 """The parameters that request a stream which ends with its usage."""
+
+
+_END = "[DONE]"
+
+
+async def events(lines: AsyncIterable[bytes]) -> AsyncIterator[object]:
+    """The parsed data of server-sent events, up to the one that ends the stream.
+
+    Raises an `HttpError` for an error that the stream reports, `ValueError` if an event is not JSON.
+    """
+    data: list[str] = []
+    ended = False
+    async for line in lines:  # to the end, so that the connection can serve another call
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if text.startswith("data:"):
+            data.append(text[5:].removeprefix(" "))
+        elif not text and data:
+            event, data = "\n".join(data), []
+            ended = ended or event.startswith(_END)
+            if not ended:
+                yield _parsed(event)
+    if data and not ended and not data[0].startswith(_END):
+        yield _parsed("\n".join(data))
+
+
+def _parsed(event: str) -> object:
+    found = json.loads(event)
+    if isinstance(found, Mapping) and (error := found.get("error")):
+        said = error.get("message") if isinstance(error, Mapping) else error
+        raise HttpError(str(said or "an error without a reason")[:300], broken=True)
+    return found
 
 
 async def gathered(chunks: AsyncIterable[object], on_text: Callable[[str], None]) -> dict[str, Any]:

@@ -1,0 +1,77 @@
+"""What the failure of a call means: whether it is billed, what to leave out, and what the user can do."""
+
+import re
+from collections.abc import Mapping, Set
+
+from ...errors import (
+    AuthenticationError,
+    BalanceError,
+    ContextWindowError,
+    LostConnectionError,
+    MetaRagError,
+    ModelError,
+    RefusedError,
+    TransientError,
+    UnreachableError,
+)
+from .http import HttpError
+
+PASSING = frozenset({408, 409, 429})
+"""Statuses that may change by themselves, beside those of the server's own faults."""
+_SERVER_FAULT = 500
+_UNSUPPORTED = re.compile(
+    r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)|extra input"
+)
+_KEY_WORDS = "{where} rejected the key ({status}); check the key (`marag doctor` names its variable)."
+_STATUS: Mapping[int, tuple[type[ModelError], str]] = {
+    401: (AuthenticationError, _KEY_WORDS),
+    403: (AuthenticationError, _KEY_WORDS),
+    402: (
+        BalanceError,
+        "{where} reports that the account has no balance left (402); top it up, then resume (`marag balance`).",
+    ),
+    404: (
+        RefusedError,
+        "{where} does not know {model!r} or the path (404); check FLASH_MODEL, PRO_MODEL and the address.",
+    ),
+}
+
+
+def translated(error: HttpError, *, where: str, model: str) -> MetaRagError:
+    """A failed call as an error of this package, with the remedy."""
+    if error.status is None:
+        if error.broken:
+            return TransientError(f"{where} sent a reply that cannot be read: {error.words}; try again.")
+        lost = LostConnectionError if error.sent else UnreachableError
+        return lost(
+            f"{where} does not respond; check that it is running and that the address is right (`marag doctor`)."
+        )
+    if error.status in (400, 413) and _is_too_long(error):
+        return ContextWindowError(
+            f"The prompt exceeds the context window of {model!r} at {where}; lower EVIDENCE_TOKENS."
+        )
+    kind, words = _STATUS.get(error.status, (RefusedError, "{where} rejected the call with {status}: {said}"))
+    return kind(words.format(where=where, model=model, status=error.status, said=error.words))
+
+
+def is_passing(error: HttpError) -> bool:
+    """Did a call fail in a way that may be temporary and that no provider bills?"""
+    if error.status is None:
+        return not error.sent
+    return error.status in PASSING or error.status >= _SERVER_FAULT
+
+
+def refused_parameter(error: HttpError, optional: Set[str]) -> str | None:
+    """The optional parameter that a 400 or 422 reports as unsupported."""
+    words = error.words.lower()
+    if error.status not in (400, 422) or not _UNSUPPORTED.search(words):
+        return None
+    named = [name for name in optional if name == error.body.get("param") or re.search(rf"\b{name}\b", words)]
+    return max(named, key=len, default=None)
+
+
+def _is_too_long(error: HttpError) -> bool:
+    marks = {str(error.body.get("code")), str(error.body.get("type"))}
+    # DeepSeek and vLLM send a general code, with the reason only in the text
+    said = "maximum context length" in error.words
+    return said or bool(marks & {"context_length_exceeded", "exceed_context_size_error"})
