@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sqlite3
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,8 @@ class ResponseCache:
 
     def put(self, key: str, reply: Reply, at: datetime) -> None:
         """Store a reply with the time of its call; the newest wins."""
-        kept = json.dumps({**asdict(reply), "at": at.isoformat()}, ensure_ascii=False)
+        usage = None if reply.usage is None else vars(reply.usage)
+        kept = json.dumps({**vars(reply), "usage": usage, "at": at.isoformat()}, ensure_ascii=False)
         self._execute("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", (key, kept))
 
     def identify(self, address: str, identity: str) -> None:
@@ -97,7 +98,7 @@ class ResponseCache:
 
 
 def reply_from(kept: dict[str, Any]) -> Reply:
-    """A reply restored from the JSON form of `dataclasses.asdict`."""
+    """A reply restored from the JSON form of its fields."""
     usage, tokens = kept.get("usage"), kept.get("tokens")
     if usage is not None and not all(isinstance(count, int) and count >= 0 for count in usage.values()):
         raise ValueError("a usage figure is not a number of tokens")

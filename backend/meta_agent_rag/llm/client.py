@@ -305,8 +305,8 @@ class ModelSession:
         return Call(request=request, row=row, endpoint=endpoint, connection=connection, settings=settings)
 
     async def _serve(self, call: Call) -> Reply:
-        owner, call = self.owner, self._now(call)
-        most = call.highest() if owner.budget.holds else None
+        owner = self.owner
+        most = self._now(call).highest() if owner.budget.holds else None
         reserved = await owner.budget.acquire(most, model=call.request.model, deadline=self.deadline)
         try:
             seconds = self._seconds_left(call.endpoint)
@@ -346,7 +346,8 @@ class ModelSession:
             raise
         finally:
             # if the bill is unknown, the maximum cost counts as paid, also in a resumed run
-            held = None if unbilled or not owner.budget.holds else call.highest(outcome)
+            known = outcome is not None and call.price(outcome) is not None
+            held = None if unbilled or known or not owner.budget.holds else call.highest(outcome)
             row = replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error, paid_usd=held)
             recorded = False
             try:

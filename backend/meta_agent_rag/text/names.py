@@ -83,6 +83,7 @@ def unqualified(title: str) -> str:
     return _QUALIFIER.sub("", title)
 
 
+@lru_cache(maxsize=1024)
 def proper_names(text: str) -> tuple[str, ...]:
     """The keys of the names in a text, without duplicates: capitalised runs, whether or not they are titles.
 
@@ -142,6 +143,7 @@ class Names:
         return longest
 
 
+@lru_cache(maxsize=1024)  # many questions find the same passages
 def _starts(text: str) -> tuple[list[str], Sequence[int]]:
     """The words of a text, and possible starts of names: at a capital letter or digit, or anywhere if there is none."""
     found = _spaced(_unescaped(text)).split()

@@ -153,7 +153,7 @@ def _call(call: ModelCall) -> dict[str, Any]:
         "completion_tokens": row.completion_tokens,
         "cost_usd": None if row.cost_usd is None else float(row.cost_usd),
         "error": row.error,
-        "messages": [asdict(message) for message in call.request.messages],
+        "messages": [{"role": one.role, "content": one.content} for one in call.request.messages],
         "reply": outcome.text if isinstance(outcome, Reply) else None,
     }
 
@@ -161,6 +161,8 @@ def _call(call: ModelCall) -> dict[str, Any]:
 def _storable(value: Any) -> Any:
     """The value without null bytes and lone surrogates at any depth; numbers that are not finite become `None`."""
     if isinstance(value, str):
+        if value.isascii() and "\x00" not in value:
+            return value
         return value.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
     if isinstance(value, float):
         return value if value - value == 0 else None
