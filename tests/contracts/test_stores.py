@@ -140,6 +140,19 @@ async def test_any_store_searches_among_given_ids(stores: Stores) -> None:
         assert ids(await store.search("wrote", 10, among=[*many, "ada"])) == ["ada"]
 
 
+async def test_any_store_can_be_closed_after_a_search_was_cancelled(stores: Stores) -> None:
+    async with stores.opened() as store:
+        await store.update(THREE)
+        searches = [asyncio.create_task(store.search("wrote", 3)) for _ in range(5)]
+        await asyncio.sleep(0)
+        for search in searches:
+            search.cancel()
+        outcomes = await asyncio.gather(*searches, return_exceptions=True)
+    assert all(isinstance(outcome, list | asyncio.CancelledError) for outcome in outcomes)
+    async with stores.opened() as store:
+        assert ids(await store.search("compiler", 1)) == ["hopper"]
+
+
 async def test_any_store_scans_every_passage_once(stores: Stores) -> None:
     passages = edition("only", 2_500 if stores.name in EMBEDDED else 1_100)
     async with stores.opened() as store:
