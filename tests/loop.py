@@ -7,7 +7,7 @@ from typing import Any
 
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import Answer, open_engine
-from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval

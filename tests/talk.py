@@ -8,8 +8,8 @@ from pathlib import Path
 
 from meta_agent_rag.conversation.history import Exchange, History
 from meta_agent_rag.conversation.turn import Answerer, Conversation, TurnReply
-from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.testing import Scripted, ScriptedModel
 from tests.loop import settings_in
 

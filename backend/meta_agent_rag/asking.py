@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
-from .llm.exchange import OnText, Transport
 from .llm.opening import open_language_model
+from .llm.transport import OnText, Transport
 from .overviews.comparison import Comparison, compared
 from .overviews.estimate import Estimate
 from .overviews.overview import OnSection, Summary, prepared

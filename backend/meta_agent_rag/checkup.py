@@ -73,7 +73,7 @@ async def _provider(settings: Settings) -> Finding:
 
 async def _roles(settings: Settings) -> Finding:
     """Every endpoint that MODEL_ROLES names: its key is set, and it responds."""
-    from .llm.serving.stages import Use, check_stages, endpoints_in_use
+    from .llm.endpoints.stages import Use, check_stages, endpoints_in_use
 
     check_stages(settings)
     served = endpoints_in_use(settings, get_args(Use))
@@ -123,8 +123,8 @@ async def _model(settings: Settings) -> Finding:
 
 async def _list_models(endpoint: Endpoint) -> None:
     """List the endpoint's models, which costs nothing; raises a `ModelError`."""
-    from .llm.serving.faults import translated
-    from .llm.serving.http import HttpClient, HttpError
+    from .llm.endpoints.faults import translated
+    from .llm.endpoints.http import HttpClient, HttpError
 
     where = f"{endpoint.provider.label} at {endpoint.base_url}"
     client = HttpClient(endpoint.base_url or "", api_key=endpoint.api_key, headers=endpoint.headers)
@@ -142,8 +142,8 @@ async def _list_models(endpoint: Endpoint) -> None:
 
 async def _prices(settings: Settings) -> Finding:
     from .llm.client import utc_now
+    from .llm.endpoints.stages import CHAT, runs_here
     from .llm.pricing import unpriced_models
-    from .llm.serving.stages import CHAT, runs_here
 
     if runs_here(settings, CHAT) and not settings.price_as:
         return Finding(subject="prices", status="ok", words="the embedded model is free")

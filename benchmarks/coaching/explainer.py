@@ -15,8 +15,8 @@ from meta_agent_rag.conversation.socratic.coach import Coach, CoachReply
 from meta_agent_rag.conversation.socratic.hook import Hooks, Scope
 from meta_agent_rag.conversation.socratic.mode import Socratic
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.prompts import prompt
 from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.settings import Settings

@@ -11,7 +11,7 @@ five sentences whereas the paper allows eight, and the chain ends once it can co
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting.messages import messages
 from meta_agent_rag.agent.state import StopReason
-from meta_agent_rag.llm.exchange import Sampling
+from meta_agent_rag.llm.transport import Sampling
 from meta_agent_rag.prompts import phrase
 
 from .chain_of_thought import chain

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from meta_agent_rag.llm.exchange import Reply, Request
+from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 
 from .player import ReplayError

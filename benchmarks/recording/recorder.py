@@ -12,8 +12,8 @@ from filelock import FileLock, Timeout
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.journal import Journal
-from meta_agent_rag.llm.exchange import Reply, Request
 from meta_agent_rag.llm.ledger import LedgerRow
+from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.vectors import FloatVector
 

@@ -16,10 +16,10 @@ from meta_agent_rag.cli.shared.command import complain, run, say
 from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.exporting import exporting
+from meta_agent_rag.llm.endpoints.stages import runs_here
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.pricing import unpriced_models
 from meta_agent_rag.llm.providers import EMBEDDED, providers
-from meta_agent_rag.llm.serving.stages import runs_here
 
 from ..recording import Player
 from ..report import protocol, show

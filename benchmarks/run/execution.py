@@ -15,10 +15,10 @@ from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.embedded import EmbeddedTransport
+from meta_agent_rag.llm.endpoints.stages import ANSWER, endpoints_in_use
 from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
-from meta_agent_rag.llm.serving.stages import ANSWER, endpoints_in_use
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from meta_agent_rag.llm.cache import ResponseCache
+from meta_agent_rag.llm.endpoints.connections import Connection, OneTransport, OpenConnections
+from meta_agent_rag.llm.endpoints.stages import ANSWER, Use, endpoints_in_use
 from meta_agent_rag.llm.local.catalogue import PACKAGED
 from meta_agent_rag.llm.local.choice import AUTO, decided
 from meta_agent_rag.llm.providers import Endpoint
-from meta_agent_rag.llm.serving.connections import Connection, OneTransport, OpenConnections
-from meta_agent_rag.llm.serving.stages import ANSWER, Use, endpoints_in_use
 from meta_agent_rag.settings import Settings
 
 from ..recording.offline import NoModel

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
-from meta_agent_rag.llm.exchange import Reply, Request
+from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.testing import ScriptedModel
 
 from ..tools.screenshots import SCRIPT, chromium, served

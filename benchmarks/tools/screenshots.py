@@ -25,7 +25,7 @@ from meta_agent_rag.testing import ScriptedModel
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from meta_agent_rag.llm.exchange import Request
+    from meta_agent_rag.llm.transport import Request
 
 _IMAGES = Path(__file__).parents[2] / "docs" / "images"
 _WIDE, _NARROW = (1440, 900), (390, 844)

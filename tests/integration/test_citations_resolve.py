@@ -20,7 +20,7 @@ from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers import File
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.ingestion.reading import read_document
-from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import read_documents
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder

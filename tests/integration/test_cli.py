@@ -81,7 +81,7 @@ def test_a_refusal_of_the_packaged_model_says_how_to_use_another(
 ) -> None:
     scripted = {stage: universal_reply(short) for stage in ("write", "rewrite", "reference", "route")}
     monkeypatch.setattr(
-        "meta_agent_rag.llm.serving.connections.OpenConnections._made", lambda *_: ScriptedModel(scripted)
+        "meta_agent_rag.llm.endpoints.connections.OpenConnections._made", lambda *_: ScriptedModel(scripted)
     )
     env = {"LLM_PROVIDER": provider, "DEEPSEEK_API_KEY": "none"}
     plain = marag("ask", "Who designed the Pennant Bridge?", **env)

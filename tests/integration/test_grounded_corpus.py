@@ -14,7 +14,7 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
 from meta_agent_rag.conversation.companion import Companion
 from meta_agent_rag.grounding.abstention import Reason, refusal
-from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.sample import SAMPLE
 from meta_agent_rag.retrieval.encoders.encoder import Encoder

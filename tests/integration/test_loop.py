@@ -10,8 +10,8 @@ import pytest
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.errors import ContextWindowError, InputError, RefusedError, SettingsError
-from meta_agent_rag.llm.exchange import Request
 from meta_agent_rag.llm.ledger import total
+from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder

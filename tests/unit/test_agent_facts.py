@@ -18,7 +18,7 @@ from meta_agent_rag.agent.prompting.packing import Packed
 from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
 from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
 from meta_agent_rag.errors import BudgetError
-from meta_agent_rag.llm.exchange import Reply, Request
+from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import Scripted, ScriptedModel

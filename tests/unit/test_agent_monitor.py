@@ -18,8 +18,8 @@ from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import same_answer, without_disambiguation
 from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.endpoints.connections import OneTransport
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.llm.serving.connections import OneTransport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found

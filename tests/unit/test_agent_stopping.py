@@ -22,7 +22,7 @@ from meta_agent_rag.errors import (
     UnpricedModelError,
     UnreachableError,
 )
-from meta_agent_rag.llm.exchange import Reply, Request
+from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft, reference

@@ -121,7 +121,7 @@ async def test_refusals_of_the_packaged_model_are_explained_once(
     provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
-    monkeypatch.setattr("meta_agent_rag.llm.serving.connections.OpenConnections._made", lambda *_: ScriptedModel({}))
+    monkeypatch.setattr("meta_agent_rag.llm.endpoints.connections.OpenConnections._made", lambda *_: ScriptedModel({}))
     monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
     await converse(load, corpus=None, session=None)
     shown = capsys.readouterr().out

@@ -24,7 +24,7 @@ from meta_agent_rag.demo.marking import difference, with_citations, with_quotes
 from meta_agent_rag.demo.questions import sample_questions
 from meta_agent_rag.demo.words import STOP_REASONS
 from meta_agent_rag.errors import RefusedError
-from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found, passages_of

@@ -13,11 +13,11 @@ import pytest
 from meta_agent_rag.errors import DeadlineError, RefusedError, StorageError, UnknownNameError
 from meta_agent_rag.llm.budget import Budget, unsettled
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.exchange import Message, Reply, Request, Usage
+from meta_agent_rag.llm.endpoints.connections import OneTransport
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.pacing import KeyLock, alone
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.llm.serving.connections import OneTransport
+from meta_agent_rag.llm.transport import Message, Reply, Request, Usage
 from meta_agent_rag.settings import Settings
 
 ASK = (Message(role="user", content="Who wrote Faust?"),)

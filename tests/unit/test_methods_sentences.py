@@ -12,7 +12,7 @@ from benchmarks.methods import flare, ircot
 from benchmarks.methods.flare import BETA, THETA, UNMEASURED, UNSPELT, masked, of_sentence, unsure
 from benchmarks.methods.inquiry import concludes, next_sentence
 from meta_agent_rag.errors import RefusedError
-from meta_agent_rag.llm.exchange import Reply, Request
+from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import QUESTION

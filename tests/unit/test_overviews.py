@@ -18,7 +18,7 @@ from meta_agent_rag.cli.shell.documents import as_command
 from meta_agent_rag.cli.shell.state import Shell
 from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
-from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.overviews.estimate import Estimate
 from meta_agent_rag.overviews.sections import divided
 from meta_agent_rag.overviews.writing import comparison_text, summary_text

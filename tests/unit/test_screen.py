@@ -11,7 +11,7 @@ from meta_agent_rag import Passage
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.cli.shared.screen import Screen, last_words
-from meta_agent_rag.llm.exchange import Request
+from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.scripted import ScriptedModel
 from meta_agent_rag.testing.server import loopback_server, quoting

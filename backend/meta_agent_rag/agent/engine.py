@@ -13,9 +13,9 @@ from .. import telemetry
 from ..errors import InputError
 from ..extras import require
 from ..llm.client import LanguageModel
-from ..llm.exchange import OnText, Transport
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.opening import open_language_model
+from ..llm.transport import OnText, Transport
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage

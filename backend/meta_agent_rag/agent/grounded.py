@@ -21,9 +21,9 @@ from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
 from ..grounding.support.citing import recited, without_strays
 from ..grounding.support.verdict import Support
+from ..llm.endpoints.stages import serving, stage
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.providers import choose_provider
-from ..llm.serving.stages import serving, stage
 from ..retrieval import hybrid
 from ..retrieval.passage import Found
 from ..settings import Settings

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from ..errors import BudgetError, ModelError
 from ..llm.client import ModelSession
-from ..llm.exchange import Message
+from ..llm.transport import Message
 from ..prompts import phrase, prompt
 from .answers import reply_phrase
 from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence, fenced, transcript

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..errors import ModelError
 from ..llm.client import ModelSession
-from ..llm.exchange import Message
+from ..llm.transport import Message
 from ..prompts import phrase, prompt
 from ..text.names import words
 from ..text.normalise import typed

@@ -11,8 +11,8 @@ from ..agent.engine import OnStep, open_engine
 from ..agent.grounded import Checks
 from ..errors import InputError
 from ..grounding.citation import Citation
-from ..llm.exchange import OnText, Transport
 from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.transport import OnText, Transport
 from ..overviews.overview import Library
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder

@@ -17,12 +17,12 @@ from ..datasets import Question, discover
 from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
-from ..llm.exchange import Transport
+from ..llm.endpoints.stages import CHAT, runs_here
 from ..llm.ledger import LedgerRow
 from ..llm.opening import described, open_language_model
 from ..llm.pricing import unpriced_models
 from ..llm.providers import Choice, choose_provider, providers
-from ..llm.serving.stages import CHAT, runs_here
+from ..llm.transport import Transport
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.corpus import list_corpora

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import InputError, RefusedError
 from ..settings import Settings
+from .endpoints.faults import translated
+from .endpoints.http import HttpClient, HttpError
 from .ledger import LedgerRow
 from .providers import choose_provider
-from .serving.faults import translated
-from .serving.http import HttpClient, HttpError
 
 _SECONDS = 20.0
 _PROVIDER = "deepseek"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SettingsError, StorageError
-from .exchange import Reply, Request, Usage
+from .transport import Reply, Request, Usage
 
 _TABLES = (
     "replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)",

@@ -9,11 +9,11 @@ from typing import Protocol, get_args
 from ..setting_types import Tier
 from ..settings import Settings
 from .cache import request_key
-from .exchange import Reply, Request
+from .endpoints.connections import Connection
 from .ledger import LedgerRow
 from .pricing import Price, most_it_costs, price, priced_model
 from .providers import Endpoint
-from .serving.connections import Connection
+from .transport import Reply, Request
 
 _LOG = logging.getLogger(__name__)
 CUT = "length"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import TransientError
-from .exchange import OnText, Reply, Request, Usage
+from .endpoints.faults import is_passing, refused_parameter, translated
+from .endpoints.http import HttpClient, HttpError, read
+from .endpoints.identity import reported
+from .endpoints.streaming import ASKED_FOR, events, gathered
 from .pacing import pause
 from .providers import Endpoint
-from .serving.faults import is_passing, refused_parameter, translated
-from .serving.http import HttpClient, HttpError, read
-from .serving.identity import reported
-from .serving.streaming import ASKED_FOR, events, gathered
+from .transport import OnText, Reply, Request, Usage
 
 _LOG = logging.getLogger(__name__)
 _MOST_TOKENS = 100_000_000
@@ -91,7 +91,7 @@ class ChatTransport:
         return completion
 
     async def reported(self, model: str) -> Mapping[str, Any] | None:
-        """The server's report on a model, see `serving.identity`; `None` if it does not respond."""
+        """The server's report on a model, see `endpoints.identity`; `None` if it does not respond."""
         try:
             async with asyncio.timeout(_LISTING_SECONDS):
                 return await reported(self._client, model)

@@ -21,14 +21,14 @@ from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache, request_key
 from .call import Call, Tape, is_cut, warn_of_cut
-from .exchange import Message, OnText, Reply, Request, Sampling
+from .endpoints.connections import Connections
+from .endpoints.stages import Stage, check_stages, endpoints_in_use, serving, stage
 from .ledger import Ledger, LedgerRow, usage_fields
 from .pacing import PASSED, KeyLock, Tries, alone, holding, in_time
 from .providers import Choice, Endpoint
-from .serving.connections import Connections
-from .serving.stages import Stage, check_stages, endpoints_in_use, serving, stage
 from .spans import completed
 from .structured import MalformedReplyError, asked_again, json_schema, parse_reply, without_thinking
+from .transport import Message, OnText, Reply, Request, Sampling
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 _PLAIN = Sampling()

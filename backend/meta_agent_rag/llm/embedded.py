@@ -19,10 +19,10 @@ from pathlib import Path
 from ..errors import SettingsError, UnreachableError
 from ..settings import Settings, child_environment
 from .chat import ChatTransport
-from .exchange import OnText, Reply, Request
 from .local.catalogue import PROMPT_CACHE_MIB, SLOTS
 from .local.choice import own_model_file, require_file
 from .providers import Endpoint
+from .transport import OnText, Reply, Request
 
 _START_SECONDS = 120.0
 _NEWS_SECONDS = 1.0

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..journal import Journal, records
 from ..setting_types import Tier
-from .exchange import Usage
 from .providers import EMBEDDED
+from .transport import Usage
 
 
 @dataclass(frozen=True, kw_only=True)

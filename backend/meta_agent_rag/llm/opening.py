@@ -13,12 +13,12 @@ from .budget import Budget
 from .cache import ResponseCache
 from .client import LanguageModel
 from .embedded import embedded_model_file
-from .exchange import Transport
+from .endpoints.connections import Connections, OneTransport, OpenConnections
+from .endpoints.stages import CHAT, Use, endpoints_in_use
 from .ledger import Ledger
 from .local.choice import decided, own_model_file
 from .providers import Endpoint, choose_provider
-from .serving.connections import Connections, OneTransport, OpenConnections
-from .serving.stages import CHAT, Use, endpoints_in_use
+from .transport import Transport
 
 _LOG = logging.getLogger(__name__)
 

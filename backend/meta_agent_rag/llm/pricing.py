@@ -15,9 +15,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..settings import Settings
-from .exchange import Request, Usage
+from .endpoints.stages import endpoints_in_use
 from .providers import Endpoint, providers
-from .serving.stages import endpoints_in_use
+from .transport import Request, Usage
 
 ANY_PROVIDER = "*"  # instead of a provider's name in genai-prices: the maker of the model
 _MILLION = Decimal(1_000_000)

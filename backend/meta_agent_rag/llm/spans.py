@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from .. import telemetry
 from ..telemetry import Value
-from .exchange import OnText, Reply, Request, Streaming, Transport
 from .ledger import LedgerRow
 from .pricing import Price
+from .transport import OnText, Reply, Request, Streaming, Transport
 
 
 async def completed(

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator
 
 from ..agent.prompting.replies import ReplyModel, Short
 from ..errors import InputError
-from ..llm.exchange import Message
 from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.transport import Message
 from ..prompts import prompt
 from ..prompts.tokens import estimate_tokens
 from ..text.figures.figure import Figure, stands_in

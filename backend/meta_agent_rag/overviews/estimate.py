@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from ..llm.client import LanguageModel, utc_now
-from ..llm.exchange import Message, Usage
 from ..llm.pricing import price, priced_model
+from ..llm.transport import Message, Usage
 from ..prompts.tokens import estimate_tokens
 from ..wording import FREE, counted
 

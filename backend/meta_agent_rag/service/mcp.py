@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..errors import InputError, MetaRagError, RequestError
 from ..exporting import exporting
 from ..extras import require
-from ..llm.exchange import Transport
+from ..llm.transport import Transport
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever

@@ -19,10 +19,10 @@ from ..conversation.own_files import check_files
 from ..errors import RequestError
 from ..grounding.claims import claims
 from ..grounding.support.rules import supports
-from ..llm.exchange import Reply, Request, Transport
 from ..llm.ledger import LedgerRow
 from ..llm.opening import open_language_model
 from ..llm.pricing import unpriced_models
+from ..llm.transport import Reply, Request, Transport
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever

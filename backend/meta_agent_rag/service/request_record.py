@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
     from ..conversation.socratic.coach import CoachReply
-    from ..llm.exchange import Reply, Request
     from ..llm.ledger import LedgerRow
+    from ..llm.transport import Reply, Request
 
 
 def new_id() -> str:

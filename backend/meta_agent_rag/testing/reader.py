@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..llm.exchange import Request
+from ..llm.transport import Request
 from .scripted import ScriptedModel
 
 NOT_FOUND: Mapping[str, Any] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..errors import MetaRagError
-from ..llm.exchange import Reply, Request, Usage
+from ..llm.transport import Reply, Request, Usage
 from ..prompts.tokens import estimate_tokens
 
 Line: TypeAlias = str | Mapping[str, Any] | MetaRagError

@@ -10,8 +10,8 @@ from ...agent.prompting.packing import pack
 from ...agent.prompting.replies import ReplyModel
 from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
-from ...llm.exchange import Message
 from ...llm.ledger import LedgerRow
+from ...llm.transport import Message
 from ...prompts import prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.limited import limited

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...llm.exchange import Message
+from ...llm.transport import Message
 from ...prompts import phrase, prompt
 from ..history import Exchange, History, clipped_at_sentence, fenced
 from .levels import Level

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ...agent.engine import Answer
 from ...errors import DeadlineError
-from ...llm.serving.stages import endpoints_in_use
+from ...llm.endpoints.stages import endpoints_in_use
 from ...settings import Settings
 from ..failures import timed_out
 

@@ -9,8 +9,8 @@ from typing import Any
 from ...conversation.socratic.coach import CoachReply
 from ...grounding.claims import Claim
 from ...grounding.support.verdict import Support
-from ...llm.exchange import Reply
 from ...llm.ledger import total
+from ...llm.transport import Reply
 from ...retrieval.passage import Found
 from ..request_record import ModelCall, RequestRecord, SmallTalk
 

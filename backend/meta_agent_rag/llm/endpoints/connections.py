@@ -10,8 +10,8 @@ from ...settings import Settings
 from ..cache import ResponseCache
 from ..chat import ChatTransport
 from ..embedded import EmbeddedTransport
-from ..exchange import Transport
 from ..providers import Endpoint
+from ..transport import Transport
 from .identity import identity
 
 
