@@ -25,9 +25,9 @@ EXPLAINED = (
 )
 
 
-def reply(text: str, *, right: bool = False) -> Mapping[str, Any]:
-    """A reply of the stage `coach`."""
-    return {"reply": text, "acknowledges_right_answer": right}
+def reply(text: str, *, right: bool = False, answer: str = "") -> Mapping[str, Any]:
+    """A reply of the stage `coach`, with the answer that the learner is to find."""
+    return {"reply": text, "answer": answer, "acknowledges_right_answer": right}
 
 
 class OnePassage:

@@ -33,7 +33,7 @@ def name_of(hook: PreHook | PostHook) -> str:
 
 def test_hooks_are_found() -> None:
     assert {"scope_guard", "deadlock_breaker"} <= set(map(name_of, PRE))
-    assert {"validation", "exit_trigger"} <= set(map(name_of, POST))
+    assert {"validation", "exit_trigger", "answer_guard"} <= set(map(name_of, POST))
 
 
 def test_every_file_is_one_hook_and_is_called_like_it() -> None:
@@ -66,11 +66,13 @@ def test_a_pre_hook_rules_on_any_text(hook: PreHook, message: str, before: str, 
 
 
 @pytest.mark.parametrize("hook", POST, ids=name_of)
-@given(text=TEXT, level=st.sampled_from(list(levels())), field=st.booleans(), is_hint=st.booleans())
+@given(text=TEXT, answer=TEXT, level=st.sampled_from(list(levels())), field=st.booleans(), is_hint=st.booleans())
 def test_a_post_hook_finds_the_same_in_any_text_each_time(
-    hook: PostHook, text: str, level: int, field: bool, is_hint: bool
+    *, hook: PostHook, text: str, answer: str, level: int, field: bool, is_hint: bool
 ) -> None:
-    draft_of = CoachDraft(text=text, message="", level=levels()[level], acknowledges=field, is_hint=is_hint)
+    draft_of = CoachDraft(
+        text=text, message="", level=levels()[level], acknowledges=field, is_hint=is_hint, answers=[answer]
+    )
     finding = hook.after(draft_of)
     assert isinstance(finding, RuleFinding)
     assert hook.after(draft_of) == finding

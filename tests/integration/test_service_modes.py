@@ -76,6 +76,24 @@ async def test_success_hint_and_topic_are_fields_of_the_reply(tmp_path: Path) ->
         assert (plain["success"], plain["hint"], plain["topic"]) == (None, None, None)
 
 
+async def test_a_hint_that_gives_the_answer_away_is_never_sent_and_the_record_says_so(tmp_path: Path) -> None:
+    leak, harmless = (
+        reply("The Earth turns.", answer="the Earth turns"),
+        reply("What stands still?", answer="the Earth turns"),
+    )
+    model = ScriptedModel({**SCRIPT, "coach": [reply(COUNTER_QUESTION), leak, leak, reply(COUNTER_QUESTION), harmless]})
+    async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=model) as service:
+        for session, shown in (("one", None), ("two", "What stands still?")):
+            await service.ask(mode="coach", session=session)
+            response = await service.ask(question="I don't know.", mode="coach", session=session)
+            hint = response.json()
+            assert "Earth" not in response.text
+            assert (hint["answer"] == shown) is (shown is not None)
+            record = (await service.client.get(f"/v1/queries/{hint['query_id']}")).json()["record"]
+            refused = ["it gives the answer away, which the learner has not said."] * (2 if shown is None else 0)
+            assert (record["checks"], record["answer"]) == ({"violations": refused}, hint["answer"])
+
+
 async def test_documents_limit_a_question(tmp_path: Path) -> None:
     async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=ScriptedModel(SCRIPT)) as service:
         unknown = await service.ask(options={"documents": ["moons"]})

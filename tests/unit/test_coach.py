@@ -13,6 +13,7 @@ from meta_agent_rag.conversation.socratic.coach import CoachReply, obeys
 from meta_agent_rag.conversation.socratic.hook import ScopeScore
 from meta_agent_rag.conversation.socratic.levels import levels
 from meta_agent_rag.conversation.socratic.mode import Socratic
+from meta_agent_rag.conversation.transcript import coaching_lines
 from meta_agent_rag.conversation.turn import Conversation, Turn, TurnReply
 from meta_agent_rag.errors import AuthenticationError, DataFileError, InputError, RefusedError, UnknownNameError
 from meta_agent_rag.testing import ScriptedModel
@@ -146,6 +147,61 @@ async def test_a_hint_that_runs_on_is_cut(tmp_path: Path) -> None:
     assert hint.trace.outcome == "cut"
     assert 0 < len(hint.text) <= 160
     assert len(hint.trace.attempts) == 2
+
+
+LEAK = "Could it be the EARTH'S turning?"
+ANSWER = "the Earth turns"
+
+
+@pytest.mark.parametrize("stuck", [False, True], ids=["reply", "hint"])
+@pytest.mark.parametrize(
+    ("lines", "text", "outcome"),
+    [
+        ([GOOD], GOOD, "accepted"),
+        ([LEAK, GOOD], GOOD, "regenerated"),
+        ([LEAK, LEAK], None, "template"),
+        ([f"Does the Earth turn? {GOOD}", f"Yes, it turns, the Earth. {GOOD}"], GOOD, "shortened"),
+    ],
+)
+async def test_nothing_that_gives_the_answer_away_is_shown(
+    tmp_path: Path, lines: list[str], text: str | None, outcome: str, stuck: bool
+) -> None:
+    drafts = [reply(line, answer=ANSWER) for line in lines]
+    model = ScriptedModel({"coach": [*([reply(ASKED, answer=ANSWER)] if stuck else []), *drafts]})
+    async with coaching(tmp_path, model) as talk:
+        if stuck:
+            assert (await asked_once(talk)).text == ASKED, "a question may offer the answer among others"
+        shown = await asked_once(talk, "I don't know" if stuck else QUESTION)
+    if stuck and outcome == "shortened":
+        text, outcome = None, "template"  # the beginning of a hint is kept, not its last question
+    assert shown.text == (levels()[1].templates["en"][int(stuck)] if text is None else text)
+    assert (shown.trace.outcome, bool(shown.trace.emergency)) == (outcome, stuck)
+    assert [bool(attempt.finding.violation) for attempt in shown.trace.attempts] == [line != GOOD for line in lines]
+    assert all("gives the answer away" in violation for violation in shown.trace.violations)
+    told = [line for line in coaching_lines(shown.trace) if "gives the answer away" in line]
+    assert len(told) == len(shown.trace.violations)
+    if len(lines) > 1:
+        assert shown.trace.reason in model.requests[-1].messages[-1].content
+
+
+async def test_a_second_draft_is_held_to_the_answer_of_the_first_and_so_is_a_template(tmp_path: Path) -> None:
+    model = ScriptedModel({"coach": [reply("Do you notice it?", answer="notice"), reply("Will you notice?")]})
+    async with coaching(tmp_path, model, history=History(turns=1)) as talk:
+        shown = await asked_once(talk)
+    templates = levels()[1].templates["en"]
+    assert "notice" in templates[1]
+    assert (shown.text, len(shown.trace.violations)) == (templates[2], 2)
+
+
+async def test_what_the_learner_has_found_may_be_repeated(tmp_path: Path) -> None:
+    right = "That's right, the Earth turns. How fast?"
+    model = ScriptedModel({"coach": [reply(GOOD, answer=ANSWER), *[reply(right, answer=ANSWER, right=True)] * 2]})
+    async with coaching(tmp_path, model) as talk:
+        await talk.reply(QUESTION)
+        found = await asked_once(talk, "The earth is turning!")
+        later = await asked_once(talk, "And so?")
+    assert (found.text, found.acknowledged, found.trace.violations) == (right, True, ())
+    assert later.text == right
 
 
 @pytest.mark.parametrize("last", ["???", "   "])

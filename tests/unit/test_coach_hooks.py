@@ -18,6 +18,8 @@ from meta_agent_rag.conversation.socratic.hook import (
     Scope,
     ScopeScore,
 )
+from meta_agent_rag.conversation.socratic.hooks.answer_guard import POST_HOOK as GUARD
+from meta_agent_rag.conversation.socratic.hooks.answer_guard import gives_away
 from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
 from meta_agent_rag.conversation.socratic.hooks.exit_trigger import POST_HOOK as EXIT
 from meta_agent_rag.conversation.socratic.hooks.scope_guard import PRE_HOOK as SCOPE
@@ -56,7 +58,7 @@ def draft_of(text: str, *, level: int = 1, acknowledges: bool = False, is_hint: 
     return CoachDraft(text=text, message="", level=levels()[level], acknowledges=acknowledges, is_hint=is_hint)
 
 
-@pytest.mark.parametrize("hook", ["deadlock_breaker", "exit_trigger", "scope_guard", "validation"])
+@pytest.mark.parametrize("hook", ["answer_guard", "deadlock_breaker", "exit_trigger", "scope_guard", "validation"])
 def test_every_table_is_long_and_in_two_languages(hook: str) -> None:
     rows = [str(row) for name in table(hook) for row in table(hook)[name]]
     assert len(rows) >= 40
@@ -182,3 +184,39 @@ def test_words_overrule_the_field(text: str) -> None:
 def test_the_field_comes_first(text: str) -> None:
     assert EXIT.after(draft_of(text, acknowledges=True)).acknowledged
     assert not EXIT.after(draft_of(text)).acknowledged
+
+
+def guarded(answer: str, message: str, text: str, *earlier: str) -> bool:
+    draft = CoachDraft(text=text, message=message, level=levels()[1], answers=[answer], earlier=earlier, is_hint=True)
+    return bool(GUARD.after(draft).violation)
+
+
+@pytest.mark.parametrize("half", ["", "_held_out"])
+def test_hints_that_give_the_answer_away_are_told_from_others(half: str) -> None:
+    leaking, harmless = cases("answer_guard", f"leaking{half}"), cases("answer_guard", f"harmless{half}")
+    assert len(leaking) == len(harmless) == 10
+    assert sum(guarded(*row) for row in leaking) >= 9
+    assert sum(guarded(*row) for row in harmless) <= 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "given"),
+    [
+        ("", "It is the tilt.", False),
+        ("the", "It is the tilt.", False),
+        ("tilt", "It is not the tilt.", False),
+        ("tilt", "Isn't it the tilt?", True),
+        ("tilt", "**Tilted**, that is all.", True),
+        ("tilt", "Is it the tilt, or the distance?", False),
+        ("傾き", "傾きですか、それとも距離ですか？", False),
+    ],
+)
+def test_what_gives_an_answer_away(answer: str, text: str, given: bool) -> None:
+    assert gives_away(text, answer) == given
+
+
+def test_words_of_the_learner_are_not_given_away() -> None:
+    row = ("carbon dioxide", "No idea.", "Carbon dioxide, you said. Why?")
+    assert guarded(*row)
+    assert not guarded(*row, "It is carbon dioxide.")
+    assert guarded(*row, "Is it oxygen or carbon dioxide?")

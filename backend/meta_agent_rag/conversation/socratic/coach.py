@@ -40,20 +40,22 @@ OpenScope: TypeAlias = Callable[[], Awaitable[Scope | None]]
 
 
 class CoachingReply(ReplyModel):
-    """Stage `coach`."""
+    """Stage `coach`; `answer` is what the learner is to find, which is compared with the reply and never shown."""
 
     reply: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
         json_schema_extra={"maxLength": 400}
     )
+    answer: str | None = Field(default=None, json_schema_extra={"maxLength": 80})
     acknowledges_right_answer: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """A draft, and the post-hooks' finding; the text is empty if the model sent nothing readable."""
+    """A draft, the answer it is to hide, and the post-hooks' finding; the text is empty if it was not readable."""
 
     text: str
     finding: RuleFinding
+    answer: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,11 @@ class CoachTrace:
     def reason(self) -> str:
         """The rule that the first draft broke; empty if none."""
         return self.attempts[0].finding.violation if self.attempts else ""
+
+    @property
+    def violations(self) -> tuple[str, ...]:
+        """The rules that the drafts broke, in order."""
+        return tuple(attempt.finding.violation for attempt in self.attempts if attempt.finding.violation)
 
     @property
     def emergency(self) -> str:
@@ -115,10 +122,14 @@ class _Task:
     emergency: str
     messages: tuple[Message, ...]
 
-    def draft(self, text: str, acknowledges: bool = False, sounds_right: bool = False) -> CoachDraft:
+    def draft(
+        self, text: str, answers: Sequence[str], *, acknowledges: bool = False, sounds_right: bool = False
+    ) -> CoachDraft:
         incoming = self.incoming
         return CoachDraft(
             text=text,
+            answers=answers,
+            earlier=[one.question for one in incoming.history.exchanges if one.is_coaching],
             message=incoming.message,
             level=incoming.level,
             acknowledges=acknowledges,
@@ -228,7 +239,7 @@ class Coach:
     async def _attempts(self, task: _Task, session: ModelSession) -> tuple[tuple[Attempt, ...], str]:
         """The draft, one regeneration if it breaks a rule, and why that failed, if it did."""
         try:
-            first = await self._attempt(task, session, task.messages, round_=0)
+            first = await self._attempt(task, session, task.messages)
         except StructuredOutputError as error:
             # the client has already asked again, and that was the one regeneration
             return (Attempt(text="", finding=RuleFinding(violation=reason("malformed"))),), str(error)
@@ -236,7 +247,7 @@ class Coach:
             return (first,), ""
         again = (*task.messages, *self._asked_again(task, first))
         try:
-            return (first, await self._attempt(task, session, again, round_=1)), ""
+            return (first, await self._attempt(task, session, again, first)), ""
         except BudgetError as error:
             return (first,), str(error)
         except ModelError as error:
@@ -245,12 +256,19 @@ class Coach:
             return (first,), str(error)
 
     async def _attempt(
-        self, task: _Task, session: ModelSession, messages: tuple[Message, ...], *, round_: int
+        self, task: _Task, session: ModelSession, messages: tuple[Message, ...], *failed: Attempt
     ) -> Attempt:
-        reply = await session.ainvoke("coach", messages, CoachingReply, round_=round_)
+        """A draft, compared also with the answers that failed ones were to hide."""
+        reply = await session.ainvoke("coach", messages, CoachingReply, round_=len(failed))
         sounds_right = self.meanings is not None and await self.meanings.any_means(statements(reply.reply), "right")
-        finding = self._finding(task.draft(reply.reply, reply.acknowledges_right_answer, sounds_right))
-        return Attempt(text=reply.reply, finding=finding)
+        answer = (reply.answer or "").strip()
+        draft = task.draft(
+            reply.reply,
+            [answer, *_answers(failed)],
+            acknowledges=reply.acknowledges_right_answer,
+            sounds_right=sounds_right,
+        )
+        return Attempt(text=reply.reply, finding=self._finding(draft), answer=answer)
 
     def _finding(self, draft: CoachDraft) -> RuleFinding:
         """The combined findings of all post-hooks."""
@@ -265,20 +283,29 @@ class Coach:
         folder = self.model.settings.prompts_dir
         task_text = prompt("coach_retry", folder).text(constraint=level.constraint, reason=failed.finding.violation)
         if task.emergency:
-            task_text = prompt("coach_retry_hint", folder).text(limit=level.hint_limit)
+            task_text = prompt("coach_retry_hint", folder).text(limit=level.hint_limit, reason=failed.finding.violation)
         return (Message(role="assistant", content=failed.text), Message(role="user", content=task_text))
 
     def _shown(self, task: _Task, attempts: tuple[Attempt, ...]) -> tuple[str, Outcome]:
-        """What the user sees: the last draft if it breaks no rule, else a version repaired by code."""
-        last, level = attempts[-1], task.incoming.level
+        """What the user sees: the last draft if it breaks no rule, else a version repaired by code.
+
+        Of the level's questions, it is the first from the turn's on that breaks none.
+        """
+        last, incoming, answers = attempts[-1], task.incoming, _answers(attempts)
         if last.text and not last.finding.violation:
             return last.text, "accepted" if len(attempts) == 1 else "regenerated"
         for attempt in reversed(attempts):
             mended, outcome = _mended(attempt.text, task)
-            if mended and not self._finding(task.draft(mended)).violation:
+            if mended and not self._finding(task.draft(mended, answers)).violation:
                 return mended, outcome
-        incoming = task.incoming
-        return level.template(language_of(incoming.message), incoming.history.turns), "template"
+        questions = incoming.level.questions(language_of(incoming.message), incoming.history.turns)
+        fitting = (one for one in questions if not self._finding(task.draft(one, answers)).violation)
+        return next(fitting, questions[0]), "template"
+
+
+def _answers(attempts: Sequence[Attempt]) -> list[str]:
+    """The answers that the drafts were to hide."""
+    return [attempt.answer for attempt in attempts if attempt.answer]
 
 
 def _topic(socratic: Socratic, rulings: Sequence[tuple[str, Ruling]]) -> str:

@@ -76,7 +76,8 @@ class CoachDraft:
     """The input of a post-hook: a draft, and the message it answers.
 
     `acknowledges` is the structured field of the reply; `sounds_right` is set if one of its sentences resembles an
-    acknowledgement; `is_hint` if the draft is to break a deadlock.
+    acknowledgement; `is_hint` if the draft is to break a deadlock. `answers` are what the drafts so far named as the
+    answer to be found; `earlier` is what the learner has said to the coach before the message.
     """
 
     text: str
@@ -85,6 +86,8 @@ class CoachDraft:
     acknowledges: bool = False
     sounds_right: bool = False
     is_hint: bool = False
+    answers: Sequence[str] = ()
+    earlier: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,13 @@ class Level:
 
     def template(self, language: str, turn: int) -> str:
         """The question that replaces a reply, rotating by turn; English if the language has none."""
+        return self.questions(language, turn)[0]
+
+    def questions(self, language: str, turn: int) -> tuple[str, ...]:
+        """All of its questions in a language, beginning with that of the turn."""
         questions = self.templates.get(language, self.templates["en"])
-        return questions[turn % len(questions)]
+        first = turn % len(questions)
+        return (*questions[first:], *questions[:first])
 
 
 def levels() -> Mapping[int, Level]:

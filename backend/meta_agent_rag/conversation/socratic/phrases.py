@@ -46,6 +46,7 @@ class CoachWords:
     rejections: Phrases
     refusals: Phrases
     rejection_fillers: Phrases
+    alternatives: Phrases
 
 
 def coach_words() -> CoachWords:
@@ -82,6 +83,7 @@ def _words(folder: Path | None) -> CoachWords:
         rejections=_phrases(rows["rejections"]),
         refusals=_phrases([*rows["rejections"], *rows["refusals"]]),
         rejection_fillers=_phrases(rows["rejection_fillers"]),
+        alternatives=_phrases(rows["alternatives"]),
     )
 
 

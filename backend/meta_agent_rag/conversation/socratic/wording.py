@@ -39,8 +39,8 @@ def ends_with_question(text: str) -> bool:
     bare = _bare(text)
     if not bare or bare[-1] not in _QUESTION_MARKS:
         return False
-    pieces = [piece for piece in _pieces(bare) if piece.strip()]
-    return bool(pieces) and says_something(pieces[-1])
+    sentences = [piece for piece in pieces(bare) if piece.strip()]
+    return bool(sentences) and says_something(sentences[-1])
 
 
 def says_something(text: str) -> bool:
@@ -50,12 +50,12 @@ def says_something(text: str) -> bool:
 
 def statements(text: str) -> list[str]:
     """The sentences of a text that are not questions."""
-    return [piece.strip() for piece in _pieces(text) if says_something(piece) and not ends_with_question(piece)]
+    return [piece.strip() for piece in pieces(text) if says_something(piece) and not ends_with_question(piece)]
 
 
 def last_question(text: str) -> str:
     """The last question of a text, without surrounding marks; empty if there is none with words."""
-    for piece in reversed(_pieces(_INVISIBLE.sub("", text))):
+    for piece in reversed(pieces(_INVISIBLE.sub("", text))):
         sentence: str = _LEADING.sub("", _bare(piece))
         if sentence and sentence[-1] in _QUESTION_MARKS and len(_LETTER.findall(sentence)) >= _LEAST_LETTERS:
             whole = " ".join(sentence.split())
@@ -75,7 +75,7 @@ def cut(text: str, limit: int) -> str:
     if length(text) <= limit:
         return text
     kept = ""
-    for piece in _pieces(text):
+    for piece in pieces(text):
         if length(kept + piece) > limit:
             break
         kept += piece
@@ -86,11 +86,11 @@ def cut(text: str, limit: int) -> str:
     return f"{(whole_words or beginning).rstrip()}\u2026"
 
 
+def pieces(text: str) -> list[str]:
+    """The sentences of a text with what follows them; joined, they equal the text."""
+    return [match[0] for match in _SENTENCE.finditer(text) if match[0]]
+
+
 def _bare(text: str) -> str:
     visible: str = _INVISIBLE.sub("", text)
     return visible.strip().rstrip(f"{_CLOSERS} ").strip()
-
-
-def _pieces(text: str) -> list[str]:
-    """The sentences of a text with what follows them; joined, they equal the text."""
-    return [match[0] for match in _SENTENCE.finditer(text) if match[0]]

@@ -92,6 +92,7 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
             "refused": result.refused,
             "stop_reason": result.trace.outcome,
             "rounds": len(result.trace.attempts),
+            "checks": {"violations": list(result.trace.violations)},
         }
     if isinstance(result, SmallTalk):
         return {**nothing, "answer": result.text, "stop_reason": result.intent}
