@@ -112,7 +112,7 @@ async def test_the_servers_own_waiting_time_is_kept(serve: Serve) -> None:
 
     async with opened(serve(behaviour)) as model:
         await model.session().ainvoke("write", ASK)
-    assert 1.0 <= arrived[1] - arrived[0] < 2.5  # the SDK's own first pause is half a second
+    assert 1.0 <= arrived[1] - arrived[0] < 2.5  # our own first pause is half a second
 
 
 async def test_retries_do_not_outlast_the_total_time(serve: Serve) -> None:
