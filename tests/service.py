@@ -78,14 +78,16 @@ async def running(
     *assignments: str,
     model: ScriptedModel | None = None,
     retrievers: Mapping[str, Retriever] | None = None,
+    loopback: bool = False,
 ) -> AsyncIterator[Running]:
+    """A service on a script, or with `loopback` on the server at LLM_BASE_URL."""
     model = model or ScriptedModel(SCRIPT)
     settings = settings_in(folder, *assignments)
     app = create_app(
         lambda: open_service(
             settings,
             (),
-            transport=model,
+            transport=None if loopback else model,
             monitor_encoder=AsyncEncoder(HashEncoder()),
             retrievers=finding() if retrievers is None else retrievers,
         )

@@ -241,6 +241,9 @@ class Settings(ModelSettings):
     service_context_characters: PositiveInt = Field(
         50_000, description="Maximum length of a context supplied with a request, in characters."
     )
+    service_summary_sections: PositiveInt = Field(
+        8, description="Most sections, with one call each, that one summary of the service may have."
+    )
     service_body_kb: PositiveInt = Field(512, description="Maximum body of a JSON request, in KB.")
     service_upload_mb: PositiveFloat = Field(
         64.0, description="Maximum body of an upload of documents, in MB; each file is also limited by INGEST_FILE_MB."

@@ -18,8 +18,10 @@ from meta_agent_rag.cli.shell.documents import as_command
 from meta_agent_rag.cli.shell.state import Shell
 from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
+from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.overviews.estimate import Estimate
+from meta_agent_rag.overviews.overview import prepared
 from meta_agent_rag.overviews.sections import divided
 from meta_agent_rag.overviews.writing import comparison_text, summary_text
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
@@ -254,3 +256,33 @@ def test_sections_hold_every_passage_once_and_in_order(texts: list[tuple[str, st
     assert len(held) + parts.left_out == len(passages)
     assert all(len(one.passages) == 1 or one.packed.packing.tokens <= 200 for one in parts.sections)
     json.dumps([one.heading for one in parts.sections])
+
+
+def test_a_document_is_not_read_beyond_the_sections_that_are_allowed() -> None:
+    left = iter(
+        Passage(id=str(number), doc_id="d", title="T", text=f"Buoy {number} lies {number} metres deep. " * 9)
+        for number in range(60)
+    )
+    record = DocumentRecord(id="d", source="d", title="T", kind="text", content_hash="")
+    assert len(divided(record, left, 600, most=2).sections) == 2
+    assert len(list(left)) > 40
+
+
+class _Shelf:
+    """One document of two passages, too long for one section, that share a sentence."""
+
+    def documents(self) -> tuple[DocumentRecord, ...]:
+        return (DocumentRecord(id="d", source="d", title="T", kind="text", content_hash=""),)
+
+    def passages_of(self, document: str) -> tuple[Passage, ...]:
+        text = f"{TIDES} {'The pier of Quell is made of oak. ' * 20}"
+        return tuple(Passage(id=id_, doc_id=document, title="T", text=text) for id_ in "ab")
+
+
+async def test_a_sentence_that_two_sections_share_is_one_point(folder: Path) -> None:
+    model = ScriptedModel({"overview": {"points": [point(TIDES, TIDES), point(TIDES, TIDES)]}})
+    async with open_language_model(over(folder, "EVIDENCE_TOKENS=256"), transport=model) as opened:
+        work = await prepared(opened, _Shelf(), ())
+        summary = await work.done()
+    assert [[one.bare for one in section.points] for section in summary.overviews[0].sections] == [[TIDES], []]
+    assert len(summary.citations) == 1

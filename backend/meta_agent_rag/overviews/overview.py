@@ -1,11 +1,12 @@
 """Summarises documents with one call per section, all concurrent."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from ..errors import InputError, ModelError
+from ..errors import DeadlineError, InputError, ModelError, TooManyCallsError
+from ..grounding.citation import Citation
 from ..grounding.styles import Style, chosen
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow, Totals, total
@@ -21,6 +22,8 @@ EVERY = "all"
 """The name for all documents of a corpus."""
 _METHOD = "overview"
 
+_Kept: TypeAlias = tuple[dict[str, Point], int]
+_Failure: TypeAlias = ModelError | DeadlineError
 OnSection: TypeAlias = Callable[[int, int], None]
 """Called with the number of completed sections and their total number."""
 
@@ -37,12 +40,16 @@ class Library(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SectionPoints:
-    """A section's points. `invented` counts points without a true quote; `failure` says why there are none."""
+    """A section's points. `invented` counts points without a true quote; `failure` says why there are none.
+
+    `late` means that the deadline passed before the reply.
+    """
 
     heading: str
     points: tuple[Point, ...]
     invented: int = 0
     failure: str = ""
+    late: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +72,11 @@ class Summary:
 
     overviews: tuple[Overview, ...]
     calls: tuple[LedgerRow, ...]
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The places that the points rest on, each once, in order."""
+        return tuple(dict.fromkeys(point.citation for one in self.overviews for point in one.points))
 
     @property
     def totals(self) -> Totals:
@@ -91,58 +103,78 @@ class Work:
         prompts = [points_prompt(settings, one.document, part) for one in self.documents for part in one.sections]
         return estimate(self.model, STAGE, prompts, further=further)
 
-    async def done(self, on_section: OnSection | None = None) -> Summary:
-        """The overviews. A section whose call fails reports that; the others are kept.
+    async def done(
+        self, on_section: OnSection | None = None, *, question_id: str = "overview", deadline: float | None = None
+    ) -> Summary:
+        """The overviews. A section whose call fails, or exceeds `deadline`, reports that; the others are kept.
 
-        Raises only errors that must stop the run: a rejected key, an exhausted budget.
+        `deadline` is a `time.monotonic` timestamp. Raises only errors that must stop the run: a rejected key, an
+        exhausted budget.
         """
-        session = self.model.session("overview", method=_METHOD)
+        session = self.model.session(question_id, method=_METHOD, deadline=deadline)
         progress = _Progress(of=sum(len(one.sections) for one in self.documents), told=on_section)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    [group.create_task(_replied(session, one, section, progress)) for section in one.sections]
+                    [group.create_task(self._kept(session, one, section, progress)) for section in one.sections]
                     for one in self.documents
                 ]
         except ExceptionGroup as stopped:
             raise stopped.exceptions[0] from None
         overviews = tuple(
-            self._overview(one, [task.result() for task in own]) for one, own in zip(self.documents, tasks, strict=True)
+            _overview(one, [task.result() for task in own]) for one, own in zip(self.documents, tasks, strict=True)
         )
         return Summary(overviews=overviews, calls=tuple(session.rows))
 
-    def _overview(self, one: Divided, replies: Sequence[PointsReply | str]) -> Overview:
-        seen: set[str] = set()
-        sections = tuple(
-            self._points(section, reply, seen) for section, reply in zip(one.sections, replies, strict=True)
-        )
-        return Overview(document=one.document, sections=sections, left_out=one.left_out)
+    async def _kept(
+        self, session: ModelSession, one: Divided, section: Section, progress: "_Progress"
+    ) -> _Kept | _Failure:
+        """The points of a section, checked while the other calls are in progress."""
+        try:
+            messages = points_prompt(self.model.settings, one.document, section)
+            reply = await session.ainvoke(STAGE, messages, PointsReply)
+        except (ModelError, DeadlineError) as error:
+            if error.stops_run:
+                raise
+            return error
+        else:
+            return kept_points(reply, section, self.style)
+        finally:
+            progress.one_more()
 
-    def _points(self, section: Section, reply: PointsReply | str, seen: set[str]) -> SectionPoints:
-        if isinstance(reply, str):
-            return SectionPoints(heading=section.heading, points=(), failure=reply)
-        points, invented = kept_points(reply, section, self.style, seen)
-        return SectionPoints(heading=section.heading, points=points, invented=invented)
 
-
-async def prepared(model: LanguageModel, library: Library, names: Sequence[str], *, further: int = 0) -> Work:
+async def prepared(
+    model: LanguageModel, library: Library, names: Sequence[str], *, further: int = 0, sections: int | None = None
+) -> Work:
     """The work for documents given by title or file, or for `all`; optional if the corpus has only one.
 
-    `further` is the number of calls that will follow. Raises `InputError` for a name that no document has, if no
-    name is given although there are several, and if more calls are needed than OVERVIEW_CALLS allows.
+    `further` is the number of calls that will follow. Raises `InputError` for a name that no document has and if no
+    name is given although there are several, and `TooManyCallsError` if more calls are needed than OVERVIEW_CALLS
+    allows, or more than `sections`, without reading on.
     """
     documents = await asyncio.to_thread(library.documents)
     wanted = _wanted(documents, names)
     budget = model.evidence_tokens()
-    parts = await asyncio.to_thread(lambda: [divided(one, library.passages_of(one.id), budget) for one in wanted])
+    parts = await asyncio.to_thread(lambda: tuple(_parts(library, wanted, budget, sections)))
     calls = sum(len(part.sections) for part in parts) + further
     most = model.settings.overview_calls
-    work = Work(model=model, documents=tuple(parts), style=chosen(model.settings.citation_style))
+    work = Work(model=model, documents=parts, style=chosen(model.settings.citation_style))
     if calls > most:
-        raise InputError(
+        raise TooManyCallsError(
             f"This needs {calls} calls, more than OVERVIEW_CALLS {most!r} allows; choose fewer documents, or raise it."
         )
     return work
+
+
+def _parts(library: Library, documents: Sequence[DocumentRecord], budget: int, most: int | None) -> Iterator[Divided]:
+    """The documents in sections. Raises `TooManyCallsError` at the first section beyond `most`."""
+    count = 0
+    for one in documents:
+        part = divided(one, library.passages_of(one.id), budget, most=None if most is None else most - count + 1)
+        count += len(part.sections)
+        if most is not None and count > most:
+            raise TooManyCallsError(f"This needs more than {most} calls; choose fewer documents.")
+        yield part
 
 
 def _wanted(documents: Sequence[DocumentRecord], names: Sequence[str]) -> tuple[DocumentRecord, ...]:
@@ -170,13 +202,16 @@ class _Progress:
             self.told(self.finished, self.of)
 
 
-async def _replied(session: ModelSession, one: Divided, section: Section, progress: _Progress) -> PointsReply | str:
-    try:
-        messages = points_prompt(session.owner.settings, one.document, section)
-        return await session.ainvoke(STAGE, messages, PointsReply)
-    except ModelError as error:
-        if error.stops_run:
-            raise
-        return str(error)
-    finally:
-        progress.one_more()
+def _overview(one: Divided, results: Sequence[_Kept | _Failure]) -> Overview:
+    """The sections with their points; a sentence that two sections share counts in the first."""
+    seen: set[str] = set()
+    sections = []
+    for section, result in zip(one.sections, results, strict=True):
+        if isinstance(result, tuple):
+            points = tuple(point for sentence, point in result[0].items() if sentence not in seen)
+            seen.update(result[0])
+            sections.append(SectionPoints(heading=section.heading, points=points, invented=result[1]))
+        else:
+            late = isinstance(result, DeadlineError)
+            sections.append(SectionPoints(heading=section.heading, points=(), failure=str(result), late=late))
+    return Overview(document=one.document, sections=tuple(sections), left_out=one.left_out)

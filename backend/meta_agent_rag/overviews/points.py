@@ -68,12 +68,12 @@ def points_prompt(settings: Settings, document: DocumentRecord, section: Section
     return (Message(role="user", content=text),)
 
 
-def kept_points(reply: PointsReply, section: Section, style: Style, seen: set[str]) -> tuple[tuple[Point, ...], int]:
+def kept_points(reply: PointsReply, section: Section, style: Style) -> tuple[dict[str, Point], int]:
     """The points whose quotes occur in the section, and the number with invented quotes.
 
-    Each sentence yields one point: `seen` holds those of the document so far, and is extended.
+    Each sentence yields one point; the key is the sentence.
     """
-    points: list[Point] = []
+    points: dict[str, Point] = {}
     invented = 0
     for said in reply.points[:MOST_POINTS]:
         number = _number(said.quote, section.passages)
@@ -81,10 +81,9 @@ def kept_points(reply: PointsReply, section: Section, style: Style, seen: set[st
             invented += 1
             continue
         sentence = _sentence(said.quote, section.passages[number - 1])
-        if sentence not in seen and not _is_heading(sentence, section.passages[number - 1]):
-            seen.add(sentence)
-            points.append(_point(said.point, sentence, number, section.passages, style))
-    return tuple(points), invented
+        if sentence not in points and not _is_heading(sentence, section.passages[number - 1]):
+            points[sentence] = _point(said.point, sentence, number, section.passages, style)
+    return points, invented
 
 
 def _number(quote: str, passages: Sequence[Found]) -> int | None:

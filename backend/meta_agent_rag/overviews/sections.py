@@ -1,12 +1,13 @@
 """Divides a document into sections that each fit into one prompt."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ..agent.prompting.packing import Packed, pack
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.passage import Found, Passage
-from ..retrieval.screening.guardrails import screen
+from ..retrieval.screening.guardrails import Dropped, screen
 
 _NO_LIMIT = 1_000_000_000
 
@@ -33,17 +34,27 @@ class Divided:
     left_out: int
 
 
-def divided(document: DocumentRecord, passages: Sequence[Passage], budget: int) -> Divided:
+def divided(document: DocumentRecord, passages: Iterable[Passage], budget: int, *, most: int | None = None) -> Divided:
     """The sections of a document, in order, each of at most `budget` tokens (estimated) or of a single passage.
 
-    A section ends where a heading of the document begins, once it is half full.
+    A section ends where a heading of the document begins, once it is half full. The rest of a document with more than
+    `most` sections is not read.
     """
-    screened = screen([Found(passage=passage, score=0.0) for passage in passages], drop=True, shortest=1)
-    sections = tuple(Section(heading=_heading(group), passages=group) for group in _groups(screened.kept, budget))
-    return Divided(document=document, sections=sections, left_out=len(screened.dropped))
+    dropped: list[Dropped] = []
+    groups = islice(_groups(_kept(passages, dropped), budget), most)
+    sections = tuple(Section(heading=_heading(group), passages=group) for group in groups)
+    return Divided(document=document, sections=sections, left_out=len(dropped))
 
 
-def _groups(passages: Sequence[Found], budget: int) -> Iterator[tuple[Found, ...]]:
+def _kept(passages: Iterable[Passage], dropped: list[Dropped]) -> Iterator[Found]:
+    """The passages that pass the screening, one by one; the others are added to `dropped`."""
+    for passage in passages:
+        screened = screen([Found(passage=passage, score=0.0)], drop=True, shortest=1)
+        dropped.extend(screened.dropped)
+        yield from screened.kept
+
+
+def _groups(passages: Iterable[Found], budget: int) -> Iterator[tuple[Found, ...]]:
     group: list[Found] = []
     used = 0
     for found in passages:

@@ -48,9 +48,9 @@ PROVIDER_REFUSALS = frozenset({"model_key_refused", "model_balance_empty"})
 """Failures that only the operator can resolve."""
 
 
-def timed_out() -> RequestError:
+def timed_out(message: str = TIMED_OUT) -> RequestError:
     """The refusal of a request that exceeded its deadline."""
-    return RequestError(504, "timeout", TIMED_OUT)
+    return RequestError(504, "timeout", message)
 
 
 def refusal(error: BaseException) -> RequestError:

@@ -21,7 +21,7 @@ from .opening import QUESTIONS, Service
 from .request_record import RequestRecord, new_id
 from .server.logs import REQUESTS, log_request
 
-QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"})
+QUESTION_ROUTES = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions", "/v1/summaries"})
 """Each response to a known client at these addresses gets an audit row."""
 _GUARDED = "/v1/"
 _METRICS = "/metrics"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..conversation.socratic.coach import CoachReply
     from ..llm.ledger import LedgerRow
     from ..llm.transport import Reply, Request
+    from ..overviews.overview import Summary, Work
 
 
 def new_id() -> str:
@@ -45,6 +46,16 @@ class SmallTalk:
     intent: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Summarised:
+    """Documents as divided, and their summary, also as text; without a summary if only the effort was asked for."""
+
+    work: "Work"
+    summary: "Summary | None" = None
+    text: str | None = None
+    stop_reason: str = "dry_run"
+
+
 Result: TypeAlias = "GroundedAnswer | CoachReply | SmallTalk"
 
 
@@ -72,7 +83,7 @@ class RequestRecord:
     seconds: dict[str, float] = field(default_factory=dict)
     degraded: dict[str, str] = field(default_factory=dict)
     calls: list[ModelCall] = field(default_factory=list)
-    result: "Result | None" = None
+    result: "Result | Summarised | None" = None
     error: str | None = None
     message: str | None = None
     filed: bool = False

@@ -56,6 +56,9 @@ ContextText = Annotated[
     AfterValidator(_not_blank),
     Field(json_schema_extra={"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$", "minLength": 1}),
 ]
+_DocumentName = Annotated[Text, Field(min_length=1, max_length=200)]
+DocumentNames = Annotated[tuple[_DocumentName, ...], Field(min_length=1, max_length=20)]
+CorpusName = Annotated[Text, Field(min_length=1, max_length=64)]
 _ONE_SOURCE: list[JsonValue] = [
     {
         "anyOf": [
@@ -111,10 +114,9 @@ class AskOptions(_Wire):
     unsupported_claims: Literal["mark", "drop"] | None = Field(
         None, description="Whether claims not supported by any cited passage are marked or dropped."
     )
-    documents: (
-        Annotated[tuple[Annotated[Text, Field(min_length=1, max_length=200)], ...], Field(min_length=1, max_length=20)]
-        | None
-    ) = Field(None, description="Answer only from these documents of the corpus, given by title or file.")
+    documents: DocumentNames | None = Field(
+        None, description="Answer only from these documents of the corpus, given by title or file."
+    )
     level: Annotated[int, Field(ge=1, le=3), NUMBER] | None = Field(
         None, description="How little the coach reveals: 1 (a hint and a question) to 3; only with mode coach."
     )
@@ -143,9 +145,7 @@ class AskRequest(_Wire):
     question: Annotated[str, AfterValidator(_question)] = Field(
         description="1 to 1,000 characters after trimming.", json_schema_extra={"pattern": _QUESTION_PATTERN}
     )
-    corpus: Annotated[Text, Field(min_length=1, max_length=64)] | None = Field(
-        None, description="The corpus to search; default: the first one served. Only with full-corpus."
-    )
+    corpus: CorpusName | None = Field(None, description="Only with full-corpus; default: the first one served.")
     source_mode: SourceMode = Field(
         "full-corpus", description="Answer from the corpus, or only from the text passed in `context`."
     )

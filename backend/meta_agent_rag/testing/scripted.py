@@ -67,6 +67,7 @@ def universal_reply(short_answer: str = "scripted", **fields: Any) -> dict[str, 
     """An object that every stage's schema accepts; `fields` override its parts."""
     return {
         "quotes": [],
+        "points": [],
         "answer": f"It is {short_answer}.",
         "short_answer": short_answer,
         "steps": ["One step."],

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,19 +52,26 @@ async def ask(
     record.source_mode, record.mode = asked.source_mode, asked.mode
     restricted = asked.source_mode == CONTEXT_RESTRICTED
     record.corpus = None if restricted else asked.corpus or next(iter(service.retrievers))
-    service.calls.records[record.query_id] = record
-    try:
+    with recorded(service, record):
         deadline = record.arrived + service.budgets.total
         before = None if history is None else bounded(history, service.sessions.limits).history
         loop_ends = deadline - service.budgets.finish
         task = _Task(service=service, asked=asked, record=record, loop_ends=loop_ends, on_step=on_step)
-        record.result = await within(_replied(task, before), deadline)
+        result = record.result = await within(_replied(task, before), deadline)
+    return as_response(record, result, asked)
+
+
+@contextmanager
+def recorded(service: Service, record: RequestRecord) -> Iterator[None]:
+    """Add the model calls made inside to the record, with their times, also if the work is cut off."""
+    service.calls.records[record.query_id] = record
+    try:
+        yield
     finally:
         service.calls.records.pop(record.query_id, None)
         service.faults.update(dict.fromkeys(record.degraded, time.monotonic()))
         for call in record.calls:
             record.took(call.row.stage, call.row.latency_s)
-    return as_response(record, record.result, asked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,12 +186,17 @@ async def _limited(service: Service, record: RequestRecord, names: Sequence[str]
         raise RequestError(404, "unknown_document", str(error)) from None
 
 
-def _watched(service: Service, corpus: str, record: RequestRecord) -> Retriever:
+def served(service: Service, corpus: str) -> Retriever:
+    """The retriever of a corpus. Raises `RequestError` for one that is not served."""
     retriever = service.retrievers.get(corpus)
     if retriever is None:
         known = ", ".join(service.retrievers)
         raise RequestError(404, "unknown_corpus", f"The corpus {corpus!r} is not served; choose from: {known}.")
-    return WatchedRetriever.over(retriever, record, side_seconds=service.budgets.retrieval)
+    return retriever
+
+
+def _watched(service: Service, corpus: str, record: RequestRecord) -> Retriever:
+    return WatchedRetriever.over(served(service, corpus), record, side_seconds=service.budgets.retrieval)
 
 
 def supplied(service: Service, asked: AskRequest) -> list[Passage]:

@@ -10,7 +10,7 @@ from ...agent.engine import Answer
 from ...errors import DeadlineError
 from ...llm.endpoints.stages import endpoints_in_use
 from ...settings import Settings
-from ..failures import timed_out
+from ..failures import TIMED_OUT, timed_out
 
 Result = TypeVar("Result")
 DEFAULT_SECONDS = 5.0
@@ -45,16 +45,16 @@ class Budgets:
         return cls(total=total, retrieval=total * _RETRIEVAL_SHARE, finish=total * _FINISH_SHARE)
 
 
-async def within(work: Coroutine[Any, Any, Result], deadline: float) -> Result:
+async def within(work: Coroutine[Any, Any, Result], deadline: float, *, message: str = TIMED_OUT) -> Result:
     """Do the work until a `time.monotonic` timestamp; after that, it is cancelled together with its calls.
 
-    Raises `RequestError` with 504. Work that ignores its cancellation is not awaited.
+    Raises `RequestError` with 504 and the message. Work that ignores its cancellation is not awaited.
     """
     task = asyncio.create_task(work)
     try:
         await asyncio.wait({task}, timeout=max(0.0, deadline - time.monotonic()))
         if not task.done():
-            raise timed_out()
+            raise timed_out(message)
         return task.result()
     finally:
         if not task.done():  # late or abandoned; a short wait, so that its calls are recorded

@@ -12,7 +12,7 @@ from ...grounding.support.verdict import Support
 from ...llm.ledger import total
 from ...llm.transport import Reply
 from ...retrieval.passage import Found
-from ..request_record import ModelCall, RequestRecord, SmallTalk
+from ..request_record import ModelCall, RequestRecord, SmallTalk, Summarised
 
 Row = Mapping[str, Any]
 _WIDTHS = {"error": 64, "endpoint": 64, "corpus": 64, "stop_reason": 64, "refused": 64}
@@ -94,6 +94,8 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
             "rounds": len(result.trace.attempts),
             "checks": {"violations": list(result.trace.violations)},
         }
+    if isinstance(result, Summarised):
+        return {**nothing, **_summary(result)}
     if isinstance(result, SmallTalk):
         return {**nothing, "answer": result.text, "stop_reason": result.intent}
     sure = result.confidence
@@ -112,6 +114,24 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
             "leaks": list(result.leaks),
             "removed_citations": result.removed,
             "claims": [_claim(claim, support) for claim, support in result.claims],
+        },
+    }
+
+
+def _summary(result: Summarised) -> dict[str, Any]:
+    """The columns of a summary; of a dry run, only the stop reason."""
+    if result.summary is None:
+        return {"stop_reason": result.stop_reason}
+    parts = [section for one in result.work.documents for section in one.sections]
+    overviews = result.summary.overviews
+    return {
+        "passages": [_passage(found) for section in parts for found in section.passages],
+        "answer": result.text,
+        "stop_reason": result.stop_reason,
+        "citations": [asdict(citation) for citation in result.summary.citations],
+        "checks": {
+            "invented": sum(section.invented for one in overviews for section in one.sections),
+            "left_out": sum(one.left_out for one in overviews),
         },
     }
 

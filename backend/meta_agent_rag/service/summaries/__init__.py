@@ -1,0 +1,1 @@
+"""Summaries of documents over HTTP."""
