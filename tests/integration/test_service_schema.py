@@ -11,6 +11,6 @@ from tests.loop import settings_in
 @pytest.mark.slow
 async def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
     async with serving(settings_in(tmp_path, *LIMITLESS)) as (url, token):
-        found = await examine(url, token, tmp_path, each=2, seed=SEED, phases="fuzzing")
+        found = await examine(url, token, tmp_path, each=2, seed=SEED, phases="coverage,fuzzing")
     assert found.failures == 0, found.said
     assert found.cases >= 12, found.said

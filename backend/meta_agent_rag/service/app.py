@@ -3,10 +3,13 @@
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from http import HTTPStatus
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from ..errors import MetaRagError
 from .gate import Gate, as_response
@@ -53,7 +56,17 @@ def create_app(opening: Opening) -> FastAPI:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        # Starlette names the methods of the first route alone
+        error.headers = {"allow": ", ".join(_methods(request))}
     return as_response(request.state.visit, error)
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods of all routes with the address of a request."""
+    routes = (route for route in router.routes if isinstance(route, APIRoute))
+    fitting = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    return sorted({method for route in fitting for method in route.methods or ()})
 
 
 def _version() -> str:

@@ -16,8 +16,8 @@ CONTEXT_RESTRICTED = "context-restricted"
 SourceMode: TypeAlias = Literal["full-corpus", "context-restricted"]
 AskMode: TypeAlias = Literal["grounded", "teacher", "coach"]
 QUESTION_CHARACTERS = 1000
-_QUESTION_PATTERN = r"^\s*[^\s\u0000]([^\u0000]{0,998}[^\s\u0000])?\s*$"
-_MOST_PASSAGES = 200
+_BLANK = r"\s\u001c-\u001f\u0085"  # what `str.strip` removes: JSON Schema's white space, and five more
+_QUESTION_PATTERN = rf"^[{_BLANK}]*[^{_BLANK}\u0000]([^\u0000]{{0,998}}[^{_BLANK}\u0000])?[{_BLANK}]*$"
 
 
 def _without_null(text: str) -> str:
@@ -54,7 +54,7 @@ ContextText = Annotated[
     str,
     AfterValidator(_without_null),
     AfterValidator(_not_blank),
-    Field(json_schema_extra={"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$", "minLength": 1}),
+    Field(json_schema_extra={"pattern": rf"^[^\u0000]*[^{_BLANK}\u0000][^\u0000]*$", "minLength": 1}),
 ]
 _DocumentName = Annotated[Text, Field(min_length=1, max_length=200)]
 DocumentNames = Annotated[tuple[_DocumentName, ...], Field(min_length=1, max_length=20)]
@@ -149,9 +149,9 @@ class AskRequest(_Wire):
     source_mode: SourceMode = Field(
         "full-corpus", description="Answer from the corpus, or only from the text passed in `context`."
     )
-    context: (
-        ContextText | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=_MOST_PASSAGES)] | None
-    ) = Field(None, description="The text to answer from; only with context-restricted.")
+    context: ContextText | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=200)] | None = Field(
+        None, description="The text to answer from; only with context-restricted."
+    )
     mode: AskMode = Field(
         "grounded",
         description="The checked answer, explained to a learner (teacher), or a coach's question instead.",
