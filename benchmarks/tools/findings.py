@@ -7,37 +7,36 @@ analysis, computed over the `gold` answers of the pooled data sets, or, written 
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, reduce
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
 
+from meta_agent_rag.agent.state import NO_DEFICIT
 from meta_agent_rag.cli.shared.command import reporting, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.grounding.confidence import LEVELS, level
 from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p
 
-from ..analyses import discover_analyses
+from ..analyses import diagnosis, discover_analyses
 from ..analyses.analysis import Material, Row
 from ..calibration.fit import RIGHT
 from ..comparing.words import p_words
 from ..metrics import contains_answer
-from ..recording import Player
 from ..statistics import binomial_interval
 from ..tables import Cells, Table, as_markdown, number, signed
+from .recorded import POOLED, RESULTS, Recorded, records
 
 ONE_PASS, LOOP = "standard_rag", "metarag"
 _BOTH = (ONE_PASS, LOOP)
 _WITHOUT = f"{LOOP} LOOP_WITHOUT="
 _WHOLE = f"{_WITHOUT}none"
 SEED = 42
-_TITLES = {"hotpotqa": "HotpotQA", "2wikimultihopqa": "2WikiMultiHopQA", "musique": "MuSiQue"}
-POOLED = ("hotpotqa", "2wikimultihopqa")
-"""The data sets that are also reported together."""
-_RESULTS = Path(__file__).parents[1] / "results"
 _TABLE = re.compile(r"(<!-- table: ([\w@-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 app = typer.Typer(add_completion=False)
@@ -61,50 +60,6 @@ def rendered(text: str) -> str:
     return _TABLE.sub(lambda found: f"{found[1]}{as_markdown(_table(found[2]))}\n{found[3]}", text)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """A record's answers by method, in the order of its questions."""
-
-    dataset: str
-    mode: str
-    rows: Mapping[str, Sequence[Row]]
-    player: Player
-
-    def with_those_of(self, other: "Recorded") -> "Recorded":
-        """These answers followed by the other record's, by method."""
-        names = dict.fromkeys((*self.rows, *other.rows))
-        return replace(self, rows={name: [*self.rows.get(name, ()), *other.rows.get(name, ())] for name in names})
-
-    @property
-    def label(self) -> str:
-        """The data set as its authors write it."""
-        return _TITLES.get(self.dataset, self.dataset)
-
-
-@cache
-def records(folder: str = ".") -> tuple[Recorded, ...]:
-    """The records in a folder of the results, those of pooled data sets first.
-
-    Records of the same data set and mode, which cover different questions, are merged.
-    """
-    found: dict[tuple[str, str], Recorded] = {}
-    for path in sorted((_RESULTS / folder).glob("*.jsonl.gz"), key=lambda path: path.name.removesuffix(".jsonl.gz")):
-        one = _recorded(path)
-        before = found.get((one.dataset, one.mode))
-        found[one.dataset, one.mode] = one if before is None else before.with_those_of(one)
-    order = {name: place for place, name in enumerate(POOLED)}
-    return tuple(sorted(found.values(), key=lambda one: (one.mode, order.get(one.dataset, len(order)))))
-
-
-def _recorded(path: Path) -> Recorded:
-    player = Player.read(path)
-    rows: dict[str, list[Row]] = {}
-    for row in player.rows():
-        rows.setdefault(row["method"], []).append(row)
-    experiment = player.run["experiment"]
-    return Recorded(dataset=experiment["dataset"], mode=experiment["mode"], rows=rows, player=player)
-
-
 def _table(name: str) -> Table:
     if name in TABLES:
         return TABLES[name](records())
@@ -124,7 +79,7 @@ def _of_analyses(*names: str) -> tuple[Table, ...]:
     """
     gold = [one for one in records() if one.mode == "gold" and one.dataset in names]
     if not gold:
-        raise InputError(f"No record in {str(_RESULTS)!r} covers {' or '.join(names)} in gold mode.")
+        raise InputError(f"No record in {str(RESULTS)!r} covers {' or '.join(names)} in gold mode.")
     rows = [row for one in gold for row in one.rows[LOOP]]
     first = gold[0].player
     material = Material(
@@ -313,18 +268,43 @@ def _elected_by(row: Row) -> str:
 
 
 def named(recorded: Sequence[Recorded]) -> Table:
-    """How often each deficit was diagnosed in a first draft, and how its repair changed F1."""
+    """How often each deficit was diagnosed, and how its repair changed the F1 of first drafts."""
     rows = [row for one in _pooled(recorded) for row in one.rows[LOOP] if row["rounds"]]
     fired = [row for row in rows if len(row["rounds"]) > 1]
+    diagnoses = [one["diagnosis"]["deficit"] for row in rows for one in row["rounds"] if one["diagnosis"]]
+    counts = Counter(name for name in diagnoses if name != NO_DEFICIT)
     cells = []
-    for name in sorted({row["rounds"][1]["plan"]["deficit"] for row in fired}):
+    for name, n in sorted(counts.items()):
         own = [row for row in fired if row["rounds"][1]["plan"]["deficit"] == name]
         before, after = ([100 * one["f1"] for one in side] for side in ([row["rounds"][0] for row in own], own))
-        share = f"{100 * len(own) / len(fired):.0f} %"
-        means = (number(sum(side) / len(own)) for side in (before, after))
-        cells.append((f"`{name}`", str(len(own)), share, *means))
-    head = ("deficit of the first draft", "n", "share of repaired drafts", "F1 of first draft", "F1 of returned answer")
+        share = f"{100 * n / counts.total():.0f} %"
+        means = (number(fmean(side) if side else None) for side in (before, after))
+        cells.append((f"`{name}`", str(n), share, str(len(own)), *means))
+    head = ("deficit", "diagnoses", "share", "of first drafts", "F1 of first draft", "F1 of returned answer")
     return Table(name="named", title="Deficits and their repairs", head=head, rows=cells)
+
+
+def critics(_: Sequence[Recorded]) -> Table:
+    """First diagnoses by rules over the facts and by the model as critic, against those that the data imply."""
+    asked = reduce(Recorded.with_those_of, _pooled(records("diagnosis")))
+    arms, quadrants = asked.player.arms, asked.player.quadrants
+    material = Material(arms=arms, rows=asked.rows, n=len(asked.rows[arms[0].name]), seed=SEED, quadrants=quadrants)
+    rows = []
+    for name, found in diagnosis.measure(material).items():
+        counts = Counter({deficit: sum(meant.values()) for deficit, meant in found["confusion"].items()})
+        returned = ([100 * row[score] for row in asked.rows[name]] for score in ("em", "f1"))
+        rows.append(
+            (
+                f"`{name.rpartition(' ')[2]}`",
+                str(found["compared"]),
+                ", ".join(f"`{deficit}` {n}" for deficit, n in counts.most_common() if n),
+                number(None if found["agreement"] is None else 100 * found["agreement"]),
+                number(diagnosis.macro_f1(found["confusion"]), 2),
+                *(number(fmean(scores)) for scores in returned),
+            )
+        )
+    head = ("", "first diagnoses", "named", "% as the data imply", "macro F1", "EM", "F1")
+    return Table(name="critics", title="Rules over the facts, and the model as critic", head=head, rows=rows)
 
 
 def levels(recorded: Sequence[Recorded]) -> Table:
@@ -374,6 +354,7 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "changed": changed,
     "lost": lost,
     "named": named,
+    "critics": critics,
     "cost": cost,
     "levels": levels,
 }

@@ -1,0 +1,58 @@
+"""The records in `benchmarks/results`, by data set."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from ..analyses.analysis import Row
+from ..recording import Player
+
+_TITLES = {"hotpotqa": "HotpotQA", "2wikimultihopqa": "2WikiMultiHopQA", "musique": "MuSiQue"}
+POOLED = ("hotpotqa", "2wikimultihopqa")
+"""The data sets that are also reported together."""
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A record's answers by method, in the order of its questions."""
+
+    dataset: str
+    mode: str
+    rows: Mapping[str, Sequence[Row]]
+    player: Player
+
+    def with_those_of(self, other: "Recorded") -> "Recorded":
+        """These answers followed by the other record's, by method."""
+        names = dict.fromkeys((*self.rows, *other.rows))
+        return replace(self, rows={name: [*self.rows.get(name, ()), *other.rows.get(name, ())] for name in names})
+
+    @property
+    def label(self) -> str:
+        """The data set as its authors write it."""
+        return _TITLES.get(self.dataset, self.dataset)
+
+
+@cache
+def records(folder: str = ".") -> tuple[Recorded, ...]:
+    """The records in a folder of the results, those of pooled data sets first.
+
+    Records of the same data set and mode, which cover different questions, are merged.
+    """
+    found: dict[tuple[str, str], Recorded] = {}
+    for path in sorted((RESULTS / folder).glob("*.jsonl.gz"), key=lambda path: path.name.removesuffix(".jsonl.gz")):
+        one = _recorded(path)
+        before = found.get((one.dataset, one.mode))
+        found[one.dataset, one.mode] = one if before is None else before.with_those_of(one)
+    order = {name: place for place, name in enumerate(POOLED)}
+    return tuple(sorted(found.values(), key=lambda one: (one.mode, order.get(one.dataset, len(order)))))
+
+
+def _recorded(path: Path) -> Recorded:
+    player = Player.read(path)
+    rows: dict[str, list[Row]] = {}
+    for row in player.rows():
+        rows.setdefault(row["method"], []).append(row)
+    experiment = player.run["experiment"]
+    return Recorded(dataset=experiment["dataset"], mode=experiment["mode"], rows=rows, player=player)
