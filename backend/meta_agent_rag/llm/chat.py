@@ -86,7 +86,7 @@ class ChatTransport:
             if response.content_type != "text/event-stream":
                 self._streams = False
                 return await read(response)
-            completion = await gathered(events(response.content), on_text)
+            completion = await gathered(events(response.content.iter_any()), on_text)
         self._streams = completion["usage"] is not None  # costs are computed from it
         return completion
 
@@ -160,7 +160,7 @@ def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
     content = reported.get("content") if isinstance(reported, Mapping) else None
     try:
         return tuple((str(token["token"]), float(token["logprob"])) for token in content) if content else None
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
 

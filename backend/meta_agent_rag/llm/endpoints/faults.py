@@ -40,6 +40,8 @@ _STATUS: Mapping[int, tuple[type[ModelError], str]] = {
 def translated(error: HttpError, *, where: str, model: str) -> MetaRagError:
     """A failed call as an error of this package, with the remedy."""
     if error.status is None:
+        if error.broken and not error.sent:
+            return RefusedError(f"The call to {where} cannot be sent: {error.words}.")
         if error.broken:
             return TransientError(f"{where} sent a reply that cannot be read: {error.words}; try again.")
         lost = LostConnectionError if error.sent else UnreachableError
@@ -57,7 +59,7 @@ def translated(error: HttpError, *, where: str, model: str) -> MetaRagError:
 def is_passing(error: HttpError) -> bool:
     """Did a call fail in a way that may be temporary and that no provider bills?"""
     if error.status is None:
-        return not error.sent
+        return not error.sent and not error.broken
     return error.status in PASSING or error.status >= _SERVER_FAULT
 
 

@@ -1,6 +1,7 @@
 """Puts a streamed chat completion together, as if it had arrived whole."""
 
 import json
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -11,33 +12,47 @@ ASKED_FOR: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usag
 
 
 _END = "[DONE]"
+_LINE_END = re.compile(rb"\r\n|\n|\r(?=[^\n])")
+_LONGEST_LINE = 2**26
+"""In bytes; a longer line is no chunk of a reply."""
 
 
-async def events(lines: AsyncIterable[bytes]) -> AsyncIterator[object]:
+async def events(pieces: AsyncIterable[bytes]) -> AsyncIterator[object]:
     """The parsed data of server-sent events, up to the one that ends the stream.
 
     Raises an `HttpError` for an error that the stream reports, `ValueError` if an event is not JSON.
     """
     data: list[str] = []
-    ended = False
-    async for line in lines:  # to the end, so that the connection can serve another call
-        text = line.decode("utf-8", "replace").rstrip("\r\n")
+    async for line in _lines(pieces):
+        text = line.decode("utf-8", "replace").rstrip("\r")
         if text.startswith("data:"):
             data.append(text[5:].removeprefix(" "))
         elif not text and data:
             event, data = "\n".join(data), []
-            ended = ended or event.startswith(_END)
-            if not ended:
-                yield _parsed(event)
-    if data and not ended and not data[0].startswith(_END):
+            if event.startswith(_END):
+                return
+            yield _parsed(event)
+    if data and not data[0].startswith(_END):
         yield _parsed("\n".join(data))
+
+
+async def _lines(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
+    async for piece in pieces:
+        *whole, rest = _LINE_END.split(rest + piece)
+        for line in whole:
+            yield line
+        if len(rest) > _LONGEST_LINE:
+            raise ValueError("a line of the stream is too long")
+    if rest:
+        yield rest
 
 
 def _parsed(event: str) -> object:
     found = json.loads(event)
     if isinstance(found, Mapping) and (error := found.get("error")):
         said = error.get("message") if isinstance(error, Mapping) else error
-        raise HttpError(str(said or "an error without a reason")[:300], broken=True)
+        raise HttpError(str(said or "an error without a reason"), broken=True)
     return found
 
 
@@ -48,18 +63,22 @@ async def gathered(chunks: AsyncIterable[object], on_text: Callable[[str], None]
     """
     text, finish_reason, usage = "", None, None
     tokens: list[Any] = []
-    async for chunk in chunks:
-        try:
-            usage = chunk.get("usage") or usage  # type: ignore[attr-defined]  # checked by this try block
-            for choice in (chunk.get("choices") or ())[:1]:  # type: ignore[attr-defined]
-                finish_reason = choice.get("finish_reason") or finish_reason
-                tokens += (choice.get("logprobs") or {}).get("content") or ()
-                piece = (choice.get("delta") or {}).get("content")
-                if isinstance(piece, str) and piece:
-                    text += piece
-                    on_text(text)
-        except (AttributeError, TypeError) as fault:
-            raise ValueError("not a chunk of a chat completion") from fault
+    try:
+        async for chunk in chunks:
+            try:
+                usage = chunk.get("usage") or usage  # type: ignore[attr-defined]  # checked by this try block
+                for choice in (chunk.get("choices") or ())[:1]:  # type: ignore[attr-defined]
+                    finish_reason = choice.get("finish_reason") or finish_reason
+                    tokens += (choice.get("logprobs") or {}).get("content") or ()
+                    piece = (choice.get("delta") or {}).get("content")
+                    if isinstance(piece, str) and piece:
+                        text += piece
+                        on_text(text)
+            except (AttributeError, TypeError) as fault:
+                raise ValueError("not a chunk of a chat completion") from fault
+    except Exception:
+        if finish_reason is None or usage is None:  # else the reply, which is paid for, is complete
+            raise
     if finish_reason is None:
         raise ValueError("the stream ended before the reply did")
     choice = {"message": {"content": text}, "finish_reason": finish_reason, "logprobs": {"content": tokens}}
