@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from .http import HttpError
@@ -77,9 +77,14 @@ async def gathered(chunks: AsyncIterable[object], on_text: Callable[[str], None]
             except (AttributeError, TypeError) as fault:
                 raise ValueError("not a chunk of a chat completion") from fault
     except Exception:
-        if finish_reason is None or usage is None:  # else the reply, which is paid for, is complete
-            raise
+        if finish_reason is not None and usage is not None:  # complete, and paid for
+            return _completion(text, finish_reason, tokens, usage)
+        raise
     if finish_reason is None:
         raise ValueError("the stream ended before the reply did")
+    return _completion(text, finish_reason, tokens, usage)
+
+
+def _completion(text: str, finish_reason: object, tokens: Sequence[Any], usage: object) -> dict[str, Any]:
     choice = {"message": {"content": text}, "finish_reason": finish_reason, "logprobs": {"content": tokens}}
     return {"choices": [choice], "usage": usage}
