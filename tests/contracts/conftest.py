@@ -7,20 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from tests.stores import EMBEDDED, NAMES, Stores
-
-LARGE = tuple(f"{name}, as if large" for name in EMBEDDED)
+from tests.stores import NAMES, Stores
 
 
-@pytest.fixture(params=(*NAMES, *LARGE))
-async def stores(
-    request: pytest.FixtureRequest, tmp_path: Path, memory_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Stores]:
-    """Each kind of store in turn, in a place of its own; embedded ones also with the threads of large indexes."""
-    (name, *large), url = request.param.split(","), None
-    if large:
-        for module in ("qdrant_edge_store", "tantivy_store"):
-            monkeypatch.setattr(f"meta_agent_rag.retrieval.stores.{module}.LARGE", 0)
+@pytest.fixture(params=NAMES)
+async def stores(request: pytest.FixtureRequest, tmp_path: Path, memory_folder: Path) -> AsyncIterator[Stores]:
+    """Each kind of store in turn, in a place of its own."""
+    name, url = request.param, None
     if name == "qdrant":
         url = str(memory_folder)
     elif name == "elasticsearch":

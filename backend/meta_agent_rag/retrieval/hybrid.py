@@ -107,9 +107,8 @@ class HybridRetriever:
         pool = self.pool if listed is among else _WIDER * self.pool
         sides = await self._sides(
             {
-                # first, since the embedded one releases the interpreter's lock while it works
-                "lexical": self.corpus.lexical.search(query, pool, among=listed),
                 "dense": self.corpus.dense.search(vector, pool, among=listed),
+                "lexical": self.corpus.lexical.search(query, pool, among=listed),
             }
         )
         ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)

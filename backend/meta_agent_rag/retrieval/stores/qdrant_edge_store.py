@@ -8,7 +8,7 @@ Updates are made atomic by `versions`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,6 @@ from ...errors import CorpusError
 from ..passage import Found, Passage
 from ..vectors import FloatMatrix, FloatVector
 from .damage import is_panic, require_whole, unreadable
-from .large import LARGE, to_its_end
 from .ownership import claim, dropper, settle
 from .points import MARKER, check_matrix, check_vector, payload_of, point_id, row_of
 from .protocols import DenseBackend, StorePlace
@@ -115,7 +114,7 @@ class _EdgePoints:
 
     async def _do(self, operation: "UpdateOperation") -> None:
         with _Translated(self.folder):
-            await to_its_end(asyncio.to_thread(self.shard.update, operation))
+            await _to_its_end(asyncio.to_thread(self.shard.update, operation))
 
 
 class QdrantEdgeStore:
@@ -138,11 +137,8 @@ class QdrantEdgeStore:
             return []
 
         async def search(hidden: Hidden | None) -> list[Row]:
-            asked = vector.tolist(), k, self._points.filter(hidden, among)
-            if self._about() < LARGE:
-                # In place: the library holds the interpreter's lock, so a thread would only add overhead.
-                return self._search(*asked)
-            return await to_its_end(asyncio.to_thread(self._search, *asked))  # the lexical search runs meanwhile
+            # In place: the library holds the interpreter's lock, so a thread would only add overhead.
+            return self._search(vector.tolist(), k, self._points.filter(hidden, among))
 
         rows = await self._versions.reading(search)
         return [Found(passage=from_record(row.record), score=row.score, dense=row.score) for row in rows]
@@ -159,12 +155,6 @@ class QdrantEdgeStore:
             for payload in [record.payload or {} for record in records]:
                 if "passage" in payload:
                     yield from_record(payload["passage"])
-
-    def _about(self) -> int:
-        """The approximate number of passages, in microseconds."""
-        edge = self._points.edge
-        with _Translated(self._points.folder):
-            return int(self._points.shard.count(edge.CountRequest(exact=False)))
 
     def held(self) -> int:
         """The number of passages; for a store without concurrent updates."""
@@ -195,6 +185,16 @@ class QdrantEdgeStore:
                 raise unreadable(self._points.folder, f"a passage has no {error.args[0]!r}") from error
 
         return best_rows(fetch, k)
+
+
+async def _to_its_end(change: Coroutine[Any, Any, None]) -> None:
+    """Await a change that must not keep running in its thread after a cancellation, parallel to what comes next."""
+    task = asyncio.create_task(change)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 class _Translated:

@@ -19,7 +19,6 @@ from ...errors import CorpusError
 from ...text.words import stop_words
 from ..passage import Found, Passage
 from .damage import is_panic, require_whole, unreadable
-from .large import LARGE, to_its_end
 from .ownership import claim, dropper, settle
 from .protocols import LexicalBackend, StorePlace
 from .rows import Row, best_rows, encodable, from_key, from_record, latest, to_key, to_record
@@ -61,10 +60,7 @@ class TantivyStore:
     async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]:
         """The k best passages; empty for a query without words."""
         with self._reading():
-            if self.held() < LARGE:
-                rows = self._search(text, k, among)  # a millisecond or two: a thread would cost as much
-            else:
-                rows = await to_its_end(asyncio.to_thread(self._search, text, k, among))
+            rows = self._search(text, k, among)  # a millisecond or two: a thread would cost as much
         return [Found(passage=from_record(row.record), score=row.score, lexical=row.score) for row in rows]
 
     async def scan(self) -> AsyncIterator[Passage]:
