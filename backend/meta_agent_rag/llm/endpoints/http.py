@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 _KEEP_ALIVE_SECONDS = 5.0
+_SHORTEST_SECRET = 6
+"""The fewest characters of a header's value that is masked in errors: shorter ones, such as "1", are parts of words."""
 _DRAIN_SECONDS = 0.2
 """The time for the rest of a stream that is complete, so that its connection can serve another call."""
 
@@ -155,7 +157,7 @@ class HttpClient:
         """Words of a server or a library in one line, without the secrets that were sent."""
         text = " ".join(str(words).split())
         for secret in (self._api_key, *self._headers.values()):
-            if secret is not None and (value := secret.get_secret_value().strip()):
+            if secret is not None and len(value := secret.get_secret_value().strip()) >= _SHORTEST_SECRET:
                 text = text.replace(value, "***")
         return text[:300]
 
