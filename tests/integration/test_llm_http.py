@@ -117,6 +117,16 @@ async def test_a_reply_with_its_usage_counts_without_the_end_of_its_stream() -> 
         assert await streamed(address) == "Goethe"
 
 
+async def test_a_fault_of_the_listener_is_not_swallowed() -> None:
+    def listen(_: object, text: str) -> None:
+        raise RuntimeError(text)
+
+    last = {**CHUNKS[0], "choices": [{"delta": {"content": "Goethe"}, "finish_reason": "stop"}], "usage": USAGE}
+    async with raw(stream(last)) as (address, _), opened(address, llm_max_retries=0) as model:
+        with pytest.raises(RuntimeError, match="Goethe"):
+            await model.session(on_text=listen).ainvoke("write", ASK)
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 async def test_any_line_end_is_read(line_end: str) -> None:
     async with raw(stream(*CHUNKS, line_end=line_end)) as (address, _):

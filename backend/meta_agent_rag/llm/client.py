@@ -306,7 +306,7 @@ class ModelSession:
 
     async def _serve(self, call: Call) -> Reply:
         owner = self.owner
-        most = self._now(call).highest() if owner.budget.holds else None
+        most = self._held(self._now(call))
         reserved = await owner.budget.acquire(most, model=call.request.model, deadline=self.deadline)
         try:
             seconds = self._seconds_left(call.endpoint)
@@ -345,14 +345,11 @@ class ModelSession:
             error, fault = type(raised).__name__, raised
             raise
         finally:
-            # if the bill is unknown, the maximum cost counts as paid, also in a resumed run
-            known = outcome is not None and call.price(outcome) is not None
-            held = None if unbilled or known or not owner.budget.holds else call.highest(outcome)
+            held = None if unbilled or outcome is not None else self._held(call)
             row = replace(call.row, latency_s=round(time.perf_counter() - started, 4), error=error, paid_usd=held)
             recorded = False
             try:
-                row = self._record(replace(call, row=row), outcome, fault=fault)
-                recorded = True
+                row, recorded = self._record(replace(call, row=row), outcome, fault=fault), True
             finally:  # a failed ledger write must not leave others waiting for this reservation
                 owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd, recorded=recorded)
         return outcome
@@ -372,12 +369,16 @@ class ModelSession:
                 cached=cached,
                 finish_reason=reply.finish_reason,
                 cost_usd=cost.usd if cost else None,
-                paid_usd=Decimal(0) if cached else cost.usd if cost else row.paid_usd,
+                paid_usd=Decimal(0) if cached else cost.usd if cost else self._held(call, reply),
                 peak=cost.peak if cost else False,
                 **usage_fields(reply.usage),
             )
         self._add(row, call.request, reply or fault or asyncio.CancelledError())
         return row
+
+    def _held(self, call: Call, reply: Reply | None = None) -> Decimal | None:
+        # if the bill is unknown, the maximum cost counts as paid, also in a resumed run
+        return call.highest(reply) if self.owner.budget.holds else None
 
     def _add(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         self.rows.append(row)

@@ -16,7 +16,7 @@ from ...errors import (
 )
 from .http import HttpError
 
-PASSING = frozenset({408, 409, 429})
+_PASSING = frozenset({408, 409, 429})
 """Statuses that may change by themselves, beside those of the server's own faults."""
 _SERVER_FAULT = 500
 _UNSUPPORTED = re.compile(
@@ -60,7 +60,7 @@ def is_passing(error: HttpError) -> bool:
     """Did a call fail in a way that may be temporary and that no provider bills?"""
     if error.status is None:
         return not error.sent and not error.broken
-    return error.status in PASSING or error.status >= _SERVER_FAULT
+    return error.status in _PASSING or error.status >= _SERVER_FAULT
 
 
 def refused_parameter(error: HttpError, optional: Set[str]) -> str | None:

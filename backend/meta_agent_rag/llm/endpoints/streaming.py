@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from typing import Any
 
 from .http import HttpError
@@ -10,8 +10,8 @@ from .http import HttpError
 ASKED_FOR: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 """The parameters that request a stream which ends with its usage."""
 
-
 _END = "[DONE]"
+_OVER = object()
 _LINE_END = re.compile(rb"\r\n|\n|\r(?=[^\n])")
 _LONGEST_LINE = 2**26
 """In bytes; a longer line is no chunk of a reply."""
@@ -63,28 +63,30 @@ async def gathered(chunks: AsyncIterable[object], on_text: Callable[[str], None]
     """
     text, finish_reason, usage = "", None, None
     tokens: list[Any] = []
-    try:
-        async for chunk in chunks:
-            try:
-                usage = chunk.get("usage") or usage  # type: ignore[attr-defined]  # checked by this try block
-                for choice in (chunk.get("choices") or ())[:1]:  # type: ignore[attr-defined]
-                    finish_reason = choice.get("finish_reason") or finish_reason
-                    tokens += (choice.get("logprobs") or {}).get("content") or ()
-                    piece = (choice.get("delta") or {}).get("content")
-                    if isinstance(piece, str) and piece:
-                        text += piece
-                        on_text(text)
-            except (AttributeError, TypeError) as fault:
-                raise ValueError("not a chunk of a chat completion") from fault
-    except Exception:
-        if finish_reason is not None and usage is not None:  # complete, and paid for
-            return _completion(text, finish_reason, tokens, usage)
-        raise
+    stream = aiter(chunks)
+    while (chunk := await _next(stream, complete=finish_reason is not None and usage is not None)) is not _OVER:
+        try:
+            usage = chunk.get("usage") or usage  # type: ignore[attr-defined]  # checked by this try block
+            for choice in (chunk.get("choices") or ())[:1]:  # type: ignore[attr-defined]
+                finish_reason = choice.get("finish_reason") or finish_reason
+                tokens += (choice.get("logprobs") or {}).get("content") or ()
+                piece = (choice.get("delta") or {}).get("content")
+                if isinstance(piece, str) and piece:
+                    text += piece
+                    on_text(text)
+        except (AttributeError, TypeError) as fault:
+            raise ValueError("not a chunk of a chat completion") from fault
     if finish_reason is None:
         raise ValueError("the stream ended before the reply did")
-    return _completion(text, finish_reason, tokens, usage)
-
-
-def _completion(text: str, finish_reason: object, tokens: Sequence[Any], usage: object) -> dict[str, Any]:
     choice = {"message": {"content": text}, "finish_reason": finish_reason, "logprobs": {"content": tokens}}
     return {"choices": [choice], "usage": usage}
+
+
+async def _next(stream: AsyncIterator[object], *, complete: bool) -> object:
+    """The next chunk, or `_OVER`; a complete reply is paid for, so that a fault of the stream no longer matters."""
+    try:
+        return await anext(stream, _OVER)
+    except Exception:
+        if complete:
+            return _OVER
+        raise
