@@ -112,7 +112,7 @@ async def test_an_answer_that_holds_is_shown_with_its_citation(tmp_path: Path) -
 
 def test_every_reason_has_a_text_that_says_what_to_try() -> None:
     texts = {reason: refusal(reason) for reason in REASONS}
-    assert len(set(texts.values())) == len(REASONS) == 7
+    assert len(set(texts.values())) == len(REASONS) == 8
     assert all(any(word in text for word in ("Ask", "Rephrase", "Use the full name")) for text in texts.values())
 
 

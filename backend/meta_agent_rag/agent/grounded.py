@@ -17,6 +17,7 @@ from ..grounding.confidence import Confidence, confidence
 from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
 from ..grounding.marking import marked
+from ..grounding.question_names import unknown_names
 from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
 from ..grounding.support.citing import recited, without_strays
@@ -182,10 +183,11 @@ async def _checked(
         calibrated=round_.p_correct is not None,
     )
     unsure = sure.coverage < checks.settings.confidence_floor
-    reason = "unsupported" if only_links else _fault(check, judged, answer, short, unsure)
+    unknown = unknown_names(answer.question, [found.passage for found in passages])
+    reason = "unsupported" if only_links else _fault(check, judged, answer, short, unknown=bool(unknown), unsure=unsure)
     if reason:
         shown_sure = sure if reason == "not_covered" else None
-        return _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure)
+        return _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure, names=unknown)
     text = marked(said, stated, judged.support, drop=checks.settings.unsupported_claims == "drop")
     shown = cite(text, passages, quotes, checks.style)
     return GroundedAnswer(
@@ -223,7 +225,9 @@ def _nothing_said(answer: Answer, draft: Draft, passages: Sequence[Found]) -> Re
     return "not_found" if draft.abstained or is_abstention(draft.answer) or not passages else None
 
 
-def _fault(check: ClaimCheck, judged: Judged, answer: Answer, short: str, unsure: bool) -> Reason | None:
+def _fault(
+    check: ClaimCheck, judged: Judged, answer: Answer, short: str, *, unknown: bool, unsure: bool
+) -> Reason | None:
     if judged.answers is False:
         return "off_question"
     if not any(found.supported for found in judged.support) or not check.gives(short, judged):
@@ -232,6 +236,8 @@ def _fault(check: ClaimCheck, judged: Judged, answer: Answer, short: str, unsure
     in_kind = answers_in_kind(answer.question, short, said)
     if not in_kind or not check.is_connected(judged):
         return "off_question"
+    if unknown:
+        return "unknown_name"
     return "not_covered" if unsure else None
 
 
@@ -243,10 +249,11 @@ def _refused(
     leaks: tuple[str, ...] = (),
     calls: tuple[LedgerRow, ...] | None = None,
     sure: Confidence | None = None,
+    names: Sequence[str] = (),
 ) -> GroundedAnswer:
     return GroundedAnswer(
         question=answer.question,
-        text=refusal(reason),
+        text=refusal(reason, names=names),
         short_answer="",
         refused=reason,
         citations=(),

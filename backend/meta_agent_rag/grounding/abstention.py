@@ -1,7 +1,7 @@
 """Distinguishes an abstention from an answer, and gives the reason why an answer is withheld."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias, get_args
@@ -45,14 +45,21 @@ def _rows(name: str) -> Any:
 
 
 Reason: TypeAlias = Literal[
-    "no_evidence", "not_found", "invented_quotes", "leakage", "unsupported", "off_question", "not_covered"
+    "no_evidence",
+    "not_found",
+    "invented_quotes",
+    "leakage",
+    "unsupported",
+    "off_question",
+    "unknown_name",
+    "not_covered",
 ]
 """Why an answer is not shown, in the order of the checks."""
 
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
-def refusal(reason: Reason) -> str:
-    """The text in `refusals.yaml` for that reason."""
+def refusal(reason: Reason, *, names: Sequence[str] = ()) -> str:
+    """The text in `refusals.yaml` for that reason, with the names in the question that the documents do not mention."""
     texts: Mapping[str, str] = _rows("refusals.yaml")
-    return texts[reason]
+    return texts[reason].format(names=", ".join(names))

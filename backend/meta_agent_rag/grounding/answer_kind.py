@@ -12,7 +12,10 @@ from typing import Literal, TypeAlias
 
 import yaml
 
+from ..text.names import words
 from ..text.normalise import as_quoted, normalised
+
+_ARTICLES = frozenset({"a", "an", "the"})
 
 Kind: TypeAlias = Literal["verdict", "choice", "date", "number"]
 
@@ -92,14 +95,29 @@ def of_kind(question: str, short_answer: str) -> bool | None:
 def answers_in_kind(question: str, short_answer: str, answer: str) -> bool:
     """Is the short answer, or else the whole answer, of the kind that the question asks for, as far as wording tells?
 
-    A yes-or-no question may be answered by a sentence that contains neither word.
+    A yes-or-no question may be answered by a sentence that contains neither word. If two things are named, the short
+    answer must be one of them, not a third that begins like it.
 
     >>> answers_in_kind("In which year did it open?", "springs", "It uses springs.")
     False
+    >>> answers_in_kind("Which film is older, Salt Road or Tide?", "The Salt Mine", "The Salt Mine is older.")
+    False
     """
-    if kind_asked(question) == "verdict":
+    kind = kind_asked(question)
+    if kind == "verdict":
         return True
+    if kind == "choice" and not _is_among_the_two(question, short_answer):
+        return False
     return of_kind(question, short_answer) is not False or of_kind(question, answer) is True
+
+
+def _is_among_the_two(question: str, short_answer: str) -> bool:
+    """Is every word of the answer in the question, or is the word before its last "or" in the answer, or half of those
+    after it?"""
+    held, asked = set(words(short_answer)) - _ARTICLES, words(question)
+    last = len(asked) - 1 - asked[::-1].index("or") if "or" in asked else 0
+    after = set(asked[last + 1 :]) - _ARTICLES
+    return not last or held <= set(asked) or asked[last - 1] in held or 2 * len(held & after) >= len(after)
 
 
 def _holds_figure(said: list[str], spelt: str) -> bool:
