@@ -1,9 +1,10 @@
 """Cosine search over vectors, on disk, with the embedded Qdrant (qdrant-edge-py).
 
-A search scans short codes of all vectors and computes the cosines of the best of them, four times as
-many as wanted, from the vectors themselves: over 23,767 passages it returned the same results as an exact scan
-(the same 50 for all 300 questions) in a sixth of the time, and deterministically. The library
-holds the interpreter's lock while it works, so batches are small; larger corpora need a server.
+A search scans codes of two bits a dimension and computes the cosines of the best of them, eight times as many as
+wanted, from the vectors themselves. Over 35,063 passages the best 50 are those of an exact scan for 557 of 580
+questions (with codes of four bits: 558), and the best 10 for all. Over a million vectors a search takes 25 ms (with
+codes of four bits: 38 ms). The library holds the interpreter's lock while it works, so batches are small; larger
+corpora need a server.
 Updates are made atomic by `versions`.
 """
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _NAME = "qdrant-edge"
 _VECTOR = "text"
 _BATCH = 256
-_OVERSAMPLING = 4.0
+_OVERSAMPLING = 8.0
 _PAGE = 1024
 
 
@@ -44,7 +45,7 @@ class _EdgePoints:
         self.edge = edge
         self.folder = folder
         self._marker: Marker | None = None
-        codes = edge.TurboQuantQuantizationConfig(always_ram=True)
+        codes = edge.TurboQuantQuantizationConfig(always_ram=True, bits=edge.TurboQuantBitSize.Bits2)
         kept = edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine, quantization_config=codes)
         vectors = {_VECTOR: kept}
         # With a configuration, `load` also creates, and repairs the remains of a kill during creation.
