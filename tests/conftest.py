@@ -12,7 +12,7 @@ from meta_agent_rag.settings import Settings
 from tests.postgres import either_database, new_postgresql, postgresql
 from tests.schedule import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from tests.scratch import pytest_configure
-from tests.servers import elasticsearch_url, redis_url
+from tests.servers import elasticsearch_url, qdrant_url, redis_url
 
 if TYPE_CHECKING:
     from meta_agent_rag.testing.server import Behaviour, LoopbackServer
@@ -27,6 +27,7 @@ __all__ = [
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_xdist_make_scheduler",
+    "qdrant_url",
     "redis_url",
 ]
 

@@ -1,4 +1,4 @@
-"""Servers that tests start on loopback ports: one that speaks Elasticsearch's REST API, and Redis."""
+"""Servers that tests start on loopback ports: they speak Elasticsearch's and Qdrant's REST APIs, and Redis."""
 
 import ctypes
 import shutil
@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.error import URLError
@@ -38,15 +38,15 @@ def elasticsearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         "--elasticsearch-port",
         str(port),
     ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent)  # noqa: PLW1509
-    url = f"http://127.0.0.1:{port}"
-    try:
-        _wait_for(url, process)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(10)
+    yield from _running(command, port, folder)
+
+
+@pytest.fixture(scope="session")
+def qdrant_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server over Qdrant's embedded engine (`tests.qdrant_server`)."""
+    folder = tmp_path_factory.mktemp("qdrant")
+    port = free_port()
+    yield from _running([sys.executable, "-m", "tests.qdrant_server", str(port), str(folder)], port, folder)
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +72,18 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _running(command: Sequence[str], port: int, folder: Path) -> Iterator[str]:
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent)  # noqa: PLW1509
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:

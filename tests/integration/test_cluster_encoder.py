@@ -1,5 +1,6 @@
-"""A cluster reads and encodes files as one machine does, also where a node is lost."""
+"""A cluster reads and encodes files as one machine does, also where a node is lost, into either kind of store."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any, cast
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from meta_agent_rag.ingestion.chunkers import ChunkingOptions
 from meta_agent_rag.ingestion.cluster import read_on_node
 from meta_agent_rag.ingestion.isolation import ReadFile
 from meta_agent_rag.retrieval.corpus.catalogue import FILE_NAME, Catalogue
+from meta_agent_rag.retrieval.corpus.corpus import open_corpus
 from meta_agent_rag.retrieval.encoders.cluster import Node, encoded
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_cluster_encoder
@@ -25,6 +28,7 @@ from tests.cluster import two_nodes
 
 ROWS, NOTES = 6_000, 40
 PASSAGES = ROWS + NOTES
+FILES = 20
 SECONDS_TO_START = 120
 
 
@@ -100,3 +104,47 @@ def test_a_lost_node_leaves_an_ingestion_whole(tmp_path: Path, monkeypatch: pyte
             assert "Traceback" not in err
             found[name] = vectors(data)
     assert np.array_equal(found["many"], found["one"])
+
+
+@pytest.mark.slow
+async def test_a_lost_node_leaves_both_server_stores_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qdrant_url: str, elasticsearch_url: str
+) -> None:
+    """With PASSAGES_ON_SERVERS=200000 a measurement: Ray reads and encodes, the servers store, one node is lost."""
+    count = int(os.environ.get("PASSAGES_ON_SERVERS", "10000"))
+    made = tmp_path / "made"
+    made.mkdir()
+    for part in range(FILES):
+        rows = (
+            {"id": f"p{number}", "title": f"Note {number}", "text": f"The harbour of town {number} has {number} boats."}
+            for number in range(part, count, FILES)
+        )
+        (made / f"rows-{part:02}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setenv("ENCODER", "hash-64")
+    monkeypatch.setenv("QDRANT_URL", qdrant_url)
+    monkeypatch.setenv("ELASTICSEARCH_URL", elasticsearch_url)
+    settings = Settings.load()
+    with two_nodes() as (cluster, nodes):
+        env = {**os.environ, "RAY_ADDRESS": cluster.address}
+        with ingested(["--engine", "ray"], tmp_path, env) as process:
+            while process.poll() is None and stored(qdrant_url) < count // 4:  # noqa: ASYNC110  # another process stores
+                await asyncio.sleep(0.05)
+            assert process.poll() is None, process.communicate()[1]
+            cluster.remove_node(nodes[0], allow_graceful=False)
+            _, err = await asyncio.to_thread(process.communicate)
+        assert process.returncode == 0, err
+    async with open_corpus(settings, "made", "hash-64", 64) as corpus:
+        for store in (corpus.dense, corpus.lexical):
+            ids = [passage.id async for passage in store.scan()]
+            assert sorted(ids) == sorted(f"p{number}" for number in range(count))
+
+
+def stored(url: str) -> int:
+    """The number of points of the corpus on a Qdrant server, 0 until it exists."""
+
+    def asked(path: str) -> Any:
+        with urlopen(f"{url}/collections{path}", timeout=10) as reply:
+            return json.load(reply)["result"]
+
+    names = [one["name"] for one in asked("")["collections"]]
+    return sum(asked(f"/{name}")["points_count"] for name in names if name.startswith("marag-made-"))

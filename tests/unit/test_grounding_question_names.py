@@ -13,7 +13,10 @@ def passage(title: str, text: str) -> Passage:
 HARBOUR = (
     passage("Bernard of Vantry", "Bernard of Vantry founded the abbey of Dunnaigh. Bernard died there in 1117."),
     passage("Henry of Kelmouth", "Henry of Kelmouth was the duke of the town and of its harbour."),
-    passage("Salt Road (film)", "Salt Road is a film of 1962 by Mr. Lindqvist, made for the Northern Film Board."),
+    passage(
+        "Salt Road (film)",
+        "Salt Road is a film of 1962 by Mr. Lindqvist, for the Northern Film Board. Karlheinz Tanaka repairs lenses.",
+    ),
     passage("Harbour Authority", "The HPA collects the fees of the port. Acme supplies the cranes of the harbour."),
 )
 
@@ -30,6 +33,11 @@ HARBOUR = (
         ("Who directed Salt Road (1962 Film) and who Salt Mine?", ("Salt Mine",)),
         ("Which film is older, Salt Mine or Tin Drum?", ("Salt Mine", "Tin Drum")),
         ("Was Greta Lindqvist the director of Salt Road?", ()),  # the surname alone may be hers
+        ("Was Bob Lindqvist the director of Salt Road?", ()),
+        ("What does Karl Tanaka repair?", ()),  # "Karl" may be short for "Karlheinz"
+        ("What does Henry of Tanaka repair?", ("Henry of Tanaka",)),
+        ("I am Tom Becker from sales; how many cranes are there?", ()),
+        ("Does the port have 5 GHz Wi-Fi?", ()),
         ("Was Greta Bernard the director of Salt Road?", ("Greta Bernard",)),
         ("What does Harbour Port Authority collect?", ()),  # its initials
         ("What does Acme Robotics supply?", ()),
@@ -42,6 +50,7 @@ HARBOUR = (
         ("What Is The Refund Policy Of Tom Miller?", ()),
         ("Compare Tom Miller with the duke of the town.", ()),  # "Compare" may be part of the name
         ("Wer war der Großvater von Bernard Kelmouth, und was hat Tom Miller gebaut?", ()),
+        ("¿Quién fue el abuelo de Bernardo Kelmouth y qué construyó Tomás Miller?", ()),
         ("", ()),
     ],
 )
@@ -63,7 +72,7 @@ def test_without_passages_every_name_is_unknown() -> None:
     [
         ("Are Ada Roth and Bo Lind both painters?", ("Ada Roth", "Bo Lind")),
         ("Who wrote The Man Who Knew Too Much?", ("The Man Who Knew Too Much",)),
-        ("Is J. R. Roth older than St. John of the Cross?", ("J. R. Roth", "St. John of the Cross")),
+        ("Is J. R. Roth older than St. John of the Cross?", ("St. John of the Cross",)),
         ("Roth was born. Who painted Salt Road?", ("Salt Road",)),
         ("Ada Roth's film is older than Salt Road, is it?", ("Salt Road",)),
     ],

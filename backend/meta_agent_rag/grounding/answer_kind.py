@@ -45,6 +45,7 @@ _DATE = re.compile(
     r"|^what(?:\s+(?:is|was)|'s)\s+(?:the\s+|[^?]*'s\s+)?(?:date\s+of\s+(?:birth|death)\b|birthday(?=\s*\?|\s+of\b))",
     re.IGNORECASE,
 )
+_HABITUAL = re.compile(r"when\s+(?:is|are|do|does)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\bhow\s+(?:many|old|tall)\b", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:who|whom|whose|what|which|where|when|how|why)\b", re.IGNORECASE)
 _WHO_OR_WHERE = re.compile(
@@ -95,8 +96,8 @@ def of_kind(question: str, short_answer: str) -> bool | None:
 def answers_in_kind(question: str, short_answer: str, answer: str) -> bool:
     """Is the short answer, or else the whole answer, of the kind that the question asks for, as far as wording tells?
 
-    A yes-or-no question may be answered by a sentence that contains neither word. If two things are named, the short
-    answer must be one of them, not a third that begins like it.
+    A yes-or-no question may be answered by a sentence that contains neither word, "When does it open?" by "daily". If
+    two things are named, the short answer must be one of them, not a third that begins like it.
 
     >>> answers_in_kind("In which year did it open?", "springs", "It uses springs.")
     False
@@ -104,7 +105,7 @@ def answers_in_kind(question: str, short_answer: str, answer: str) -> bool:
     False
     """
     kind = kind_asked(question)
-    if kind == "verdict":
+    if kind == "verdict" or _HABITUAL.match(question.strip()):
         return True
     if kind == "choice" and not _is_among_the_two(question, short_answer):
         return False
