@@ -118,6 +118,7 @@ def test_but_not_a_request_or_a_question_that_begins_with_a_name(question: str) 
         ("Who was born first, Al-Karaji or Bo Lind?", "Abu Bakr", False),
         ("When is the tower clock wound?", "once a week, on Fridays", True),
         ("When does the harbour open?", "daily", True),
+        ("When was pay day?", "Saturdays", True),
         ("When was the tower clock wound?", "springs", False),
     ],
 )

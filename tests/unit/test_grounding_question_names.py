@@ -17,7 +17,10 @@ HARBOUR = (
         "Salt Road (film)",
         "Salt Road is a film of 1962 by Mr. Lindqvist, for the Northern Film Board. Karlheinz Tanaka repairs lenses.",
     ),
-    passage("Harbour Authority", "The HPA collects the fees of the port. Acme supplies the cranes of the harbour."),
+    passage(
+        "Harbour Authority",
+        "The HPA collects the fees of the port in TideLog. Acme supplies the cranes of the harbour.",
+    ),
 )
 
 
@@ -39,6 +42,9 @@ HARBOUR = (
         ("I am Tom Becker from sales; how many cranes are there?", ()),
         ("Does the port have 5 GHz Wi-Fi?", ()),
         ("Was Greta Bernard the director of Salt Road?", ("Greta Bernard",)),
+        ("Who directed Salt Mine or Salt Harbour Fees?", ("Salt Mine", "Salt Harbour Fees")),
+        ("How is the Tide Log kept?", ()),
+        ("Where does Tide Log keep its entries?", ()),  # "TideLog"
         ("What does Harbour Port Authority collect?", ()),  # its initials
         ("What does Acme Robotics supply?", ()),
         ("What did Royal Northern Film Board pay for?", ()),  # one word of four is left out

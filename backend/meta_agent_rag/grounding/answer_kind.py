@@ -122,7 +122,8 @@ def _is_among_the_two(question: str, short_answer: str) -> bool:
 
 
 def _holds_figure(said: list[str], spelt: str) -> bool:
-    return any(_has_digit(word) or word in _words(spelt) for word in said)
+    days = (word.removesuffix("s") if word.endswith("days") else word for word in said)
+    return any(_has_digit(word) or word in _words(spelt) for word in days)
 
 
 def _bare_figure(said: list[str]) -> bool:

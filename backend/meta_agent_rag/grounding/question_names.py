@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TypeAlias
 
 from babel import Locale
@@ -118,8 +119,9 @@ def _is_full(name: frozenset[str]) -> bool:
 
 
 def _contains(passage: Passage, name: Name) -> bool:
-    wanted = _significant(name)
-    lacking = sum(not _occurs(word, words_of(passage)) for word in wanted)
+    wanted, held = _significant(name), words_of(passage)
+    compounds = {word for pair in pairwise(name) for word in pair if "".join(pair) in held}
+    lacking = sum(not _occurs(word, held) for word in wanted - compounds)  # "Care Link" is written "CareLink" too
     if lacking == 0 or (lacking == 1 and len(wanted) >= _MANY):
         return True
     title = _significant(_words(unqualified(passage.title)))
