@@ -21,28 +21,13 @@ from ..text.names import unqualified, words
 from ..text.words import stop_words
 from .support.neighbours import words_of
 
-_PARTICLES = (
-    "of",
-    "the",
-    "de",
-    "der",
-    "del",
-    "di",
-    "du",
-    "da",
-    "la",
-    "le",
-    "von",
-    "van",
-    "al",
-    "ibn",
-    "for",
-    "in",
-    "on",
-    "at",
-    "to",
+_PARTICLES = frozenset(
+    {
+        *("al", "at", "da", "de", "del", "der", "di", "du", "for", "ibn", "in", "la", "le", "of", "on", "the", "to"),
+        *("van", "von"),
+    }
 )
-_PARTICLE = rf"(?i:{'|'.join(_PARTICLES)})"
+_PARTICLE = rf"(?i:{'|'.join(sorted(_PARTICLES))})"
 _UPPER = r"[^\W\d_a-z\u00df-\u00ff]"
 _CAPITAL = rf"(?:(?:{_UPPER}|St|Dr|Mr|Mrs|Ms|Jr|Sr|Prof)\.|{_UPPER}[\w&-]*(?:['\u2019](?!s\b)\w+)*)"
 _RUN = re.compile(rf"(?<!\w){_CAPITAL}(?:\s+(?:{_PARTICLE}\s+)*{_CAPITAL})*")
@@ -73,9 +58,8 @@ def unknown_names(question: str, passages: Sequence[Passage]) -> tuple[str, ...]
 
     A passage contains a name if it contains all of its words (all but one of four or more), in any order and with at
     most small misspellings, if the name contains the passage's title, or if the passage mentions the name's initials, a
-    part of it alone ("Mr. Roth" for "Ada Roth"), or a person with the same surname, whose first name may be
-    a nickname. A part of another longer name ("Roth Lind") is something else. No name is unknown if most passages are
-    in another language.
+    part of it alone ("Mr. Roth" for "Ada Roth"), or a person with the same surname: "Bob" may be "Robert". A part of
+    another longer name ("Roth Lind") is something else. No name is unknown if most passages are in another language.
 
     >>> monk = Passage(id="1", doc_id="1", title="Bernard of Thiron", text="He founded an abbey in 1109.")
     >>> unknown_names("Who was the grandfather of Bernard of Niemodlin?", [monk])
@@ -141,7 +125,7 @@ def _mentions_otherwise(passage: Passage, name: Name) -> bool:
 
 def _have_one_surname(name: Name, mention: Name) -> bool:
     """A first name and the same surname: "Bob Roth" and "Robert Roth", but not "Henry of Cadiz" and "Bo of Cadiz"."""
-    plain = not set(_PARTICLES).intersection(name + mention)
+    plain = _PARTICLES.isdisjoint(name + mention)
     return plain and len(name) == 2 <= len(mention) and name[-1] == mention[-1]
 
 
