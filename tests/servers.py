@@ -82,7 +82,7 @@ def _running(command: Sequence[str], port: int, folder: Path) -> Iterator[str]:
         _wait_for(url, process)
         yield url
     finally:
-        process.terminate()
+        process.kill()  # its data is temporary, so it need not write it first
         process.wait(10)
 
 

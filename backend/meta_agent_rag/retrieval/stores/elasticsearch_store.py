@@ -11,12 +11,12 @@ server that restarts during an update may show a part of it, which repeating the
 
 import re
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ...errors import CorpusError, SettingsError
+from ...errors import CorpusError, MetaRagError, SettingsError
 from ...extras import require
 from ...text.words import stop_words
 from ..passage import Found, Passage
@@ -101,7 +101,8 @@ class ElasticsearchStore:
                     yield from_record(hit["_source"]["record"])
                 point, after = {**point, "id": response["pit_id"]}, hits[-1]["sort"]
         finally:
-            with _translated(self._place):
+            # The server drops the snapshot after five minutes anyway: a complete scan does not fail for it.
+            with suppress(MetaRagError), _translated(self._place):
                 await self._client.close_point_in_time(id=point["id"])
 
 
