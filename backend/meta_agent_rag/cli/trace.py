@@ -11,8 +11,6 @@ from .shared.command import Debug, Json, console, plain, print_json, reporting
 if TYPE_CHECKING:
     from ..demo.runs.files import Row, Run
 
-ONE_PASS = "standard_rag"
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -39,6 +37,7 @@ def trace(
         return
     row = _row(rows, question)
     from ..demo.runs.files import calls_of
+    from ..demo.runs.tour import ONE_PASS
 
     calls = calls_of(folder, row)
     if json_:
