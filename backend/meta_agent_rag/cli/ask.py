@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
+from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
 from .shared.rounds import place, show_round, small_model_hint, spending
 from .shared.screen import Screen
 
@@ -41,11 +41,10 @@ def ask(
     from ..extras import require
     from ..grounding.abstention import is_abstention
     from ..llm.providers import choose_provider
-    from ..settings import Settings
 
     if grounded:
         require("grounding", "`marag ask --grounded`")
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     screen = Screen()
     with exporting(settings), nullcontext() if json_ else screen.working():
         found = run(

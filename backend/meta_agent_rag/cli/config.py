@@ -2,23 +2,21 @@
 
 import typer
 
-from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, settings_of
+from .shared.managing import add_group
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="The configuration.", no_args_is_help=True)
-    group.command("show")(show)
-    group.command("example")(example)
-    app.add_typer(group, name="config")
+    add_group(app, "config", "The configuration.", show, example)
 
 
 @reporting
 def show(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List every setting with its value and meaning."""
-    from ..settings import Settings, described
+    from ..settings import described
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     values = {name.upper(): value for name, value in settings.model_dump(mode="json").items()}
     if json_:
         print_json(values)

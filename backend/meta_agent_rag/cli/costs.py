@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .shared.command import Assignments, Debug, Json, console, print_json, reporting, run
+from .shared.command import Assignments, Debug, Json, console, print_json, reporting, run, settings_of
 
 
 def register(app: typer.Typer) -> None:
@@ -29,10 +29,9 @@ def prices(context: typer.Context, set_: Assignments = None, json_: Json = False
         return
     from ..llm.pricing import million_token_prices, priced_model, tariff_book
     from ..llm.providers import choose_provider
-    from ..settings import Settings
     from ..wording import FREE
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     choice = choose_provider(settings)
     now = datetime.now(UTC)
     known = {
@@ -70,9 +69,8 @@ def prices(context: typer.Context, set_: Assignments = None, json_: Json = False
 def balance(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Show the balance of the DeepSeek account."""
     from ..llm.balance import account_balance
-    from ..settings import Settings
 
-    account = run(account_balance(Settings.load(set_ or ())))
+    account = run(account_balance(settings_of(set_)))
     if json_:
         print_json(account.model_dump(mode="json"))
         return
@@ -100,9 +98,8 @@ def reconcile(
     from ..errors import InputError
     from ..llm.balance import Reading, account_balance, keep_reading, kept_reading, reconciled
     from ..llm.ledger import read_ledger
-    from ..settings import Settings
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     ledgers = [settings.marag_data_dir / "ledger.jsonl", *(run / "calls.jsonl" for run in runs or ())]
     for ledger in ledgers[1:]:
         if not ledger.is_file():

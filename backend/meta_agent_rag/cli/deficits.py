@@ -6,15 +6,13 @@ from typing import Annotated
 import typer
 
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, say
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, say, settings_of
+from .shared.managing import add_group
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="The knowledge deficits that the critic can name.", no_args_is_help=True)
-    group.command("list")(list_)
-    group.command("check")(check)
-    app.add_typer(group, name="deficits")
+    add_group(app, "deficits", "The knowledge deficits that the critic can name.", list_, check)
 
 
 @reporting
@@ -27,9 +25,8 @@ def list_(
     """List the deficits, both built-in and from DEFICITS_DIR."""
     from ..agent.deficits import discover_deficits
     from ..agent.deficits.table import as_markdown
-    from ..settings import Settings
 
-    deficits = discover_deficits(Settings.load(set_ or ()).deficits_dir)
+    deficits = discover_deficits(settings_of(set_).deficits_dir)
     if markdown:
         say(as_markdown(deficits))
     elif json_:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, settings_of
 
 if TYPE_CHECKING:
     from ..checkup import Finding
@@ -21,9 +21,8 @@ def register(app: typer.Typer) -> None:
 def doctor(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Check provider, model, encoder, stores and folders; exits with 1 if a check fails."""
     from ..checkup import check_up
-    from ..settings import Settings
 
-    findings = run(check_up(Settings.load(set_ or ())))
+    findings = run(check_up(settings_of(set_)))
     if json_:
         print_json([vars(finding) for finding in findings])
     else:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting
+from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, settings_of
 
 if TYPE_CHECKING:
     from ..llm.local.catalogue import LocalModel
@@ -28,9 +28,8 @@ def models(context: typer.Context, set_: Assignments = None, json_: Json = False
         return
     from ..llm.local.catalogue import PACKAGED, local_models
     from ..llm.local.choice import AUTO, listed_model
-    from ..settings import Settings
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     taken = listed_model(settings.model_copy(update={"embedded_model": AUTO}))
     rows = [_row(model, settings, taken) for model in local_models().values()]
     if json_:
@@ -56,12 +55,11 @@ def get(
     from ..llm.local.catalogue import PACKAGED, local_model
     from ..llm.local.choice import fits
     from ..llm.local.download import fetch
-    from ..settings import Settings
 
     name = name.strip().lower()
     if name == PACKAGED:
         raise InputError(f"{PACKAGED} is packaged and needs no download; `marag models` lists larger models.")
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     model = local_model(name)
     if not fits(model, settings):
         complain(

@@ -4,24 +4,21 @@ from typing import Annotated
 
 import typer
 
-from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, say
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, say, settings_of
+from .shared.managing import add_group
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="Show the prompts, both built-in and from PROMPTS_DIR.", no_args_is_help=True)
-    group.command("list")(list_)
-    group.command("show")(show)
-    app.add_typer(group, name="prompts")
+    add_group(app, "prompts", "Show the prompts, both built-in and from PROMPTS_DIR.", list_, show)
 
 
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List the prompts: digest, placeholders, and which are your own."""
     from ..prompts import check_prompts, prompt, prompt_names
-    from ..settings import Settings
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     folder, methods = settings.prompts_dir, settings.methods_dir
     check_prompts(folder, methods=methods)
     found = [prompt(name, folder, methods=methods) for name in prompt_names(methods)]
@@ -45,9 +42,8 @@ def show(
 ) -> None:
     """Show a prompt as the model sees it, with $NAME for each placeholder."""
     from ..prompts import check_prompts, prompt
-    from ..settings import Settings
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     found = prompt(name, settings.prompts_dir, methods=settings.methods_dir)
     text = found.text(**{value: f"${value}" for value in found.values})

@@ -1,23 +1,19 @@
 """`marag sessions list|rename|delete`: the conversations of `marag chat`."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
+from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
+from .shared.managing import add_group, confirm
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The session.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="Manage the conversations of `marag chat`.", no_args_is_help=True)
-    group.command("list")(list_)
-    group.command("rename")(rename)
-    group.command("delete")(delete)
-    app.add_typer(group, name="sessions")
+    add_group(app, "sessions", "Manage the conversations of `marag chat`.", list_, rename, delete)
 
 
 @reporting
@@ -26,10 +22,9 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
     from dataclasses import asdict
 
     from ..conversation.sessions import Sessions, open_sessions
-    from ..settings import Settings
 
     async def listed() -> list[dict[str, object]]:
-        async with open_sessions(Settings.load(set_ or ()).marag_data_dir) as sessions:
+        async with open_sessions(settings_of(set_).marag_data_dir) as sessions:
             return [asdict(one) for one in await Sessions.listed(sessions)]
 
     found = run(listed())
@@ -52,10 +47,9 @@ def rename(
 ) -> None:
     """Rename a conversation."""
     from ..conversation.sessions import open_sessions
-    from ..settings import Settings
 
     async def renamed() -> None:
-        async with open_sessions(Settings.load(set_ or ()).marag_data_dir) as sessions:
+        async with open_sessions(settings_of(set_).marag_data_dir) as sessions:
             await sessions.rename(name, new)
 
     run(renamed())
@@ -71,10 +65,8 @@ def delete(
 ) -> None:
     """Delete a conversation and its transcript."""
     from ..conversation.sessions import open_sessions, unknown_session
-    from ..errors import InputError
-    from ..settings import Settings
 
-    data_dir = Settings.load(set_ or ()).marag_data_dir
+    data_dir = settings_of(set_).marag_data_dir
 
     async def deleted(really: bool) -> None:
         async with open_sessions(data_dir) as sessions:
@@ -85,10 +77,6 @@ def delete(
 
     run(deleted(False))
     if not yes:
-        if not sys.stdin.isatty():
-            raise InputError(f"Deleting {name!r} needs confirmation; add --yes.")
-        if not typer.confirm(f"Delete the conversation {name!r}?"):
-            complain("Nothing was deleted.")
-            raise typer.Exit(1)
+        confirm(f"Deleting {name!r}", f"Delete the conversation {name!r}?", declined="Nothing was deleted.")
     run(deleted(True))
     say(f"Deleted {name!r}.")

@@ -1,13 +1,13 @@
 """`marag corpora list|show|drop|copy`: the ingested corpora."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...wording import counted
-from ..shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, say
+from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
+from ..shared.managing import add_group, confirm
 
 if TYPE_CHECKING:
     from ...retrieval.corpus.catalogue import DocumentRecord
@@ -18,21 +18,15 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The corpus.")]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="Manage corpora.", no_args_is_help=True)
-    group.command("list")(list_)
-    group.command("show")(show)
-    group.command("drop")(drop)
-    group.command("copy")(copy)
-    app.add_typer(group, name="corpora")
+    add_group(app, "corpora", "Manage corpora.", list_, show, drop, copy)
 
 
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List all corpora: documents, passages, encoder, chunker, stores."""
     from ...retrieval.corpus.corpus import list_corpora
-    from ...settings import Settings
 
-    manifests = list_corpora(Settings.load(set_ or ()).marag_data_dir)
+    manifests = list_corpora(settings_of(set_).marag_data_dir)
     if json_:
         print_json([manifest.model_dump(mode="json") for manifest in manifests])
         return
@@ -48,9 +42,8 @@ def show(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug
     from dataclasses import asdict
 
     from ...retrieval.corpus.corpus import read_documents
-    from ...settings import Settings
 
-    data_dir = Settings.load(set_ or ()).marag_data_dir
+    data_dir = settings_of(set_).marag_data_dir
     documents = read_documents(data_dir, name)
     manifest = _manifest(data_dir, name)
     if json_:
@@ -71,18 +64,13 @@ def drop(
     debug: Debug = False,
 ) -> None:
     """Delete a corpus and its indexes. The source files are kept."""
-    from ...errors import InputError
     from ...retrieval.corpus.corpus import drop_corpus, read_documents
-    from ...settings import Settings
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     if not yes:
         documents = counted(len(read_documents(settings.marag_data_dir, name)), "document")
-        if json_ or not sys.stdin.isatty():
-            raise InputError(f"Dropping {name!r} ({documents}) needs confirmation; add --yes.")
-        if not typer.confirm(f"Remove the corpus {name!r} with {documents}?"):
-            complain("Nothing was removed.")
-            raise typer.Exit(1)
+        question = f"Remove the corpus {name!r} with {documents}?"
+        confirm(f"Dropping {name!r} ({documents})", question, declined="Nothing was removed.", json_=json_)
     manifest = run(drop_corpus(settings, name))
     if json_:
         print_json({"dropped": manifest.model_dump(mode="json")})
@@ -102,9 +90,8 @@ def copy(
     from dataclasses import asdict
 
     from ...retrieval.corpus.moving import copy_corpus
-    from ...settings import Settings
 
-    report = run(copy_corpus(Settings.load(set_ or ()), name, to))
+    report = run(copy_corpus(settings_of(set_), name, to))
     if json_:
         print_json(asdict(report))
         return

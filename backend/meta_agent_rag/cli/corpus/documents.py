@@ -1,12 +1,12 @@
 """`marag documents list|show|drop`: the documents of a corpus."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...wording import counted, printable
-from ..shared.command import Assignments, Debug, Json, complain, print_json, reporting, run, say
+from ..shared.command import Assignments, Debug, Json, print_json, reporting, run, say, settings_of
+from ..shared.managing import add_group, confirm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +19,7 @@ Document = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Its id, or th
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="List, show and remove the documents of a corpus.", no_args_is_help=True)
-    group.command("list")(list_)
-    group.command("show")(show)
-    group.command("drop")(drop)
-    app.add_typer(group, name="documents")
+    add_group(app, "documents", "List, show and remove the documents of a corpus.", list_, show, drop)
 
 
 @reporting
@@ -32,9 +28,8 @@ def list_(corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: 
     from dataclasses import asdict
 
     from ...retrieval.corpus.corpus import read_documents
-    from ...settings import Settings
 
-    documents = read_documents(Settings.load(set_ or ()).marag_data_dir, corpus)
+    documents = read_documents(settings_of(set_).marag_data_dir, corpus)
     if json_:
         print_json([asdict(document) for document in documents])
         return
@@ -52,9 +47,8 @@ def show(
 
     from ...errors import InputError
     from ...retrieval.corpus.corpus import read_documents
-    from ...settings import Settings
 
-    found = _named(read_documents(Settings.load(set_ or ()).marag_data_dir, corpus), document)
+    found = _named(read_documents(settings_of(set_).marag_data_dir, corpus), document)
     if found is None:
         raise InputError(
             f"The corpus {corpus!r} has no document {document!r}; see `marag documents list --corpus {corpus}`."
@@ -79,19 +73,14 @@ def drop(
     """Remove a document from a corpus; its file is kept. A document that does not exist is not an error."""
     from dataclasses import asdict
 
-    from ...errors import InputError
     from ...retrieval.corpus.corpus import read_documents, remove_documents
-    from ...settings import Settings
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     found = _named(read_documents(settings.marag_data_dir, corpus), document)
     if found is not None:
         if not yes:
-            if json_ or not sys.stdin.isatty():
-                raise InputError(f"Removing {found.source!r} needs confirmation; add --yes.")
-            if not typer.confirm(f"Remove {found.source!r} with {counted(found.passages, 'passage')}?"):
-                complain("Nothing was removed.")
-                raise typer.Exit(1)
+            question = f"Remove {found.source!r} with {counted(found.passages, 'passage')}?"
+            confirm(f"Removing {found.source!r}", question, declined="Nothing was removed.", json_=json_)
         run(remove_documents(settings, corpus, [found.id]))
     if json_:
         print_json({"dropped": None if found is None else asdict(found)})

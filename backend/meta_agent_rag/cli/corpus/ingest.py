@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...wording import counted
-from ..shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run
+from ..shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
 
 if TYPE_CHECKING:
     from ...ingestion.pipeline import OnProgress
@@ -55,12 +55,11 @@ def ingest(
     """
     from ...errors import InputError
     from ...extras import require
-    from ...settings import Settings
 
     if "" in paths:
         raise InputError("One PATH is empty; give a file or folder, or `.` for the current folder.")
     require("ingest", "`marag ingest`")
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     try:
         report = run(_ingest(settings, [Path(path) for path in paths], corpus, prune, rebuild, engine, not json_))
     except KeyboardInterrupt:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...wording import printable
-from ..shared.command import Assignments, Debug, Json, complain, console, print_json, reporting, run, say
+from ..shared.command import Assignments, Debug, Json, complain, console, print_json, reporting, run, say, settings_of
 from ..shared.rounds import spending
 
 if TYPE_CHECKING:
@@ -39,14 +39,13 @@ def summarise(
     from ...asking import summarise as summary_of
     from ...extras import require
     from ...overviews.writing import summary_text
-    from ...settings import Settings
 
     require("grounding", "`marag summarise`")
     summary = run(
         summary_of(
             documents or (),
             corpus=corpus,
-            settings=Settings.load(set_ or ()),
+            settings=settings_of(set_),
             on_estimate=_asking(yes=yes, json_=json_),
             on_section=_progress(),
         )
@@ -68,7 +67,6 @@ def compare(
     from ...asking import compare as comparison_of
     from ...extras import require
     from ...overviews.writing import comparison_text
-    from ...settings import Settings
 
     require("grounding", "`marag compare`")
     comparison = run(
@@ -76,7 +74,7 @@ def compare(
             first,
             second,
             corpus=corpus,
-            settings=Settings.load(set_ or ()),
+            settings=settings_of(set_),
             on_estimate=_asking(yes=yes, json_=json_),
             on_section=_progress(),
         )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...wording import counted, printable
-from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
+from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
+from ..shared.managing import add_group
 
 Yes = Annotated[bool, typer.Option("--yes", help="Make the changes; without this option, only report them.")]
 
@@ -18,12 +19,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="The audit records of the service.", no_args_is_help=True)
-    group.command("tail")(tail)
-    group.command("export")(export)
-    for command in (read, prune, archive, forget):
-        group.command(command.__name__)(command)
-    app.add_typer(group, name="audit")
+    add_group(app, "audit", "The audit records of the service.", tail, export, read, prune, archive, forget)
 
 
 @reporting
@@ -34,9 +30,7 @@ def tail(
     debug: Debug = False,
 ) -> None:
     """Show the latest records, newest last."""
-    from ...settings import Settings
-
-    rows = run(_latest(Settings.load(set_ or ()), n))
+    rows = run(_latest(settings_of(set_), n))
     if json_:
         print_json(rows)
         return
@@ -59,10 +53,9 @@ def export(
 ) -> None:
     """Write records to a file, one JSON object per line, oldest first."""
     from ...service.audit.reading import moment
-    from ...settings import Settings
 
     begin = None if since is None else moment(since)
-    count = run(_exported(Settings.load(set_ or ()), path, begin, client))
+    count = run(_exported(settings_of(set_), path, begin, client))
     if json_:
         print_json({"file": path, "records": count})
     else:
@@ -87,9 +80,7 @@ def read(
 @reporting
 def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Remove prompts and raw replies from records older than AUDIT_HOT_DAYS, and sessions unused for as long."""
-    from ...settings import Settings
-
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     result = run(_pruned(settings, yes))
     if json_:
         print_json(result)
@@ -104,9 +95,7 @@ def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug
 @reporting
 def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Move records older than AUDIT_WARM_DAYS from the database to compressed files; also prunes."""
-    from ...settings import Settings
-
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     result = run(_archived(settings, yes))
     if json_:
         print_json(result)
@@ -127,9 +116,7 @@ def forget(
     debug: Debug = False,
 ) -> None:
     """Delete everything recorded about a client: in the database, archives, spool, sessions and upload status."""
-    from ...settings import Settings
-
-    result = run(_forgotten(Settings.load(set_ or ()), client, yes))
+    result = run(_forgotten(settings_of(set_), client, yes))
     if json_:
         print_json(result)
         return

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say
+from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
+from ..shared.managing import add_group
 
 if TYPE_CHECKING:
     from ...service.access.keys import KeyRecord, Keys
@@ -16,11 +17,7 @@ T = TypeVar("T")
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    group = typer.Typer(help="Manage the keys of the service.", no_args_is_help=True)
-    group.command("create")(create)
-    group.command("list")(list_)
-    group.command("revoke")(revoke)
-    app.add_typer(group, name="keys")
+    add_group(app, "keys", "Manage the keys of the service.", create, list_, revoke)
 
 
 @reporting
@@ -36,12 +33,11 @@ def create(
     debug: Debug = False,
 ) -> None:
     """Create a key and show it once."""
-    from ...settings import Settings
 
     async def made(keys: "Keys") -> "tuple[str, KeyRecord]":
         return await keys.create(name, scope or ("ask",), days=days, daily_usd=daily_usd)
 
-    token, record = run(_with_keys(Settings.load(set_ or ()), made))
+    token, record = run(_with_keys(settings_of(set_), made))
     if json_:
         print_json({"key": token, **_shown(record)})
         return
@@ -52,12 +48,11 @@ def create(
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List all keys, without their secrets."""
-    from ...settings import Settings
 
     async def all_(keys: "Keys") -> "list[KeyRecord]":
         return await keys.all()
 
-    records = run(_with_keys(Settings.load(set_ or ()), all_))
+    records = run(_with_keys(settings_of(set_), all_))
     if json_:
         print_json([_shown(record) for record in records])
         return
@@ -75,12 +70,11 @@ def revoke(
     debug: Debug = False,
 ) -> None:
     """Revoke a key; a running service rejects it within two seconds."""
-    from ...settings import Settings
 
     async def ended(keys: "Keys") -> "KeyRecord":
         return await keys.revoke(id_)
 
-    record = run(_with_keys(Settings.load(set_ or ()), ended))
+    record = run(_with_keys(settings_of(set_), ended))
     if json_:
         print_json(_shown(record))
     else:

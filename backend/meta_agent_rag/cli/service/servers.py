@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ...extras import require
-from ..shared.command import Assignments, Debug, complain, reporting, run
+from ..shared.command import Assignments, Debug, complain, reporting, run, settings_of
 
 
 def register(app: typer.Typer) -> None:
@@ -32,9 +32,8 @@ def serve(
     """Serve answers over HTTP within a deadline, to clients with a key (`marag keys create`)."""
     require("service", "`marag serve`")
     from ...retrieval.corpus.corpus import require_corpus
-    from ...settings import Settings
 
-    settings, corpora = Settings.load(set_ or ()), corpus or ["sample"]
+    settings, corpora = settings_of(set_), corpus or ["sample"]
     for name in corpora:
         require_corpus(settings.marag_data_dir, name)
     from ...service.server.running import serve as serve_until_stopped
@@ -57,9 +56,8 @@ def mcp(
     """Offer `ask` and `search` as tools to assistants (Model Context Protocol); needs the extra `mcp`."""
     require("mcp", "`marag mcp`")
     from ...service.mcp import serve_http, serve_stdio
-    from ...settings import Settings
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     if http:
         complain(f"Serving MCP at http://{host}:{port}/mcp until stopped.")
         run(serve_http(settings, host=host, port=port))
@@ -89,9 +87,8 @@ def demo(
     """Watch the loop check and repair its answers in a browser."""
     require("demo", "`marag demo`")
     from ...retrieval.corpus.corpus import require_corpus
-    from ...settings import Settings
 
-    settings = Settings.load(set_ or ())
+    settings = settings_of(set_)
     require_corpus(settings.marag_data_dir, corpus)
     from ...demo.running import launch
     from ...demo.workbench import open_workbench

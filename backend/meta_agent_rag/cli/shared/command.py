@@ -4,13 +4,16 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
 from ...errors import MetaRagError
 from ...extras import missing_module
 from ...wording import printable
+
+if TYPE_CHECKING:
+    from ...settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,6 +60,13 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
             raise typer.Exit(130) from None
 
     return wrapped
+
+
+def settings_of(assignments: list[str] | None) -> "Settings":
+    """The settings with the command's `--set` options applied; imported on first use."""
+    from ...settings import Settings
+
+    return Settings.load(assignments or ())
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -1,0 +1,26 @@
+"""Shared by the commands that manage something: their group, and the confirmation before a deletion."""
+
+import sys
+from collections.abc import Callable
+
+import typer
+
+from ...errors import InputError
+from .command import complain
+
+
+def add_group(app: typer.Typer, name: str, about: str, *commands: Callable[..., None]) -> None:
+    """Add a group of commands, each named like its function."""
+    group = typer.Typer(help=about, no_args_is_help=True)
+    for command in commands:
+        group.command(command.__name__.rstrip("_"))(command)
+    app.add_typer(group, name=name)
+
+
+def confirm(deletion: str, question: str, *, declined: str, json_: bool = False) -> None:
+    """Ask before a deletion; if nobody can be asked, or the answer is no, end the command."""
+    if json_ or not sys.stdin.isatty():
+        raise InputError(f"{deletion} needs confirmation; add --yes.")
+    if not typer.confirm(question):
+        complain(declined)
+        raise typer.Exit(1)
