@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Protocol, TypeVar
 
-from .errors import DuplicateNameError, InputError
+from .errors import DuplicateNameError, InputError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -33,6 +33,13 @@ def by_name(found: Iterable[N], plural: str) -> Mapping[str, N]:
             raise DuplicateNameError(f"Two {plural} are called {one.name!r}; rename one of them.")
         registry[one.name] = one
     return MappingProxyType(registry)
+
+
+def named(kind: str, name: str, known: Mapping[str, T]) -> T:
+    """The entry of a registry with that name; otherwise `UnknownNameError`, which calls it a `kind`."""
+    if name not in known:
+        raise UnknownNameError(kind, name, list(known))
+    return known[name]
 
 
 def contributed(package: str, constant: str, kind: type[N], *, group: str, folder: Path | None) -> tuple[N, ...]:

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from meta_agent_rag.errors import InputError, UnknownNameError
+from meta_agent_rag.discovery import named
+from meta_agent_rag.errors import InputError
 from meta_agent_rag.wording import first_fault
 
 from ..run.folder import CONFIG, SAMPLES, RunFolder
@@ -43,9 +44,7 @@ class PastRun:
 
     def rows(self, method: str) -> tuple[Row, ...]:
         """The rows of a method; raises `UnknownNameError`."""
-        if method not in self.methods:
-            raise UnknownNameError(f"method of the run {self.name!r} called", method, list(self.methods))
-        return self.methods[method]
+        return named(f"method of the run {self.name!r} called", method, self.methods)
 
     def checked(self, row: Row, shape: type[_Shape]) -> _Shape:
         """The fields of a row that a reader needs; raises `InputError` if one is missing."""

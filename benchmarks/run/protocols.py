@@ -14,7 +14,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
 from pydantic import ValidationError as FileError
 
-from meta_agent_rag.errors import DataFileError, UnknownNameError
+from meta_agent_rag.discovery import named
+from meta_agent_rag.errors import DataFileError
 
 from .config import Mode
 
@@ -119,7 +120,7 @@ class _Protocols(BaseModel):
 
 def protocol_named(name: str) -> RunProtocol:
     """Our protocol with this name; raises `UnknownNameError`."""
-    return _named("protocol", name, _protocols().runs)
+    return named("protocol", name, _protocols().runs)
 
 
 def protocol_names() -> tuple[str, ...]:
@@ -129,7 +130,7 @@ def protocol_names() -> tuple[str, ...]:
 
 def published_protocol(name: str, dataset: str) -> Protocol:
     """The protocol that a group of `published.yaml` names, on one data set; raises `UnknownNameError`."""
-    return _named("published protocol", name, _protocols().published).on(dataset)
+    return named("published protocol", name, _protocols().published).on(dataset)
 
 
 def differences(theirs: Protocol, ours: Protocol) -> list[str]:
@@ -155,12 +156,6 @@ def evidence_words(kind: str | None, pooled: int | None) -> str | None:
         return None
     words = _protocols().evidence.get(kind, kind)
     return words.replace("{pooled_questions}", "many" if pooled is None else f"{pooled:,}")
-
-
-def _named(kind: str, name: str, known: Mapping[str, T]) -> T:
-    if name not in known:
-        raise UnknownNameError(kind, name, list(known))
-    return known[name]
 
 
 @cache

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import typer
 
 from meta_agent_rag.cli.shared.command import complain
-from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
+from meta_agent_rag.discovery import named
+from meta_agent_rag.errors import InputError, MetaRagError
 
 from ..merging.folders import merge_folders
 from ..run.folder import RunFolder
@@ -42,9 +43,7 @@ class ShardFailedError(MetaRagError):
 
 def engine_named(name: str) -> Engine:
     """The engine of that name; raises `UnknownNameError`."""
-    if name not in ENGINES:
-        raise UnknownNameError("engine", name, list(ENGINES))
-    return ENGINES[name]
+    return named("engine", name, ENGINES)
 
 
 def spread(

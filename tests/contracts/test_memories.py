@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.memories import Limits, Memory, by_name, discover_memories, memory_named
+from meta_agent_rag.conversation.memories import Limits, Memory, discover_memories, memory_named
+from meta_agent_rag.discovery import by_name
 from meta_agent_rag.errors import DuplicateNameError, UnknownNameError
 from tests.talk import history_of
 
@@ -43,6 +44,6 @@ def test_what_is_kept_stays_until_more_comes(memory: Memory, answers: list[str],
 def test_names_are_unique_and_known() -> None:
     (memory, *_) = MEMORIES
     with pytest.raises(DuplicateNameError, match=repr(memory.name)):
-        by_name([memory, memory])
+        by_name([memory, memory], "memories")
     with pytest.raises(UnknownNameError, match=r"no memory 'elephant'; choose from: buffer, .*none, summary_buffer"):
         memory_named("elephant")

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from meta_agent_rag.discovery import by_name
 from meta_agent_rag.errors import CorpusError, DuplicateNameError
 from meta_agent_rag.retrieval.passage import Found, Passage
-from meta_agent_rag.retrieval.stores import by_name
 from tests.stores import EMBEDDED, KNOWN, NAMES, STRANGERS, Handle, Stores
 
 ADA = Passage(
@@ -60,7 +60,7 @@ def test_all_kinds_are_discovered() -> None:
 def test_a_name_twice_is_refused() -> None:
     backend = next(iter(KNOWN.lexical.values()))
     with pytest.raises(DuplicateNameError, match=backend.name):
-        by_name([backend, backend])
+        by_name([backend, backend], "stores")
 
 
 async def test_any_store_finds_by_title_and_text_and_gives_the_passage_back_whole(stores: Stores) -> None:

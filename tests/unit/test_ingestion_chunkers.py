@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from meta_agent_rag.discovery import by_name
 from meta_agent_rag.errors import DuplicateNameError, SettingsError, UnknownNameError
-from meta_agent_rag.ingestion.chunkers import ChunkingOptions, by_name, discover_chunkers, prepared
+from meta_agent_rag.ingestion.chunkers import ChunkingOptions, discover_chunkers, prepared
 from meta_agent_rag.ingestion.chunkers.characters import cut as cut_characters
 from meta_agent_rag.ingestion.chunkers.sentence import cut as cut_sentences
 from meta_agent_rag.ingestion.document import Block, Document
@@ -212,4 +213,4 @@ def test_chunkers_are_called_with_their_parameters() -> None:
     with pytest.raises(SettingsError, match="CHUNK_OVERLAP is 512"):
         prepared(ChunkingOptions(overlap=512))
     with pytest.raises(DuplicateNameError, match="'sentence'"):
-        by_name([discover_chunkers()["sentence"]] * 2)
+        by_name([discover_chunkers()["sentence"]] * 2, "chunkers")

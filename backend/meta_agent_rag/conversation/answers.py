@@ -2,7 +2,7 @@
 
 from string import Template
 
-from ..errors import UnknownNameError
+from ..discovery import named
 from .history import Exchange, History
 from .intent import Reading
 from .own_files import folder_in_use, rows_of
@@ -10,10 +10,8 @@ from .own_files import folder_in_use, rows_of
 
 def reply_phrase(key: str, **values: object) -> str:
     """The phrase of that key, filled with values. Raises `UnknownNameError`."""
-    phrases = rows_of("replies", folder_in_use())
-    if key not in phrases:
-        raise UnknownNameError("phrase", key, list(phrases))
-    return Template(phrases[key].strip()).safe_substitute({name: str(value) for name, value in values.items()})
+    text = named("phrase", key, rows_of("replies", folder_in_use()))
+    return Template(text.strip()).safe_substitute({name: str(value) for name, value in values.items()})
 
 
 def answer_without_documents(reading: Reading, history: History) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError as RowError
 
-from ..discovery import by_name, contributed
-from ..errors import DataFileError, InputError, UnknownNameError
+from ..discovery import by_name, contributed, named
+from ..errors import DataFileError, InputError
 from ..shipped import shipped
 from ..wording import first_fault
 from .dataset import Dataset
@@ -55,10 +55,7 @@ def load_questions(
     Raises `UnknownNameError`, `InputError` for aliases if the data set does not support them, and
     `DataFileError` with the file, the row from 1 and the field.
     """
-    known = discover() if registry is None else registry
-    if name not in known:
-        raise UnknownNameError("data set", name, list(known))
-    dataset = known[name]
+    dataset = named("data set", name, discover() if registry is None else registry)
     if aliases_file is not None and not dataset.takes_aliases:
         raise InputError(f"The data set {name!r} does not support a file of aliases; leave --aliases out.")
     raw = _raw(dataset, data_file, most, access)

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from ..discovery import named
 from ..errors import SettingsError, UnknownNameError
 from ..setting_roles import EndpointRow, JsonMode, ReplyLimit
 from ..setting_types import Tier
@@ -220,9 +221,7 @@ _OVERRIDDEN = ("json_mode", "limit", "thinking_off", "thinking_on", "context", "
 
 
 def _of_row(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
-    if row.provider not in providers():
-        raise UnknownNameError("provider", row.provider, list(providers()))
-    standard = providers()[row.provider]
+    standard = named("provider", row.provider, providers())
     own = {field: value for field in _OVERRIDDEN if (value := getattr(row, field)) is not None}
     base_url, model = row.base_url or standard.base_url, row.model or standard.flash
     if standard.name == EMBEDDED:

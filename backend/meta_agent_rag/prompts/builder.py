@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from ..discovery import named
 from ..errors import DuplicateNameError, PromptError, UnknownNameError
 from ..shipped import extensions
 
@@ -117,9 +118,7 @@ def own_yaml(file: Path) -> Any:
 
 def phrase(key: str) -> str:
     """A sentence in `phrases.yaml`, inserted into prompts as a value."""
-    if key not in _table(_PHRASES):
-        raise UnknownNameError("phrase", key, list(_table(_PHRASES)))
-    return _table(_PHRASES)[key]
+    return named("phrase", key, _table(_PHRASES))
 
 
 @cache

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ...errors import ModelError, UnknownNameError
+from ...discovery import named
+from ...errors import ModelError
 from ...extras import require
 from ...grounding.short_answer import without_disambiguation
 from ...retrieval.encoders.encoder import Encoder
@@ -61,18 +62,9 @@ def calibrated_policy(signals: Signals, settings: Settings) -> Judgement:
 def _vote(settings: Settings) -> Policy:
     known = discover_routes(settings.routes_dir)
     for name in settings.routes:
-        if name not in known:
-            raise UnknownNameError("route", name, list(known))
+        named("route", name, known)
     calibration_of_votes(settings)  # an unusable file is rejected before the first call
     return agreement_policy  # the vote itself decides (`facts.py`); signals alone only allow a comparison
-
-
-def _paper(_settings: Settings) -> Policy:
-    return paper_policy
-
-
-def _agreement(_settings: Settings) -> Policy:
-    return agreement_policy
 
 
 def _calibrated(settings: Settings) -> Policy:
@@ -82,8 +74,8 @@ def _calibrated(settings: Settings) -> Policy:
 
 POLICIES: Mapping[str, Callable[[Settings], Policy]] = {
     "vote": _vote,
-    "agreement": _agreement,
-    "paper": _paper,
+    "agreement": lambda _: agreement_policy,
+    "paper": lambda _: paper_policy,
     "calibrated": _calibrated,
 }
 """By name, a function that returns the policy after checking the settings that it needs."""
@@ -92,9 +84,7 @@ _WEIGH_THE_COSINE = ("paper", "calibrated")
 
 def policy(settings: Settings) -> Policy:
     """The policy that MONITOR_POLICY names; raises `UnknownNameError`, and `SettingsError` for missing settings."""
-    if settings.monitor_policy not in POLICIES:
-        raise UnknownNameError("monitor policy", settings.monitor_policy, list(POLICIES))
-    return POLICIES[settings.monitor_policy](settings)
+    return named("monitor policy", settings.monitor_policy, POLICIES)(settings)
 
 
 def monitor_encoder(settings: Settings) -> Encoder:

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from ...errors import UnknownNameError
+from ...discovery import named
 
 FOLDER = Path(__file__).parent / "templates"
 
@@ -44,7 +44,5 @@ class Template(BaseModel):
 
 def template_of(kind: str) -> Template:
     """The template of a kind. Raises `UnknownNameError`."""
-    files = {file.stem: file for file in FOLDER.glob("*.yaml")}
-    if kind not in files:
-        raise UnknownNameError("kind", kind, list(files))
-    return Template.model_validate(yaml.safe_load(files[kind].read_text(encoding="utf-8")))
+    file = named("kind", kind, {file.stem: file for file in FOLDER.glob("*.yaml")})
+    return Template.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))

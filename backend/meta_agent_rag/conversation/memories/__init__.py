@@ -1,17 +1,16 @@
 """Memories, one file each; a file that exports `MEMORY` is discovered automatically."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
-from ... import discovery
-from ...discovery import exported
-from ...errors import SettingsError, UnknownNameError
+from ...discovery import by_name, exported, named
+from ...errors import SettingsError
 from ...settings import Settings
 from ..history import Exchange
 
-__all__ = ["Limits", "Memory", "Share", "by_name", "discover_memories", "memory_named"]
+__all__ = ["Limits", "Memory", "Share", "discover_memories", "memory_named"]
 
 _TIMES_FOLD_AT = 4
 
@@ -70,17 +69,9 @@ class Memory:
 @cache
 def discover_memories() -> Mapping[str, Memory]:
     """Every memory of this folder, by name. Raises `DuplicateNameError`."""
-    return by_name(exported(__name__, "MEMORY", Memory))
-
-
-def by_name(memories: Iterable[Memory]) -> Mapping[str, Memory]:
-    """An immutable mapping from names to memories; a duplicate name raises `DuplicateNameError`."""
-    return discovery.by_name(memories, "memories")
+    return by_name(exported(__name__, "MEMORY", Memory), "memories")
 
 
 def memory_named(name: str) -> Memory:
     """The memory with that name (MEMORY). Raises `UnknownNameError`."""
-    known = discover_memories()
-    if name not in known:
-        raise UnknownNameError("memory", name, list(known))
-    return known[name]
+    return named("memory", name, discover_memories())

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import yaml
 
-from ...errors import DataFileError, UnknownNameError
+from ...discovery import named
+from ...errors import DataFileError
 from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.passage import Passage
 from ...retrieval.vectors import FloatMatrix
@@ -76,10 +77,7 @@ class Subject:
 
 def topic_named(topics: Iterable[Topic], name: str) -> Topic:
     """The topic with that name. Raises `UnknownNameError`."""
-    known = {topic.name: topic for topic in topics}
-    if name not in known:
-        raise UnknownNameError("topic", name, list(known))
-    return known[name]
+    return named("topic", name, {topic.name: topic for topic in topics})
 
 
 def read_topics(path: Path) -> tuple[Topic, ...]:

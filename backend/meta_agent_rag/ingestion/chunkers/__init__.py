@@ -1,17 +1,15 @@
 """Chunkers, one file each; a file that exports `CHUNKER` is discovered automatically."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
-from ... import discovery
-from ...discovery import exported
-from ...errors import UnknownNameError
+from ...discovery import by_name, exported, named
 from ...retrieval.passage import Passage
 from ..document import Document
 
-__all__ = ["Chunker", "Chunking", "ChunkingOptions", "by_name", "discover_chunkers", "prepared"]
+__all__ = ["Chunker", "Chunking", "ChunkingOptions", "discover_chunkers", "prepared"]
 
 Cut: TypeAlias = Callable[[Document, str], Iterator[Passage]]
 """Maps (document, document id) to its passages in order; the text of each is `document.text[span]`."""
@@ -52,17 +50,9 @@ class Chunker:
 @cache
 def discover_chunkers() -> Mapping[str, Chunker]:
     """Every chunker of this folder, by name. Raises `DuplicateNameError`."""
-    return by_name(exported(__name__, "CHUNKER", Chunker))
-
-
-def by_name(chunkers: Iterable[Chunker]) -> Mapping[str, Chunker]:
-    """An immutable mapping from names to chunkers; a duplicate name raises `DuplicateNameError`."""
-    return discovery.by_name(chunkers, "chunkers")
+    return by_name(exported(__name__, "CHUNKER", Chunker), "chunkers")
 
 
 def prepared(options: ChunkingOptions) -> Chunking:
     """The chunker named in `options`, with its parameters. Raises `UnknownNameError`, `SettingsError`."""
-    known = discover_chunkers()
-    if options.chunker not in known:
-        raise UnknownNameError("chunker", options.chunker, list(known))
-    return known[options.chunker].prepare(options)
+    return named("chunker", options.chunker, discover_chunkers()).prepare(options)

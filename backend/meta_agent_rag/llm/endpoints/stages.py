@@ -9,7 +9,8 @@ from typing import Literal, get_args
 
 import yaml
 
-from ...errors import SettingsError, UnknownNameError
+from ...discovery import named
+from ...errors import SettingsError
 from ...setting_types import Tier
 from ...settings import Settings
 from ...shipped import extensions
@@ -45,10 +46,7 @@ def stages() -> Mapping[str, Stage]:
 
 def stage(name: str, settings: Settings) -> Stage:
     """The stage as configured by the settings; raises `UnknownNameError`."""
-    known = stages()
-    if name not in known:
-        raise UnknownNameError("stage", name, list(known))
-    built_in = known[name]
+    built_in = named("stage", name, stages())
     tier = built_in.tier if settings.tiers == "by_stage" or built_in.use == "judge" else settings.tiers
     return Stage(
         name=name,

@@ -9,7 +9,7 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
-from ...errors import UnknownNameError
+from ...discovery import named
 from ...settings import Settings
 
 PACKAGED = "smollm2-135m"
@@ -59,7 +59,4 @@ def local_models() -> Mapping[str, LocalModel]:
 
 def local_model(name: str) -> LocalModel:
     """The model with that name; raises `UnknownNameError`."""
-    known = local_models()
-    if name not in known:
-        raise UnknownNameError("model", name, list(known))
-    return known[name]
+    return named("model", name, local_models())

@@ -3,15 +3,16 @@
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from ...errors import CorpusError, DamagedIndexError, SettingsError, StorageError, UnknownNameError
+from ...discovery import named
+from ...errors import CorpusError, DamagedIndexError, SettingsError, StorageError
 from ...settings import Settings
-from ..stores import Backend, DenseBackend, DenseStore, LexicalBackend, LexicalStore, discover_stores, ownership
+from ..stores import DenseBackend, DenseStore, LexicalBackend, LexicalStore, discover_stores, ownership
 from ..stores.protocols import StorePlace
 from . import catalogue as catalogues
 from .catalogue import Catalogue
@@ -39,14 +40,14 @@ def chosen_stores(settings: Settings) -> StoreNames:
     Raises `SettingsError` if only one has, or if one of the stores is on a server and the other is not, and
     `UnknownNameError`.
     """
-    named = (settings.qdrant_url, settings.elasticsearch_url)
-    if any(named) and not all(named):
+    addresses = (settings.qdrant_url, settings.elasticsearch_url)
+    if any(addresses) and not all(addresses):
         raise SettingsError("Only one of QDRANT_URL and ELASTICSEARCH_URL is set; set both, or neither.")
     if settings.dense_store is None and settings.lexical_store is None:
-        return LOCATIONS["servers" if all(named) else "embedded"]
+        return LOCATIONS["servers" if all(addresses) else "embedded"]
     known = discover_stores()
-    dense = _named(known.dense, settings.dense_store, "dense store")
-    lexical = _named(known.lexical, settings.lexical_store, "lexical store")
+    dense = None if settings.dense_store is None else named("dense store", settings.dense_store, known.dense)
+    lexical = None if settings.lexical_store is None else named("lexical store", settings.lexical_store, known.lexical)
     served = {store.served for store in (dense, lexical) if store is not None}
     if len(served) > 1:
         raise SettingsError(
@@ -57,17 +58,9 @@ def chosen_stores(settings: Settings) -> StoreNames:
     return StoreNames(dense.name if dense else others.dense, lexical.name if lexical else others.lexical)
 
 
-def _named(known: Mapping[str, Backend], name: str | None, kind: str) -> Backend | None:
-    if name is not None and name not in known:
-        raise UnknownNameError(kind, name, list(known))
-    return None if name is None else known[name]
-
-
 def stores_at(location: str) -> StoreNames:
     """The stores named `embedded` or `servers`. Raises `UnknownNameError`."""
-    if location not in LOCATIONS:
-        raise UnknownNameError("location", location, list(LOCATIONS))
-    return LOCATIONS[location]
+    return named("location", location, LOCATIONS)
 
 
 def on_servers(manifest: Manifest) -> bool:

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TypeVar
 
-from ....discovery import exported
-from ....errors import DuplicateNameError
+from ....discovery import by_name, exported
 from ..hook import Hooks, PostHook, PreHook
 
 AnyHook = TypeVar("AnyHook", bound=PreHook | PostHook)
@@ -25,9 +24,4 @@ def discover_hooks() -> Hooks:
 
 def in_order(hooks: Iterable[AnyHook]) -> tuple[AnyHook, ...]:
     """The hooks by ascending priority, then by name; a duplicate name raises `DuplicateNameError`."""
-    found: dict[str, AnyHook] = {}
-    for hook in hooks:
-        if hook.name in found:
-            raise DuplicateNameError(f"Two hooks are called {hook.name!r}; rename one of them.")
-        found[hook.name] = hook
-    return tuple(sorted(found.values(), key=lambda hook: (hook.priority, hook.name)))
+    return tuple(sorted(by_name(hooks, "hooks").values(), key=lambda hook: (hook.priority, hook.name)))
