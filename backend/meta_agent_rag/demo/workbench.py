@@ -144,7 +144,7 @@ class Workbench:
 
     async def encoder(self) -> AsyncEncoder:
         """The encoder of passages."""
-        opened: AsyncEncoder = await self.once("encoder", partial(self._encoder, None))
+        opened: AsyncEncoder = await self.once("encoder", self._encoder)
         return opened
 
     async def folder(self) -> Path:
@@ -204,8 +204,8 @@ class Workbench:
             self._seconds.setdefault(provider, deque(maxlen=_RECENT_CALLS)).append(call.latency_s)
 
     @asynccontextmanager
-    async def _encoder(self, name: str | None) -> AsyncIterator[AsyncEncoder]:
-        yield await asyncio.to_thread(open_encoder, self.settings, name)
+    async def _encoder(self) -> AsyncIterator[AsyncEncoder]:
+        yield await asyncio.to_thread(open_encoder, self.settings)
 
     @asynccontextmanager
     async def _fetched(self, name: str) -> AsyncIterator[QuestionSet]:

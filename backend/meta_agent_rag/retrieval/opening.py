@@ -22,9 +22,9 @@ ENGINES = ("ray",)
 """Engines that distribute work over the machines of a cluster."""
 
 
-def open_encoder(settings: Settings, name: str | None = None) -> AsyncEncoder:
-    """The encoder with that name (default: that of passages), or, with a warning, the packaged one."""
-    return AsyncEncoder(_chosen(settings, name))
+def open_encoder(settings: Settings) -> AsyncEncoder:
+    """The encoder of passages, or, with a warning, the packaged one."""
+    return AsyncEncoder(_chosen(settings))
 
 
 def open_cluster_encoder(settings: Settings, engine: str) -> AsyncEncoder:
@@ -37,11 +37,11 @@ def open_cluster_encoder(settings: Settings, engine: str) -> AsyncEncoder:
     require(engine, f"--engine {engine}")
     from .encoders.cluster import ClusterEncoder
 
-    return AsyncEncoder(ClusterEncoder(_chosen(settings, None), settings))
+    return AsyncEncoder(ClusterEncoder(_chosen(settings), settings))
 
 
-def _chosen(settings: Settings, name: str | None) -> Encoder:
-    choice = load_encoder(settings, name)
+def _chosen(settings: Settings) -> Encoder:
+    choice = load_encoder(settings)
     if choice.note:
         _LOG.warning("%s", choice.note)
     return choice.encoder

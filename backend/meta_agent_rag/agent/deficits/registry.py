@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...discovery import contributed
-from ...errors import DuplicateNameError, InputError, UnknownNameError
+from ...discovery import contributed, named
+from ...errors import DuplicateNameError, InputError
 from ..facts.findings import Finding, Findings
 from ..state import Signals
 from .deficit import Deficit
@@ -38,10 +38,7 @@ class DeficitRegistry:
         return tuple(deficit.name for deficit in self.deficits)
 
     def __getitem__(self, name: str) -> Deficit:
-        for deficit in self.deficits:
-            if deficit.name == name:
-                return deficit
-        raise UnknownNameError("deficit", name, list(self.names))
+        return named("deficit", name, {deficit.name: deficit for deficit in self.deficits})
 
     def without(self, names: Sequence[str]) -> "DeficitRegistry":
         """A copy of the registry without the named deficits, as in the paper's ablations."""

@@ -7,7 +7,7 @@ own copies (`reading`). A folder, index or collection that this package did not 
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,11 +107,8 @@ def _counted(folder: Path, manifest: Manifest) -> Manifest:
     file = folder / catalogues.FILE_NAME
     if manifest.checksum != BEING_EDITED or manifest.format_version != FORMAT_VERSION or not file.is_file():
         return manifest
-    catalogue = Catalogue(file, manifest.dimension)
-    try:
+    with closing(Catalogue(file, manifest.dimension)) as catalogue:
         documents, passages = catalogue.counts()
-    finally:
-        catalogue.close()
     return manifest.model_copy(update={"documents": documents, "passages": passages})
 
 
@@ -138,11 +135,8 @@ def open_catalogue(data_dir: Path, name: str) -> Iterator[Catalogue]:
         raise CorpusError(_missing(folder))
     manifest = require_format(read_manifest(folder.path))
     require_catalogue(folder.path, manifest)
-    catalogue = Catalogue(folder.path / catalogues.FILE_NAME, manifest.dimension)
-    try:
+    with closing(Catalogue(folder.path / catalogues.FILE_NAME, manifest.dimension)) as catalogue:
         yield catalogue
-    finally:
-        catalogue.close()
 
 
 async def drop_corpus(settings: Settings, name: str) -> Manifest:
@@ -172,8 +166,13 @@ async def remove_documents(settings: Settings, name: str, doc_ids: Sequence[str]
 async def locked_corpus(settings: Settings, name: str) -> AsyncIterator[tuple[CorpusFolder, Manifest]]:
     """The place and the manifest of a corpus, with exclusive editing rights. Raises `CorpusError`."""
     folder = corpus_folder(settings.marag_data_dir, name)
-    async with AsyncExitStack() as stack:
-        yield folder, await _locked(folder, stack)
+    if not await asyncio.to_thread(folder.home.is_dir):
+        raise CorpusError(_missing(folder))
+    async with folder.locked():
+        manifest = await asyncio.to_thread(folder.existing)
+        if manifest is None:
+            raise CorpusError(_missing(folder))
+        yield folder, manifest
 
 
 def _known(folder: CorpusFolder) -> Manifest:
@@ -182,16 +181,6 @@ def _known(folder: CorpusFolder) -> Manifest:
         if path.exists() or path.is_symlink():
             return read_manifest(path)
     raise CorpusError(_missing(folder))
-
-
-async def _locked(folder: CorpusFolder, stack: AsyncExitStack) -> Manifest:
-    if not await asyncio.to_thread(folder.home.is_dir):
-        raise CorpusError(_missing(folder))
-    await stack.enter_async_context(folder.locked())
-    manifest = await asyncio.to_thread(folder.existing)
-    if manifest is None:
-        raise CorpusError(_missing(folder))
-    return manifest
 
 
 def _require_encoder(manifest: Manifest, encoder_name: str, dimension: int) -> None:

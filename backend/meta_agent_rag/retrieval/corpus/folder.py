@@ -5,7 +5,7 @@ import re
 import shutil
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,20 +47,16 @@ class CorpusFolder:
         """The folder for readers' copies of embedded indexes."""
         return self.home / f".{self.name}.copies"
 
-    @asynccontextmanager
-    async def locked(self) -> AsyncIterator[None]:
+    def locked(self) -> AbstractAsyncContextManager[None]:
         """Exclusive access, across processes, to build or edit this corpus, while nobody copies it.
 
         Raises `CorpusError` if another process has it. Locks are released when a process ends.
         """
-        async with self._held(write=True):
-            yield
+        return self._held(write=True)
 
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[None]:
+    def read(self) -> AbstractAsyncContextManager[None]:
         """Keep the corpus unchanged, shared with other readers. Raises `CorpusError` if an edit takes too long."""
-        async with self._held(write=False):
-            yield
+        return self._held(write=False)
 
     @asynccontextmanager
     async def _held(self, *, write: bool) -> AsyncIterator[None]:
@@ -100,20 +96,14 @@ class CorpusFolder:
 
     def published(self) -> Manifest | None:
         """The manifest at this moment; `None` if there is none, or it cannot be read."""
-        try:
-            return read_manifest(self.path)
-        except CorpusError:
-            return None
+        return _readable(self.path)
 
     def _occupied(self) -> bool:
         return self.path.exists() or self.path.is_symlink()
 
     def unfinished(self) -> Manifest | None:
         """The manifest of an interrupted rebuild, `None` if there is none that can be continued."""
-        try:
-            return read_manifest(self.building)
-        except CorpusError:
-            return None
+        return _readable(self.building)
 
     def start(self, manifest: Manifest) -> None:
         """Remove the remains of interrupted builds, and create the folder to build in."""
@@ -152,3 +142,10 @@ def corpus_folder(data_dir: Path, name: str) -> CorpusFolder:
             "starting with a letter or digit."
         )
     return CorpusFolder(home=data_dir / "corpora", name=name)
+
+
+def _readable(path: Path) -> Manifest | None:
+    try:
+        return read_manifest(path)
+    except CorpusError:
+        return None

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 
 from ...errors import CorpusError
 from ...settings import Settings
@@ -56,11 +56,8 @@ async def _indexed(
         async with opened(settings, folder.path, manifest) as indexed:
             yield indexed
         return
-    catalogue = await asyncio.to_thread(Catalogue, folder.path / FILE_NAME, manifest.dimension)
-    try:
+    with closing(await asyncio.to_thread(Catalogue, folder.path / FILE_NAME, manifest.dimension)) as catalogue:
         yield Indexed(catalogue, corpus.dense, corpus.lexical)
-    finally:
-        catalogue.close()
 
 
 async def _locked(folder: CorpusFolder, stack: AsyncExitStack) -> None:

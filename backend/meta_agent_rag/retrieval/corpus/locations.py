@@ -89,7 +89,7 @@ async def opened(settings: Settings, folder: Path, manifest: Manifest, *, mend: 
     require_room(settings, manifest)
     catalogue = await asyncio.to_thread(Catalogue, folder / catalogues.FILE_NAME, manifest.dimension)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(_closing(catalogue))
+        stack.push_async_callback(asyncio.to_thread, catalogue.close)
 
         def open_dense(place: StorePlace) -> AbstractAsyncContextManager[DenseStore]:
             return dense_backend.open(place, manifest.dimension)
@@ -212,15 +212,6 @@ async def fill(
 def _has_files(index: Path) -> bool:
     """Does the index have its files? Without them a search would silently find nothing."""
     return index.is_dir() and any(file.name != ownership.FILE_NAME for file in index.iterdir())
-
-
-@asynccontextmanager
-async def _closing(catalogue: Catalogue) -> AsyncIterator[None]:
-    """Close a catalogue at the end."""
-    try:
-        yield
-    finally:
-        await asyncio.to_thread(catalogue.close)
 
 
 def backends(manifest: Manifest) -> tuple[DenseBackend, LexicalBackend]:

@@ -8,7 +8,7 @@ reader. The catalogue is shared: SQLite supports many readers beside one writer.
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
@@ -130,11 +130,8 @@ def _whole(folder: CorpusFolder) -> Manifest | None:
     require_catalogue(folder.path, manifest)
     if manifest.checksum == BEING_EDITED or not all(is_sealed(folder.path / index) for index in _INDEXES):
         return None
-    catalogue = Catalogue(folder.path / FILE_NAME, manifest.dimension)
-    try:
+    with closing(Catalogue(folder.path / FILE_NAME, manifest.dimension)) as catalogue:
         whole = catalogue.counts()[1] == manifest.passages and not catalogue.interrupted()
-    finally:
-        catalogue.close()
     return manifest if whole else None
 
 
