@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pydantic import NonNegativeInt
 
 from ..prompts.tokens import estimate_tokens
+from ..text.normalise import encodable
 
 LONGEST_TEXT = 4000
 """The most characters kept of a question, its standalone form or an answer; longer texts are cut."""
@@ -71,12 +72,12 @@ class History:
     ) -> "History":
         """The history plus one exchange, its texts cut to `LONGEST_TEXT`."""
         exchange = Exchange(
-            question=clipped(_writable(question), LONGEST_TEXT),
-            answer=clipped(_writable(answer), LONGEST_TEXT),
-            standalone=clipped(_writable(standalone), LONGEST_TEXT),
+            question=clipped(encodable(question), LONGEST_TEXT),
+            answer=clipped(encodable(answer), LONGEST_TEXT),
+            standalone=clipped(encodable(standalone), LONGEST_TEXT),
             turn=self.turns + 1,
             mode=mode,
-            short_answer=clipped(_writable(short_answer), LONGEST_TEXT),
+            short_answer=clipped(encodable(short_answer), LONGEST_TEXT),
         )
         return replace(self, exchanges=(*self.exchanges, exchange), turns=self.turns + 1)
 
@@ -136,11 +137,6 @@ def conversation(history: History, tokens: int) -> str:
 def fenced(text: str) -> str:
     """The text with the brackets removed from tags that this package's prompts use."""
     return _TAG.sub("", text)
-
-
-def _writable(text: str) -> str:
-    """The text with a question mark for each lone surrogate, which can be neither stored nor sent."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _said(exchange: Exchange) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import DataFileError, InputError, StorageError
+from ..text.normalise import encodable
 from ..wording import counted, first_fault
 from .history import History
 from .socratic.mode import PLAIN, Socratic
@@ -42,7 +43,7 @@ class Stored:
 
     def as_json(self) -> str:
         """The JSON that `from_json` reads; a lone surrogate, which SQLite cannot store, becomes `?`."""
-        return json.dumps(asdict(self), ensure_ascii=False).encode("utf-8", "replace").decode()
+        return encodable(json.dumps(asdict(self), ensure_ascii=False))
 
     @classmethod
     def from_json(cls, text: str) -> "Stored":
@@ -140,7 +141,7 @@ class Sessions:
 
     async def write_down(self, name: str, said: Said) -> None:
         """Add an exchange to the transcript of a conversation, replacing one of the same turn."""
-        texts = (part.encode("utf-8", "replace").decode() for part in (said.question, said.answer))
+        texts = map(encodable, (said.question, said.answer))
         row = (name, said.turn, *texts, json.dumps(said.sources, ensure_ascii=False))
         await self._run(
             lambda connection: connection.execute("INSERT OR REPLACE INTO transcripts VALUES (?, ?, ?, ?, ?)", row)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import TransientError
+from ..text.normalise import encodable
 from .endpoints.faults import is_passing, refused_parameter, translated
 from .endpoints.http import HttpClient, HttpError, read
 from .endpoints.identity import reported
@@ -144,8 +145,7 @@ def _reply(completion: object, where: str) -> Reply:
         raise TransientError(
             f"{where} sent a reply that is not a chat completion; check the address (LLM_BASE_URL)."
         ) from None
-    text = text.encode("utf-8", "replace").decode()  # a lone surrogate can be neither stored nor sent again
-    return Reply(text=text, usage=usage, finish_reason=choice.get("finish_reason"), tokens=tokens)
+    return Reply(text=encodable(text), usage=usage, finish_reason=choice.get("finish_reason"), tokens=tokens)
 
 
 def _text(content: Any) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import SettingsError
 from ..extras import require
 from ..settings import Settings
+from ..text.normalise import encodable
 from .encoders import hub
 from .passage import Passage
 
@@ -39,7 +40,8 @@ class Reranker:
         """
         if not passages:
             return []
-        pairs = [(_readable(query), _readable(passage.searchable())) for passage in passages]
+        # tokenizers reject lone surrogates
+        pairs = [(encodable(query), encodable(passage.searchable())) for passage in passages]
         return await asyncio.wrap_future(self._worker.submit(self._scores, pairs))
 
     def _scores(self, pairs: list[tuple[str, str]]) -> list[float]:
@@ -96,8 +98,3 @@ def _scores_pairs(folder: Path) -> bool:
         return any(str(name).endswith("ForSequenceClassification") for name in config.get("architectures") or ())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
-
-
-def _readable(text: str) -> str:
-    """The text without lone surrogates, which tokenizers reject."""
-    return text.encode("utf-8", "replace").decode()

@@ -19,6 +19,7 @@ from ..errors import (
     SearchDownError,
     SettingsError,
 )
+from ..text.normalise import encodable
 from ..wording import fault_words
 
 TIMED_OUT = "Query processing timed out. Try a simpler question."
@@ -84,8 +85,9 @@ def _invalid(error: RequestValidationError) -> RequestError:
     path, fault = max(((_path(one, error.body), one) for one in same), key=lambda found: len(found[0]))
     place = ".".join(str(part)[:40] for part in path)
     named = f"The field {place!r} is invalid" if place else "The request is invalid"
-    param = _sayable(place) if place else None
-    return RequestError(422, "invalid_request", _sayable(f"{named}: {fault_words(fault)}."), param=param)
+    message = encodable(f"{named}: {fault_words(fault)}.")[:_MOST_WORDS]
+    param = encodable(place)[:_MOST_WORDS] if place else None
+    return RequestError(422, "invalid_request", message, param=param)
 
 
 def _path(fault: Mapping[str, Any], body: object) -> list[str | int]:
@@ -100,8 +102,3 @@ def _path(fault: Mapping[str, Any], body: object) -> list[str | int]:
             continue
         path.append(part)
     return path
-
-
-def _sayable(text: str) -> str:
-    """The text with a client's lone surrogates replaced, so that a response can contain it."""
-    return text.encode("utf-8", "replace").decode()[:_MOST_WORDS]

@@ -20,6 +20,11 @@ _TYPOGRAPHIC = str.maketrans(
 )
 
 
+def encodable(text: str) -> str:
+    """The text with a question mark for each lone surrogate, which can be neither stored nor sent."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def normalised(text: str) -> str:
     """Lower case, without punctuation and articles, single spaces; a text of articles is kept (blood group A)."""
     plain = _PUNCTUATION.sub(" ", _plain(text).lower())

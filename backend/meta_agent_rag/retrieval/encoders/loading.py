@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import SettingsError, StorageError
 from ...extras import installed, missing
 from ...settings import Settings
+from ...text.normalise import encodable
 from ..vectors import FloatMatrix
 from . import hub
 from .encoder import Encoder
@@ -74,7 +75,7 @@ class SentenceEncoder:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         # Sorting by length, which saves padding, is done inside `encode`; lone surrogates are replaced.
-        readable = [text.encode("utf-8", "replace").decode() for text in texts]
+        readable = list(map(encodable, texts))
         vectors = _model(self.folder).encode(
             readable, prompt=prefix, batch_size=32, normalize_embeddings=True, show_progress_bar=False
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import StorageError
+from ...text.normalise import encodable
 from ..vectors import FloatMatrix
 from .prefixes import prefixes
 
@@ -80,7 +81,7 @@ class OnnxEncoder:
     def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), _SLAB):
-            slab = [prefix + text.encode("utf-8", "replace").decode() for text in texts[start : start + _SLAB]]
+            slab = [prefix + encodable(text) for text in texts[start : start + _SLAB]]
             self._fill(vectors[start : start + _SLAB], self._tokens(slab))
         return vectors
 

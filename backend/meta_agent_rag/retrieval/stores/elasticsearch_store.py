@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import CorpusError, MetaRagError, SettingsError
 from ...extras import require
+from ...text.normalise import encodable
 from ...text.words import stop_words
 from ..passage import Found, Passage
 from .bulk import Action, send
 from .ownership import CREATED_BY
 from .protocols import LexicalBackend, StorePlace
-from .rows import Row, best_rows_async, encodable, from_key, from_record, latest, to_key, to_record
+from .rows import Row, best_rows_async, from_key, from_record, latest, to_key, to_record
 from .servers import BATCH_SECONDS, SEARCH_SECONDS, server_url, shown_url
 
 if TYPE_CHECKING:

@@ -50,11 +50,6 @@ def from_key(key: str) -> str:
     return str(json.loads(f'"{key}"')) if "\\" in key else key
 
 
-def encodable(text: str) -> str:
-    """The text without lone surrogates, which UTF-8 cannot hold."""
-    return text.encode("utf-8", "replace").decode()
-
-
 def latest(passages: Sequence[Passage], removed: Sequence[str]) -> tuple[list[int], list[str]]:
     """An update without duplicates: positions of the last passage of each id, and the other ids to delete."""
     positions = {passage.id: position for position, passage in enumerate(passages)}

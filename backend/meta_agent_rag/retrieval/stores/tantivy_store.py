@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import CorpusError
+from ...text.normalise import encodable
 from ...text.words import stop_words
 from ..passage import Found, Passage
 from .damage import is_panic, require_whole, unreadable
 from .ownership import claim, dropper, settle
 from .protocols import LexicalBackend, StorePlace
-from .rows import Row, best_rows, encodable, from_key, from_record, latest, to_key, to_record
+from .rows import Row, best_rows, from_key, from_record, latest, to_key, to_record
 from .seal import break_seal, seal
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from ...grounding.support.verdict import Support
 from ...llm.ledger import total
 from ...llm.transport import Reply
 from ...retrieval.passage import Found
+from ...text.normalise import encodable
 from ..request_record import ModelCall, RequestRecord, SmallTalk, Summarised
 
 Row = Mapping[str, Any]
@@ -184,7 +185,7 @@ def _storable(value: Any) -> Any:
     if isinstance(value, str):
         if value.isascii() and "\x00" not in value:
             return value
-        return value.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
+        return encodable(value).replace("\x00", "\ufffd")
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, Mapping):

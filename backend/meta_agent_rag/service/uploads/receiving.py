@@ -18,6 +18,7 @@ from starlette.types import Receive
 
 from ...errors import RequestError
 from ...settings import Settings
+from ...text.normalise import encodable
 from .records import UploadFolder
 
 _LOG = logging.getLogger(__name__)
@@ -215,7 +216,7 @@ def safe_name(given: str) -> str:
     'a__b.txt'
     """
     last = re.split(r"[/\\]", given)[-1]
-    writable = unicodedata.normalize("NFC", last.encode("utf-8", "replace").decode())
+    writable = unicodedata.normalize("NFC", encodable(last))
     plain = "".join("_" if unicodedata.category(character)[0] == "C" else character for character in writable)
     name = re.sub(r'[<>:"|?*]', "_", plain).strip(" .")
     return _shortened(name) or _WITHOUT_NAME
