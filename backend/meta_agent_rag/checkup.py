@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from tempfile import TemporaryFile
 from typing import Literal, get_args
@@ -21,8 +21,8 @@ _LISTING_SECONDS = 10.0
 class Finding:
     """One line of the check-up; `remedy` says how to resolve a note or a failure."""
 
-    subject: str
-    status: Literal["ok", "note", "fail"]
+    subject: str = ""
+    status: Literal["ok", "note", "fail"] = "ok"
     words: str
     remedy: str = ""
 
@@ -46,7 +46,7 @@ async def check_up(settings: Settings) -> list[Finding]:
 
 async def _guarded(subject: str, check: Callable[[Settings], Awaitable[Finding]], settings: Settings) -> Finding:
     try:
-        return await check(settings)
+        return replace(await check(settings), subject=subject)
     except MetaRagError as error:
         words, _, remedy = str(error).partition("; ")
         return Finding(subject=subject, status="fail", words=words, remedy=remedy)
@@ -61,14 +61,14 @@ async def _data_folder(settings: Settings) -> Finding:
             probe.flush()
     except OSError:
         remedy = "Set MARAG_DATA_DIR to a writable folder."
-        return Finding(subject="data folder", status="fail", words=f"{folder} cannot be written", remedy=remedy)
-    return Finding(subject="data folder", status="ok", words=f"{folder} (Python {sys.version.split()[0]})")
+        return Finding(status="fail", words=f"{folder} cannot be written", remedy=remedy)
+    return Finding(words=f"{folder} (Python {sys.version.split()[0]})")
 
 
 async def _provider(settings: Settings) -> Finding:
     choice = choose_provider(settings)
     models = ", ".join(f"{tier} {model}" for tier, model in choice.models.items())
-    return Finding(subject="provider", status="ok", words=f"{choice.provider.label}: {models}; {choice.reason}")
+    return Finding(words=f"{choice.provider.label}: {models}; {choice.reason}")
 
 
 async def _roles(settings: Settings) -> Finding:
@@ -90,7 +90,7 @@ async def _roles(settings: Settings) -> Finding:
         if not endpoint.is_embedded:
             await _list_models(endpoint)
     words = ", ".join(f"{role}: {one.model} at {one.provider.label}" for role, one in others.items())
-    return Finding(subject="roles", status="ok", words=words or "all served by the tiers (MODEL_ROLES)")
+    return Finding(words=words or "all served by the tiers (MODEL_ROLES)")
 
 
 async def _model(settings: Settings) -> Finding:
@@ -101,24 +101,24 @@ async def _model(settings: Settings) -> Finding:
     choice = choose_provider(settings)
     if choice.provider.name != EMBEDDED:
         await _list_models(choice.tiers["flash"])
-        return Finding(subject="model", status="ok", words=f"{choice.base_url} responds and accepts the key")
+        return Finding(words=f"{choice.base_url} responds and accepts the key")
     file = embedded_model_file(settings)
     words = f"{file.name}, {file.stat().st_size / 1e6:.0f} MB"
     if settings.embedded_model_path is not None:
-        return Finding(subject="model", status="ok", words=f"{words} (EMBEDDED_MODEL_PATH)")
+        return Finding(words=f"{words} (EMBEDDED_MODEL_PATH)")
     words = f"{words} (EMBEDDED_MODEL={settings.embedded_model})"
     if own_model_file(settings) is None:
         first = next(iter(local_models()))
         remedy = (
             f"For useful answers, run `marag models get {first}` (`marag models` lists more) or set DEEPSEEK_API_KEY."
         )
-        return Finding(subject="model", status="note", words=f"{words}: a real but very small model", remedy=remedy)
+        return Finding(status="note", words=f"{words}: a real but very small model", remedy=remedy)
     model = listed_model(settings)
     if model is not None and not fits(model, settings):
         words = f"{words}: needs {model.memory(settings) / 1e9:.1f} GB of memory, more than this machine has"
         remedy = "Set EMBEDDED_MODEL=auto or a smaller model from `marag models`, or lower EMBEDDED_CONTEXT_TOKENS."
-        return Finding(subject="model", status="note", words=words, remedy=remedy)
-    return Finding(subject="model", status="ok", words=words)
+        return Finding(status="note", words=words, remedy=remedy)
+    return Finding(words=words)
 
 
 async def _list_models(endpoint: Endpoint) -> None:
@@ -146,17 +146,15 @@ async def _prices(settings: Settings) -> Finding:
     from .llm.pricing import unpriced_models
 
     if runs_here(settings, CHAT) and not settings.price_as:
-        return Finding(subject="prices", status="ok", words="the embedded model is free")
+        return Finding(words="the embedded model is free")
     if unpriced := unpriced_models(settings, at=utc_now()):
         remedy = "A cost limit cannot be enforced; set PRICE_AS to a model with a known price (`marag prices`)."
-        return Finding(
-            subject="prices", status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy
-        )
-    return Finding(subject="prices", status="ok", words="known for every model (`marag prices`)")
+        return Finding(status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy)
+    return Finding(words="known for every model (`marag prices`)")
 
 
 async def _encoder(settings: Settings) -> Finding:
-    return await _encoder_called(settings, "encoder", settings.encoder)
+    return await _encoder_called(settings, settings.encoder)
 
 
 async def _monitor(settings: Settings) -> Finding:
@@ -164,10 +162,10 @@ async def _monitor(settings: Settings) -> Finding:
 
     policy(settings)
     await asyncio.to_thread(monitor_encoder, settings)
-    return await _encoder_called(settings, "monitor", settings.monitor_encoder)
+    return await _encoder_called(settings, settings.monitor_encoder)
 
 
-async def _encoder_called(settings: Settings, subject: str, name: str) -> Finding:
+async def _encoder_called(settings: Settings, name: str) -> Finding:
     from .retrieval.encoders.loading import load_encoder
 
     choice = await asyncio.to_thread(load_encoder, settings, name)
@@ -175,8 +173,8 @@ async def _encoder_called(settings: Settings, subject: str, name: str) -> Findin
         remedy = (
             "No action needed if this is intended; otherwise connect to the hub once, or set ENCODER to a local folder."
         )
-        return Finding(subject=subject, status="note", words=choice.note, remedy=remedy)
-    return Finding(subject=subject, status="ok", words=f"encoder {choice.encoder.name}")
+        return Finding(status="note", words=choice.note, remedy=remedy)
+    return Finding(words=f"encoder {choice.encoder.name}")
 
 
 async def _stores(settings: Settings) -> Finding:
@@ -188,8 +186,6 @@ async def _stores(settings: Settings) -> Finding:
     found = await asyncio.to_thread(list_corpora, settings.marag_data_dir)
     corpora = ", ".join(f"{one.name} ({counted(one.passages, 'passage')})" for one in found)
     return Finding(
-        subject="stores",
-        status="ok",
         words=f"{stores.dense} and {stores.lexical}; corpora: {corpora or 'none yet, `sample` is built on first use'}",
     )
 
@@ -198,7 +194,7 @@ async def _deficits(settings: Settings) -> Finding:
     from .agent.deficits import discover_deficits
 
     names = discover_deficits(settings.deficits_dir).names
-    return Finding(subject="deficits", status="ok", words=", ".join(names))
+    return Finding(words=", ".join(names))
 
 
 async def _documents(settings: Settings) -> Finding:
@@ -220,6 +216,4 @@ async def _documents(settings: Settings) -> Finding:
     prepared(await asyncio.to_thread(chunking_options, settings, encoder))
     reranker = await asyncio.to_thread(load_reranker, settings)
     words = f"chunker {settings.chunker}, citations {settings.citation_style}, memory {settings.memory}"
-    return Finding(
-        subject="documents", status="ok", words=f"{words}, {f'reranker {reranker.name}' if reranker else 'no reranker'}"
-    )
+    return Finding(words=f"{words}, {f'reranker {reranker.name}' if reranker else 'no reranker'}")

@@ -40,11 +40,6 @@ class Rewritten:
     reason: str = ""
 
     @property
-    def fell_back(self) -> bool:
-        """Was a rewrite wanted but none was usable?"""
-        return self.how not in {"rewritten", "restated", "nothing_before", "stands_alone"}
-
-    @property
     def refers_back(self) -> bool:
         """Can the question be understood only with the conversation?"""
         return self.how not in {"nothing_before", "stands_alone"}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -57,34 +57,18 @@ def coach_words() -> CoachWords:
 @cache
 def _words(folder: Path | None) -> CoachWords:
     rows = rows_of("words", folder)
-    strong, verdicts = rows["strong"], rows["verdicts"]
-    return CoachWords(
-        safe=_phrases(rows["safe"]),
-        surrender=_phrases(rows["surrender"]),
-        bare=_phrases(rows["bare"]),
-        polite=_phrases(rows["polite"]),
-        adverbs=_phrases(rows["adverbs"]),
-        openings=_phrases(strong["openings"]),
-        endings=_phrases(strong["endings"]),
-        tails=_phrases(strong["tails"]),
-        attempts=_phrases(strong["attempts"]),
-        fillers=_phrases(rows["fillers"]),
-        mumbles=_phrases(rows["mumbles"]),
-        affirmations=_phrases(rows["affirmations"]),
-        repeats=_phrases(rows["repeats"]),
-        acknowledgement=_phrases(rows["acknowledgement"]),
-        verdict_subjects=_phrases(verdicts["subjects"]),
-        verdict_endings=_phrases(verdicts["endings"]),
-        verdict_vetoes=_phrases([*verdicts["negations"], *verdicts["vetoes"]]),
-        negations=_phrases(verdicts["negations"]),
-        rights=_phrases(verdicts["rights"]),
-        praise_fillers=_phrases(rows["praise_fillers"]),
-        conjunctions=_phrases(rows["conjunctions"]),
-        rejections=_phrases(rows["rejections"]),
-        refusals=_phrases([*rows["rejections"], *rows["refusals"]]),
-        rejection_fillers=_phrases(rows["rejection_fillers"]),
-        alternatives=_phrases(rows["alternatives"]),
-    )
+    verdicts = rows["verdicts"]
+    texts = {
+        **rows,
+        **rows["strong"],
+        "verdict_subjects": verdicts["subjects"],
+        "verdict_endings": verdicts["endings"],
+        "verdict_vetoes": [*verdicts["negations"], *verdicts["vetoes"]],
+        "negations": verdicts["negations"],
+        "rights": verdicts["rights"],
+        "refusals": [*rows["rejections"], *rows["refusals"]],
+    }
+    return CoachWords(**{field.name: _phrases(texts[field.name]) for field in fields(CoachWords)})
 
 
 def reason(key: str, **values: object) -> str:
