@@ -1,7 +1,6 @@
 """The demo's appearance, arrow keys and slider: a theme with system fonts, style sheets and a script."""
 
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,14 +40,11 @@ def theme() -> "Base":
 
 def style_sheet() -> str:
     """The demo's own rules, for light and dark: all style sheets of this folder, by name."""
-    sheets = sorted((sheet for sheet in files(__package__).iterdir() if sheet.name.endswith(".css")), key=_name)
+    sheets = [sheet for sheet in files(__package__).iterdir() if sheet.name.endswith(".css")]
+    sheets.sort(key=lambda sheet: sheet.name)
     return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
 def head() -> str:
     """Additions to the page's head: the script of the arrow keys and of the slider over rounds."""
     return f"<script>{(files(__package__) / 'keys.js').read_text(encoding='utf-8')}</script>"
-
-
-def _name(sheet: Traversable) -> str:
-    return sheet.name

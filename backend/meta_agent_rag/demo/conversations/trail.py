@@ -91,10 +91,9 @@ def summary(turn: Turn) -> str:
     return f"Checked: confidence {answer.confidence.level} ({answer.confidence.score:.2f}), {rounds}"
 
 
-def stopped(shown: Sequence[Mapping[str, Any]], words: str = STOPPED) -> list[Message]:
+def stopped(shown: Sequence[Mapping[str, Any]]) -> list[Message]:
     """The messages of a chat whose last question was stopped, with nothing pending and a note."""
-    ended = [_ended(message) for message in shown]
-    return [*ended, assistant_message(words)]
+    return [*map(_ended, shown), assistant_message(STOPPED)]
 
 
 def assistant_message(text: str) -> Message:

@@ -61,7 +61,7 @@ class Run:
     @property
     def provider(self) -> str:
         """The name of the provider that answered; empty if unknown."""
-        return str(_mapping(self.config.get("provider")).get("name") or "")
+        return str(mapping(self.config.get("provider")).get("name") or "")
 
     def answer(self, question_id: str, method: str) -> Row | None:
         """A method's answer to a question; `None` if it has none."""
@@ -69,7 +69,7 @@ class Run:
 
     def setting(self, name: str) -> Any:
         """A setting of the run; `None` if unknown."""
-        return _mapping(self.config.get("settings")).get(name)
+        return mapping(self.config.get("settings")).get(name)
 
 
 def run_names(results: Path) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def calls_of(folder: Path, row: Row) -> tuple[Mapping[str, Any], ...]:
 
 def _call(line: bytes) -> Mapping[str, Any]:
     try:
-        return _mapping(json.loads(line))
+        return mapping(json.loads(line))
     except ValueError:
         return {}
 
@@ -182,7 +182,7 @@ def _read(place: Place, name: str, *, linked: bool = True) -> Run:
 def _passages(file: Place) -> dict[str, Found]:
     """The passages by id; empty if the run was packed without them; invalid lines are skipped."""
     try:
-        lines = [_mapping(json.loads(line)) for line in file.read_bytes().splitlines()]
+        lines = [mapping(json.loads(line)) for line in file.read_bytes().splitlines()]
         passages = [Passage.of(str(line["title"]), str(line["text"])) for line in lines]
     except (OSError, KeyError, ValueError):
         return {}
@@ -204,7 +204,7 @@ def _rows(raw: bytes) -> list[Row]:
 
 def _json(file: Place) -> Mapping[str, Any]:
     try:
-        return _mapping(json.loads(file.read_bytes()))
+        return mapping(json.loads(file.read_bytes()))
     except (OSError, KeyError, ValueError):
         return {}
 
@@ -216,5 +216,6 @@ def _files(folder: Place, suffix: str) -> dict[str, bytes]:
     return {stem: found[stem].read_bytes() for stem in sorted(found)}
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value if it is a mapping, else an empty one: a file may contain anything."""
     return value if isinstance(value, dict) else {}

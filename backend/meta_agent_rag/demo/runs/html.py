@@ -6,18 +6,18 @@ from html import escape
 from typing import Any
 
 from ...wording import counted
-from .files import Run
+from .files import Run, mapping
 
 
 def about(run: Run) -> str:
     """A description of the run in a sentence; empty for a run without answers."""
     if not run.rows:
         return ""
-    experiment = _part(run.config, "experiment")
+    experiment = mapping(run.config.get("experiment"))
     facts = {name: run.summary.get(name, experiment.get(name)) for name in ("dataset", "mode", "n", "seed")}
     questions = facts["n"] or len({row["id"] for row in run.rows})
-    provider = _part(run.config, "provider")
-    models = provider.get("embedded_model") or ", ".join(dict.fromkeys(_part(provider, "models").values()))
+    provider = mapping(run.config.get("provider"))
+    models = provider.get("embedded_model") or ", ".join(dict.fromkeys(mapping(provider.get("models")).values()))
     parts = [
         f"Data set {facts['dataset']}" if facts["dataset"] else "",
         _words(str(facts["mode"] or "")),
@@ -104,11 +104,6 @@ def _bar(value: float, interval: Sequence[float]) -> str:
 def quiet(text: str) -> str:
     """A less prominent line: a hint, or a placeholder."""
     return f'<p class="m-note">{escape(text)}</p>'
-
-
-def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = config.get(name)
-    return value if isinstance(value, dict) else {}
 
 
 def _words(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import MetaRagError
 from ...retrieval.passage import Found
 from ...settings import Settings
-from ..components import Parts, Updates
+from ..components import Parts, Updates, page
 from ..loop.status import problem
 from ..runs.files import RECORDED, Row, Run, open_run, open_zip, run_names
 from ..runs.filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
@@ -64,7 +64,6 @@ class _Parts(Parts):
 def build(workbench: Workbench) -> None:
     """Lay the tab out."""
     import gradio as gr
-    from gradio.context import Context
 
     parts = _laid_out(workbench.runs_dir)
     tab = _Tab(parts=parts, runs_dir=workbench.runs_dir, settings=workbench.settings, texts=texts_of(workbench))
@@ -77,8 +76,7 @@ def build(workbench: Workbench) -> None:
         chosen = gr.update(choices=list(names), value=name if name in names else None)
         return {parts.name: chosen, **tab.opened(name, asked.get("question") or "", asked.get("method") or "")}
 
-    assert Context.root_block is not None
-    Context.root_block.load(arrived, outputs=parts.all, **quietly)
+    page().load(arrived, outputs=parts.all, **quietly)
     parts.name.input(tab.opened, parts.name, parts.all, api_visibility="private")
     parts.upload.upload(tab.uploaded, parts.upload, parts.all, api_visibility="private")
     for part in parts.filters:

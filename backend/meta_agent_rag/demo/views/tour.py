@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...retrieval.passage import Found
 from ...settings import Settings
-from ..components import Updates
+from ..components import Updates, page
 from ..runs.files import recorded_runs
 from ..runs.primer import primer
 from ..runs.tour import Stop, tour
@@ -25,7 +25,6 @@ _WHAT = (
 def build(workbench: Workbench) -> None:
     """Lay the tab out."""
     import gradio as gr
-    from gradio.context import Context
 
     stops = tour()
     gr.HTML(f'<p class="m-note">{_WHAT}</p>{primer(recorded_runs())}', elem_id="tour-primer")
@@ -37,8 +36,7 @@ def build(workbench: Workbench) -> None:
             replay = laid_out("Opening the first question.", "tour-replay")
     tab = _Tab(replay=replay, stops=stops, settings=workbench.settings, texts=texts_of(workbench))
     quietly: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    assert Context.root_block is not None
-    Context.root_block.load(tab.opened, chosen, replay.all, **quietly)
+    page().load(tab.opened, chosen, replay.all, **quietly)
     chosen.input(tab.opened, chosen, replay.all, **quietly)
     replay.on_step(tab.stepping, [chosen])
 
