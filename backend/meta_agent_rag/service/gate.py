@@ -110,7 +110,7 @@ class Gate:
             if visit.unrecorded is None and not isinstance(error, RequestError):
                 REQUESTS.error("failed", exc_info=error, extra={"fields": {"request_id": record.request_id}})
             if not visit.status:
-                await refuse(scope, receive, responder, visit, error)
+                await as_response(visit, error)(scope, receive, responder)
         finally:
             with suppress(StorageError):
                 visit.file(visit.status or _CLIENT_WENT)
@@ -179,11 +179,6 @@ class _Responder:
             kept = [(name, value) for name, value in message.get("headers", []) if name.decode("latin-1") not in own]
             message = {**message, "headers": [*kept, *((name.encode(), value.encode()) for name, value in own.items())]}
         await self.send(message)
-
-
-async def refuse(scope: Scope, receive: Receive, send: Send, visit: Visit, error: BaseException) -> None:
-    """Send the response for a failure."""
-    await as_response(visit, error)(scope, receive, send)
 
 
 def as_response(visit: Visit, error: BaseException) -> JSONResponse:

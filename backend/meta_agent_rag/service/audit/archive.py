@@ -11,7 +11,7 @@ import os
 import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,10 @@ async def write_archive(folder: Path, month: str, state: str, pages: AsyncIterat
     final = folder / f"audit-{month}-{new_id()}.jsonl.gz"
     part, count = final.with_name(final.name + _PART), 0
     try:
-        with part.open("wb") as raw:
-            with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as file:
-                async for page in pages:
-                    await asyncio.to_thread(_write, file, page)
-                    count += len(page)
-            raw.flush()
-            os.fsync(raw.fileno())
+        with _compressed(part) as file:
+            async for page in pages:
+                await asyncio.to_thread(_write, file, page)
+                count += len(page)
         return _renamed(part, final.with_name(final.name + state)) if count else None
     except OSError as error:
         raise StorageError(f"{str(final)!r} cannot be written ({error}); free disk space, then run it again.") from None
@@ -95,11 +92,8 @@ def rewrite(path: Path, keep: Callable[[Row], bool]) -> int:
                 dropped += 1
 
     try:
-        with part.open("wb") as raw:
-            with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as file:
-                _write(file, rest())
-            raw.flush()
-            os.fsync(raw.fileno())
+        with _compressed(part) as file:
+            _write(file, rest())
         if dropped and kept:
             _renamed(part, path)
         elif dropped:
@@ -107,6 +101,16 @@ def rewrite(path: Path, keep: Callable[[Row], bool]) -> int:
     finally:
         part.unlink(missing_ok=True)
     return dropped
+
+
+@contextmanager
+def _compressed(path: Path) -> Iterator[gzip.GzipFile]:
+    """A new compressed file, which is on disk at the end."""
+    with path.open("wb") as raw:
+        with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as file:
+            yield file
+        raw.flush()
+        os.fsync(raw.fileno())
 
 
 def _write(file: gzip.GzipFile, rows: Iterable[Row]) -> None:

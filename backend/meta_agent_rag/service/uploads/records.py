@@ -79,7 +79,7 @@ class UploadFolder:
 
     def waiting(self) -> list[Upload]:
         """Unprocessed uploads, oldest first."""
-        return sorted((found for found in self._waiting() if found), key=lambda upload: upload.id)
+        return sorted(self._found(".waiting/*"), key=lambda upload: upload.id)
 
     def file(self, upload: Upload) -> Path:
         """The waiting file."""
@@ -111,17 +111,14 @@ class UploadFolder:
 
     def of(self, client_id: str) -> list[Upload]:
         """The records of a client's uploads."""
-        found = (self.read(file.stem) for file in (self.path / ".records").glob("*.json"))
-        return [upload for upload in found if upload is not None and upload.client_id == client_id]
+        return [upload for upload in self._found(".records/*.json") if upload.client_id == client_id]
 
     def is_replaced(self, upload: Upload) -> bool:
         """Has a later upload by any client replaced this one in its corpus?"""
-        found = (self.read(file.stem) for file in (self.path / ".records").glob("*.json"))
         return any(
-            other is not None
-            and (other.corpus, other.name, other.state) == (upload.corpus, upload.name, "indexed")
+            (other.corpus, other.name, other.state) == (upload.corpus, upload.name, "indexed")
             and (other.at, other.id) > (upload.at, upload.id)
-            for other in found
+            for other in self._found(".records/*.json")
         )
 
     def drop(self, upload: Upload) -> None:
@@ -138,9 +135,8 @@ class UploadFolder:
                     if upload is not None and upload.state not in UNFINISHED:
                         file.unlink()
 
-    def _waiting(self) -> Iterator[Upload | None]:
-        for folder in (self.path / ".waiting").glob("*"):
-            yield self.read(folder.name)
+    def _found(self, pattern: str) -> Iterator[Upload]:
+        return filter(None, (self.read(path.stem) for path in self.path.glob(pattern)))
 
     def _record(self, id_: str) -> Path:
         return self.path / ".records" / f"{id_}.json"
