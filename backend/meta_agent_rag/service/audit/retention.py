@@ -5,6 +5,7 @@ completes what a kill interrupted.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from sqlalchemy import (
     ColumnElement,
+    Executable,
     MetaData,
     Select,
     Table,
@@ -38,12 +40,14 @@ from ..storage.database import in_utc, is_postgresql
 from ..storage.tables import AUDIT
 from .archive import ROWS, TABLE, finish, read_archive, unfinished, write_archive
 from .months import Month, tables
-from .portions import Portions
 from .reading import as_json
 from .rows import Row
 
 FOLDER = "archive"
 _PAGE = 500
+_AIM_SECONDS = 0.02
+_FEWEST, _MOST = 10, 500
+_PAUSE_SECONDS = 0.005
 _LOCK = 5_871_204_419  # any number that is the same in every process
 _DETACHING_TRIES = 20
 _SLIM = {
@@ -74,6 +78,30 @@ class Ages:
         return cls(
             hot=now - timedelta(days=settings.audit_hot_days), warm=now - timedelta(days=settings.audit_warm_days)
         )
+
+
+@dataclass(kw_only=True)
+class Portions:
+    """Changes many rows in portions, each under its own lock, so that others wait only briefly.
+
+    `size` is the number of rows to change next, adapted to the last duration; `longest` the longest lock, in s.
+    """
+
+    size: int = 50
+    longest: float = 0.0
+
+    async def change(self, engine: AsyncEngine, statements: Sequence[Executable]) -> None:
+        """Run statements in one transaction; others get a turn before this returns. Raises `SQLAlchemyError`."""
+        async with engine.execution_options(immediate=True).connect() as connection:
+            async with connection.begin():
+                began = time.monotonic()
+                for statement in statements:
+                    await connection.execute(statement)
+            took = time.monotonic() - began
+        self.longest = max(self.longest, took)
+        wanted = int(self.size * min(2.0, _AIM_SECONDS / max(took, 1e-6)))
+        self.size = min(_MOST, max(_FEWEST, wanted))
+        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 @dataclass(kw_only=True)
