@@ -10,10 +10,9 @@ from benchmarks.run.provenance import changed_settings, recorded_settings
 from benchmarks.run.serving import as_served, one_model
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.llm.embedded import embedded_model_file
-from meta_agent_rag.llm.local import choice, memory
+from meta_agent_rag.llm.local import choice
 from meta_agent_rag.llm.local.catalogue import PACKAGED, local_models
-from meta_agent_rag.llm.local.choice import AUTO, decided, listed_model, own_model_file
-from meta_agent_rag.llm.local.memory import machine_memory
+from meta_agent_rag.llm.local.choice import AUTO, decided, listed_model, machine_memory, own_model_file
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
 
@@ -102,7 +101,7 @@ def test_the_file_names_the_model_in_ledger_and_results() -> None:
 def test_the_memory_of_a_container_is_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(memory, "_LIMITS", (str(limit), str(tmp_path / "none")))
+    monkeypatch.setattr(choice, "_LIMITS", (str(limit), str(tmp_path / "none")))
     for text, expected in (("max\n", whole), (f"{2**62}\n", whole), ("1073741824\n", 2**30)):
         limit.write_text(text)
         assert machine_memory() == expected

@@ -1,13 +1,16 @@
 """Chooses the embedded provider's model: EMBEDDED_MODEL_PATH, else EMBEDDED_MODEL, else the packaged one."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 from ...errors import SettingsError
 from ...settings import Settings
 from .catalogue import PACKAGED, LocalModel, local_model, local_models
-from .memory import machine_memory
 
 AUTO = "auto"
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Files in which Linux states a container's limit."""
 
 
 def listed_model(settings: Settings) -> LocalModel | None:
@@ -65,3 +68,19 @@ def decided(settings: Settings) -> Settings:
         return settings
     model = listed_model(settings)
     return settings.model_copy(update={"embedded_model": PACKAGED if model is None else model.name})
+
+
+def machine_memory() -> int | None:
+    """Bytes of memory, or the container's limit if that is lower; `None` if unknown.
+
+    Total memory, not free memory: the choice of the model should not change from hour to hour.
+    """
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not available on Windows
+        return None
+    limits = [whole]
+    for place in _LIMITS:
+        with suppress(OSError, ValueError):  # missing, or "max"
+            limits.append(int(Path(place).read_text(encoding="ascii")))
+    return min(limits)
