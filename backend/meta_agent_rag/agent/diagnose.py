@@ -90,14 +90,9 @@ def _earlier_second_answer(state: State, packed: Packed) -> SecondAnswer | None:
 
 async def _diagnosed(state: State, context: Context, round_: Round) -> Round:
     if context.settings.diagnosis == "facts" and round_.vote is not None:
-        found = diagnose_from_facts(findings_of(state, context, round_), context)
-        known = context.oracles.diagnosis
-        return replace(round_, diagnosis=found if known is None else replace(found, deficit=await known(round_)))
-    return await _evaluated(state, context, round_)
-
-
-async def _evaluated(state: State, context: Context, round_: Round) -> Round:
-    diagnosis = await evaluate(context, state["question"], round_, _packed(state, context))
+        diagnosis = diagnose_from_facts(findings_of(state, context, round_), context)
+    else:
+        diagnosis = await evaluate(context, state["question"], round_, _packed(state, context))
     known = context.oracles.diagnosis
     if known is not None:
         diagnosis = replace(diagnosis, deficit=await known(round_))

@@ -6,7 +6,6 @@ from ..grounding.abstention import is_abstention
 from ..text.names import spaced, words
 from ..text.normalise import normalised, tokens
 from ..text.words import stop_words
-from .derivation import Fact
 from .monitoring.overlap import jaccard
 from .state import VERDICTS, Round
 
@@ -22,11 +21,6 @@ def follow_up_queries(question: str, last: Round, asked: Sequence[str]) -> tuple
     suggested = last.diagnosis.suggested_queries if last.diagnosis is not None else ()
     new = unasked([query for query in suggested if not restates(query, question)], asked)
     return new or unasked([f"{entity} {still_open(question, last)}".strip() for entity in _reached(last)], asked)
-
-
-def query_for(fact: Fact) -> str:
-    """The query for an open fact: its question, in which the values of earlier facts are already filled in."""
-    return fact.asked
 
 
 def _reached(last: Round) -> list[str]:

@@ -4,8 +4,9 @@ Decided before anything is read, for all files at once, because two files may ha
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
 from ..retrieval.corpus.catalogue import DocumentRecord
@@ -95,14 +96,8 @@ class _NewIds:
     def new(self, path: Path, content_hash: str) -> str:
         """An id that no other document has."""
         slug = "-".join(re.findall(r"[^\W_]+", path.stem.lower()))[:_LONGEST_SLUG] or "document"
-        chosen = next(id_ for id_ in _numbered(f"{slug}-{content_hash[:12]}") if id_ not in self._used)
+        plain = f"{slug}-{content_hash[:12]}"
+        numbered = chain([plain], (f"{plain}-{number}" for number in count(2)))
+        chosen = next(id_ for id_ in numbered if id_ not in self._used)
         self._used.add(chosen)
         return chosen
-
-
-def _numbered(id_: str) -> Iterator[str]:
-    yield id_
-    number = 2
-    while True:
-        yield f"{id_}-{number}"
-        number += 1

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from ..errors import InputError
 
-_MEGABYTE = 1024 * 1024
-
 
 @dataclass(frozen=True, kw_only=True)
 class FoundFile:
@@ -78,11 +76,8 @@ def source_name(path: Path | str) -> str:
 
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes. Raises `OSError`."""
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while part := stream.read(_MEGABYTE):
-            digest.update(part)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def is_gone(source: str) -> bool:

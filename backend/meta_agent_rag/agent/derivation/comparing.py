@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ...text.dates import Date, as_date, later
+from ...text.dates import as_date, later
 from ...text.figures.figure import in_unit
 from .operator import Operand, Outcome
 from .plan import Chain, Plan
@@ -48,12 +48,7 @@ def latest(question: str, operands: Sequence[Operand]) -> Outcome | None:
 
 def earliest(question: str, operands: Sequence[Operand]) -> Outcome | None:
     """The candidate with the earliest date."""
-
-    def earlier(one: Date, other: Date) -> bool | None:
-        verdict = later(one, other)
-        return None if verdict is None else not verdict
-
-    return extreme(operands, as_date, earlier, "earlier")
+    return extreme(operands, as_date, lambda one, other: later(other, one), "earlier")
 
 
 def most(question: str, operands: Sequence[Operand]) -> Outcome | None:

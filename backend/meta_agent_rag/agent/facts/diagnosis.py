@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from ..context import Context
-from ..follow_up_queries import query_for
 from ..state import Diagnosis, RepairPlan, Round, State
 from .findings import Findings
 
@@ -36,7 +35,7 @@ def diagnose_from_facts(findings: Findings, context: Context) -> Diagnosis:
         rationale=finding.why,
         error_type="none",
         suggestion="",
-        suggested_queries=(query_for(finding.fact),) if finding.fact is not None and deficit.retrieves else (),
+        suggested_queries=(finding.fact.asked,) if finding.fact is not None and deficit.retrieves else (),
         source="facts",
         about=finding.about,
     )

@@ -137,11 +137,7 @@ def calibration_of_votes(settings: Settings) -> Calibration:
 
     The threshold is not used, because the vote itself decides. Raises `SettingsError` for an unreadable file.
     """
-    return (
-        packaged_calibration()
-        if settings.monitor_calibration is None
-        else read_calibration(settings.monitor_calibration)
-    )
+    return read_calibration(settings.monitor_calibration or _PACKAGED)
 
 
 def packaged_calibration() -> Calibration:
