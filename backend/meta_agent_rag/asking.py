@@ -44,10 +44,8 @@ async def answer(
     Raises a `MetaRagError` whose message says what to do.
     """
     chosen = settings or Settings.load()
-    async with _opened(question, chosen, corpus, evidence, documents=documents, transport=transport) as (
-        engine,
-        retriever,
-    ):
+    opened = _opened(question, chosen, corpus, evidence, documents=documents, transport=transport)
+    async with opened as (engine, retriever):
         return await engine.answer(
             question, evidence=evidence, retriever=retriever, grounded=grounded, on_step=on_step, on_text=on_text
         )
@@ -70,10 +68,8 @@ async def grounded_answer(
     """
     settings = settings or Settings.load()
     checks = Checks.of(settings, corpus)
-    async with _opened(question, settings, corpus, evidence, documents=documents, transport=transport) as (
-        engine,
-        retriever,
-    ):
+    opened = _opened(question, settings, corpus, evidence, documents=documents, transport=transport)
+    async with opened as (engine, retriever):
         drafted = await engine.answer(
             question, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
         )

@@ -13,14 +13,10 @@ UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
 _PROVIDERS = Path(__file__).parent / "llm" / "providers.yaml"
 
 
-def _stage_tiers(value: object) -> object:
-    """Parse `stage=tier,stage=tier`; a mapping is used as it is."""
-    return pairs(value, form="STAGE=TIER,STAGE=TIER, for instance evaluate=flash") if isinstance(value, str) else value
-
-
-def _stage_tokens(value: object) -> object:
-    """Parse `stage=tokens,stage=tokens`; a mapping is used as it is."""
-    return pairs(value, form="STAGE=TOKENS,STAGE=TOKENS, for instance write=900") if isinstance(value, str) else value
+def _by_stage(value_name: str, example: str) -> BeforeValidator:
+    """Parses `stage=value,stage=value`; a mapping is used as it is."""
+    form = f"STAGE={value_name},STAGE={value_name}, for instance {example}"
+    return BeforeValidator(lambda value: pairs(value, form=form) if isinstance(value, str) else value)
 
 
 def pairs(text: str, *, form: str) -> dict[str, str]:
@@ -74,8 +70,8 @@ def _loop_parts(value: object) -> object:
 
 Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
-StageTiers = Annotated[dict[str, Tier], NoDecode, BeforeValidator(_stage_tiers)]
-StageTokens = Annotated[dict[str, PositiveInt], NoDecode, BeforeValidator(_stage_tokens)]
+StageTiers = Annotated[dict[str, Tier], NoDecode, _by_stage("TIER", "evaluate=flash")]
+StageTokens = Annotated[dict[str, PositiveInt], NoDecode, _by_stage("TOKENS", "write=900")]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_parts)]
 

@@ -16,7 +16,7 @@ from .monitoring.monitor import VOTE, policy, second_answer
 from .monitoring.signals import measure
 from .prompting.packing import Packed, pack
 from .routes import RouteAnswer
-from .state import NO_DEFICIT, Round, SecondAnswer, State, StopReason, Update
+from .state import NO_DEFICIT, Diagnosis, Round, SecondAnswer, State, StopReason, Update
 from .stopping import out_of_time, reason_to_stop, settled_without_a_model
 
 
@@ -46,8 +46,9 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
         runtime.stream_writer(round_)  # observers see the monitor's verdict before the critic's
         stop_reason = reason_to_stop(state, context, round_)
         if stop_reason is None:
-            round_ = await _diagnosed(state, context, round_)
-            stop_reason = "critic_satisfied" if _found_nothing(round_) else out_of_time(context, index)
+            diagnosis = await _diagnosed(state, context, round_)
+            round_ = replace(round_, diagnosis=diagnosis)
+            stop_reason = "critic_satisfied" if diagnosis.deficit == NO_DEFICIT else out_of_time(context, index)
     except BudgetError as error:
         stop_reason = error.stop_reason
     spent = total(row for row in context.model.rows if row.round == index)
@@ -88,7 +89,7 @@ def _earlier_second_answer(state: State, packed: Packed) -> SecondAnswer | None:
     return None
 
 
-async def _diagnosed(state: State, context: Context, round_: Round) -> Round:
+async def _diagnosed(state: State, context: Context, round_: Round) -> Diagnosis:
     if context.settings.diagnosis == "facts" and round_.vote is not None:
         diagnosis = diagnose_from_facts(findings_of(state, context, round_), context)
     else:
@@ -96,8 +97,4 @@ async def _diagnosed(state: State, context: Context, round_: Round) -> Round:
     known = context.oracles.diagnosis
     if known is not None:
         diagnosis = replace(diagnosis, deficit=await known(round_))
-    return replace(round_, diagnosis=diagnosis)
-
-
-def _found_nothing(round_: Round) -> bool:
-    return round_.diagnosis is not None and round_.diagnosis.deficit == NO_DEFICIT
+    return diagnosis

@@ -12,7 +12,7 @@ from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.transport import Message
 from ..prompts import prompt
 from ..prompts.tokens import estimate_tokens
-from ..text.figures.figure import Figure, stands_in
+from ..text.figures.figure import stands_in
 from ..text.figures.reading import figures, in_digits
 from .overview import STAGE, OnSection, Overview, Summary, Work
 from .points import Point
@@ -153,10 +153,6 @@ def _aspects(reply: AspectsReply, first: Sequence[Point], second: Sequence[Point
 
 def _checked(relation: Relation, first: Sequence[Point], second: Sequence[Point]) -> Relation:
     """The model's relation, unless it says that points agree although they share no figure."""
-    ours, theirs = ([one for point in side for one in _figures(point)] for side in (first, second))
+    ours, theirs = ([one for point in side for one in figures(in_digits(point.bare))] for side in (first, second))
     shared = any(stands_in(one, theirs) for one in ours) or any(stands_in(one, ours) for one in theirs)
     return "related" if relation == "agree" and ours and theirs and not shared else relation
-
-
-def _figures(point: Point) -> Sequence[Figure]:
-    return figures(in_digits(point.bare))

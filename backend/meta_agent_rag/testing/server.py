@@ -228,7 +228,7 @@ def _as_scripted(reply: ServerReply) -> Response:
 def loopback_server(behaviour: Behaviour) -> Iterator[LoopbackServer]:
     """Run a server in a thread on a free loopback port, stopped at the end."""
     state = LoopbackServer(behaviour=behaviour)
-    server = Server(_config(state))
+    server = Server(Config(state.app(), host="127.0.0.1", port=0, log_level="critical", **_QUIET))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
@@ -244,10 +244,6 @@ def loopback_server(behaviour: Behaviour) -> Iterator[LoopbackServer]:
 
 _QUIET: dict[str, Any] = {"access_log": False, "lifespan": "off", "timeout_keep_alive": 600}
 """Keep idle connections: a client that reuses one just as it is closed would lose its call."""
-
-
-def _config(state: LoopbackServer) -> Config:
-    return Config(state.app(), host="127.0.0.1", port=0, log_level="critical", **_QUIET)
 
 
 def _address(server: Server) -> str:

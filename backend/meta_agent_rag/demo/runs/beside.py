@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
 from ...errors import InputError
 from ...statistics.paired import paired_difference, permutation_p, verdict
@@ -87,13 +86,10 @@ def _score(row: Row) -> str:
 
 
 def _calls(row: Row) -> str:
-    return _told(row.get("llm_calls"))
+    calls = row.get("llm_calls")
+    return "unknown" if calls is None else str(calls)
 
 
 def _cost(row: Row) -> str:
     cost = row.get("cost_usd")
     return "unknown" if cost is None else f"${float(cost):.5f}"
-
-
-def _told(value: Any) -> str:
-    return "unknown" if value is None else str(value)

@@ -58,10 +58,6 @@ _Place: TypeAlias = tuple[str, str | None, SecretStr | None]
 """Endpoints of one transport; one connection name may cover several addresses, in a sweep or for a tier."""
 
 
-def _place(endpoint: Endpoint) -> _Place:
-    return endpoint.connection, endpoint.base_url, endpoint.api_key
-
-
 @dataclass(frozen=True, kw_only=True)
 class OpenConnections:
     """Connections to real endpoints, each opened at its first call.
@@ -78,7 +74,7 @@ class OpenConnections:
 
     async def to(self, endpoint: Endpoint) -> Connection:
         """See `Connections`."""
-        key = _place(endpoint), endpoint.model
+        key = (endpoint.connection, endpoint.base_url, endpoint.api_key), endpoint.model
         if key not in self._known:
             async with self._opening:  # only once, even for concurrent first calls
                 return self._known.get(key) or await self._opened(key, endpoint)

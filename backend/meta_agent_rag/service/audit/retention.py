@@ -6,7 +6,7 @@ completes what a kill interrupted.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -235,7 +235,7 @@ async def _pages(engine: AsyncEngine, table: Table, until: datetime) -> AsyncIte
 
 
 async def _complete_rows(engine: AsyncEngine, path: Path, done: Done) -> None:
-    rows = await asyncio.to_thread(_keys, path)
+    rows = ((datetime.fromisoformat(row["at"]), row["query_id"]) for row in read_archive(path))
     while keys := list(islice(rows, done.portions.size)):
         await done.portions.change(engine, [delete(AUDIT).where(among(keys))])
         done.records += len(keys)
@@ -247,10 +247,6 @@ async def _complete_table(engine: AsyncEngine, path: Path, done: Done) -> None:
     done.records += await asyncio.to_thread(lambda: sum(1 for _ in read_archive(path)))
     await _drop(engine, Month(year, number).table)
     done.files.append(finish(path))
-
-
-def _keys(path: Path) -> Iterator[tuple[datetime, str]]:
-    return ((datetime.fromisoformat(row["at"]), row["query_id"]) for row in read_archive(path))
 
 
 async def _taken_out(engine: AsyncEngine, ages: Ages, portions: Portions) -> list[Month]:

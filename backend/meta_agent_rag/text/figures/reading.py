@@ -150,7 +150,7 @@ def _quantities(text: str, language: str) -> Iterator[Figure]:
             unit=unit,
             date=None if year is None else Date(year=int(year)),
             step=step,
-            approximate=_said_about(text[:start]),
+            approximate=_about().search(text[max(start - 30, 0) : start]) is not None,
             ordinal=ordinal is not None,
         )
 
@@ -273,7 +273,3 @@ def _unit_behind() -> re.Pattern[str]:
 def _about() -> re.Pattern[str]:
     words = lexicon.alternation(lexicon.approximators())
     return re.compile(rf"(?:(?<!\w)(?:{words})(?:\s+(?:de|the|a))?|[約约])\s*$", re.IGNORECASE)
-
-
-def _said_about(before: str) -> bool:
-    return _about().search(before[-30:]) is not None
