@@ -155,6 +155,6 @@ def ranges(axes: "Axes", names: Sequence[str], series: Mapping[str, Sequence[flo
     axes.grid(axis="x", alpha=0.3)
 
 
-def legend(axes: "Axes", *, columns: int = 1) -> None:
+def legend(axes: "Axes") -> None:
     """The legend beside the axes, so that it hides nothing."""
-    axes.legend(fontsize="small", ncols=columns, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

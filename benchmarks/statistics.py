@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.statistics.paired import DRAWS_IN_MEMORY, finite, require_pairs
 
+_RESAMPLES = 1000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bin:
@@ -29,20 +31,17 @@ class Bin:
     accuracy: float
 
 
-def binomial_interval(successes: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
-    """Give the exact interval of a share (Clopper & Pearson 1934), low and high in 0..1.
+def binomial_interval(successes: int, n: int) -> tuple[float, float]:
+    """Give the exact 95 % interval of a share (Clopper & Pearson 1934), low and high in 0..1.
 
     Unlike a bootstrap it is informative for a share of 0: with 0 of 100 the upper limit is 3.6 %.
-    Raises `InputError` for more successes than cases, a negative count, no case, or a confidence outside 0..1.
+    Raises `InputError` for more successes than cases, a negative count, or no case.
     """
     from scipy.stats import binomtest
 
-    if n < 1 or not 0 <= successes <= n or not 0.0 < confidence < 1.0:
-        raise InputError(
-            f"Give successes among at least one case and a confidence in 0..1, not {successes!r} of {n!r} "
-            f"and {confidence!r}."
-        )
-    interval = binomtest(successes, n).proportion_ci(confidence_level=confidence, method="exact")
+    if n < 1 or not 0 <= successes <= n:
+        raise InputError(f"Give successes among at least one case, not {successes!r} of {n!r}.")
+    interval = binomtest(successes, n).proportion_ci(method="exact")
     return float(interval.low), float(interval.high)
 
 
@@ -73,19 +72,15 @@ def auroc(scores: Sequence[float], labels: Sequence[float]) -> float | None:
     return float(won / pairs)
 
 
-def auroc_interval(
-    scores: Sequence[float], labels: Sequence[float], *, seed: int = 42, resamples: int = 1000
-) -> tuple[float, float] | None:
+def auroc_interval(scores: Sequence[float], labels: Sequence[float], *, seed: int = 42) -> tuple[float, float] | None:
     """Give the 95 % percentile bootstrap interval of `auroc` over answers, low and high in 0..1.
 
     Resamples without a right or without a wrong answer have no figure and are left out; `None` if all are right
     or all wrong. Independent of the order of answers.
-    Raises `InputError` as `auroc` does, and for less than one resample.
+    Raises `InputError` as `auroc` does.
     """
     import numpy as np
 
-    if resamples < 1:
-        raise InputError(f"Give at least one resample, not {resamples!r}.")
     ranked = sorted(zip(*_labelled(scores, labels), strict=True))
     right = np.array([is_right for _, is_right in ranked], dtype=float)
     if right.min() == right.max():
@@ -93,8 +88,8 @@ def auroc_interval(
     ties = np.unique([score for score, _ in ranked], return_index=True)[1]
     draw, batch = np.random.default_rng(seed), max(1, DRAWS_IN_MEMORY // len(ranked))
     areas = []
-    for start in range(0, resamples, batch):
-        drawn = draw.multinomial(len(ranked), [1 / len(ranked)] * len(ranked), size=min(batch, resamples - start))
+    for start in range(0, _RESAMPLES, batch):
+        drawn = draw.multinomial(len(ranked), [1 / len(ranked)] * len(ranked), size=min(batch, _RESAMPLES - start))
         rights = np.add.reduceat(drawn * right, ties, axis=1)
         wrongs = np.add.reduceat(drawn * (1 - right), ties, axis=1)
         won = (rights * (np.cumsum(wrongs, axis=1) - wrongs / 2)).sum(axis=1)  # ties count half
@@ -135,12 +130,12 @@ def calibration_bins(probabilities: Sequence[float], labels: Sequence[float], *,
     ]
 
 
-def expected_calibration_error(probabilities: Sequence[float], labels: Sequence[float], *, bins: int = 10) -> float:
+def expected_calibration_error(probabilities: Sequence[float], labels: Sequence[float]) -> float:
     """Give the mean distance of confidence and accuracy over bins, weighted by answers, 0..1 (Naeini et al. 2015).
 
     Raises `InputError` as `calibration_bins` does.
     """
-    found = calibration_bins(probabilities, labels, bins=bins)
+    found = calibration_bins(probabilities, labels)
     return math.fsum(one.n * abs(one.accuracy - one.confidence) for one in found) / sum(one.n for one in found)
 
 

@@ -25,23 +25,20 @@ class Difference:
     high: float
 
 
-def bootstrap_ci(
-    values: Sequence[float], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 42
-) -> tuple[float, float]:
-    """The percentile bootstrap interval of the mean (Efron 1979), low and high, in the unit of `values`.
+def bootstrap_ci(values: Sequence[float], *, resamples: int = 2000, seed: int = 42) -> tuple[float, float]:
+    """The 95 % percentile bootstrap interval of the mean (Efron 1979), low and high, in the unit of `values`.
 
     The same values and seed give the same interval in any order, so that a
     resumed run reports the same as an uninterrupted one. If all values are equal, or there is only one,
     resampling has no effect: the interval is that value twice.
 
-    Raises `InputError` if there are no values, for values that are not finite, for a confidence outside 0..1
-    and for fewer than one resample.
+    Raises `InputError` if there are no values, for values that are not finite, and for fewer than one resample.
     """
     import numpy as np
     from scipy.stats import bootstrap
 
-    if not 0.0 < confidence < 1.0 or resamples < 1:
-        raise InputError(f"Give a confidence in 0..1 and at least one resample, not {confidence!r} and {resamples!r}.")
+    if resamples < 1:
+        raise InputError(f"Give at least one resample, not {resamples!r}.")
     ordered = sorted(finite(values))
     if ordered[0] == ordered[-1]:
         return ordered[0], ordered[0]
@@ -50,22 +47,19 @@ def bootstrap_ci(
         np.mean,
         n_resamples=resamples,
         batch=max(1, DRAWS_IN_MEMORY // len(ordered)),
-        confidence_level=confidence,
         method="percentile",
         rng=np.random.default_rng(seed),
     ).confidence_interval
     return float(interval.low), float(interval.high)
 
 
-def paired_difference(
-    one: Sequence[float], other: Sequence[float], *, seed: int = 42, resamples: int = 2000
-) -> Difference:
+def paired_difference(one: Sequence[float], other: Sequence[float], *, seed: int = 42) -> Difference:
     """The mean of `other` minus `one` over pairs, with the percentile bootstrap interval over pairs.
 
     Raises the errors of `bootstrap_ci`, and `InputError` for sequences of unequal length.
     """
     differences = _differences(one, other)
-    low, high = bootstrap_ci(differences, resamples=resamples, seed=seed)
+    low, high = bootstrap_ci(differences, seed=seed)
     return Difference(mean=math.fsum(differences) / len(differences), low=low, high=high)
 
 
