@@ -100,6 +100,11 @@ def number(value: float | None, digits: int = 1) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def percent(share: float | None) -> str:
+    """A share (0..1) as a percentage for a cell; a dash if it is missing."""
+    return number(None if share is None else 100.0 * share)
+
+
 def with_interval(value: float, interval: Sequence[float], digits: int = 1) -> str:
     """A figure and its interval for a cell."""
     low, high = interval

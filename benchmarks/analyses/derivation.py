@@ -8,7 +8,7 @@ from meta_agent_rag.agent.derivation.operator import Operators, discover_operato
 from meta_agent_rag.agent.derivation.plan import Chain, Plan
 
 from ..rows.decomposition import GoldChains, follows, gives, gold_chains, pairs, says
-from ..tables import Table, number
+from ..tables import Table, number, percent
 from .analysis import Analysis, Figures, Material, Row, share
 
 STAGES = ("no plan", "plan", "operator", "open fact", "wrong fact", "conclusion", "derived")
@@ -130,7 +130,7 @@ def tables(figures: Figures) -> Sequence[Table]:
     """One row per method, and the points lost at each stage."""
     head = ("method", "n", "planned", "plan right", "operator right", "gold facts found", "of those asked", "derived")
     keys = ("planned", "plan_right", "operator_right", "facts_right", "facts_right_where_asked", "derived_right")
-    right = [(method, str(one["n"]), *(_percent(one[key]) for key in keys)) for method, one in figures.items()]
+    right = [(method, str(one["n"]), *(percent(one[key]) for key in keys)) for method, one in figures.items()]
     lost = [
         (method, stage, str(one["stages"][stage]["n"]), number(one["stages"][stage]["f1_lost"]))
         for method, one in figures.items()
@@ -145,10 +145,6 @@ def tables(figures: Figures) -> Sequence[Table]:
             rows=lost,
         ),
     )
-
-
-def _percent(value: float | None) -> str:
-    return number(None if value is None else 100.0 * value)
 
 
 ANALYSIS = Analysis(

@@ -8,7 +8,7 @@ from typing import Any
 from meta_agent_rag.llm.pricing import Tariff, tariff_book
 from meta_agent_rag.llm.providers import providers
 
-from ..tables import Table, number
+from ..tables import Table, number, percent
 from .analysis import Analysis, Figures, Material, Row, share
 
 _PROVIDER = "deepseek"
@@ -120,7 +120,7 @@ def tables(figures: Figures) -> Sequence[Table]:
             number(found["calls"], 2),
             number(found["prompt_tokens"], 0),
             number(found["completion_tokens"], 0),
-            *(_percent(found[cache]["prefix_share"]) for cache in ("recorded", "own_cache")),
+            *(percent(found[cache]["prefix_share"]) for cache in ("recorded", "own_cache")),
             *(number(found[cache]["usd"], 2) for cache in ("recorded", "own_cache")),
         )
         for method, found in figures.items()
@@ -132,10 +132,6 @@ def tables(figures: Figures) -> Sequence[Table]:
         *(f"USD per 1,000{cache}" for cache in caches),
     )
     return [Table(name="economy", title="Calls, tokens and dollars per question", head=head, rows=rows)] if rows else []
-
-
-def _percent(part: float | None) -> str:
-    return number(None if part is None else 100.0 * part)
 
 
 ANALYSIS = Analysis(

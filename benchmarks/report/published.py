@@ -10,13 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic import ValidationError as FileError
 
-from meta_agent_rag.errors import DataFileError
-
-from ..run.protocols import Protocol, published_protocol
+from ..run.protocols import Protocol, published_protocol, read_table
 
 _FILE = Path(__file__).with_name("published.yaml")
 
@@ -96,7 +92,4 @@ def _rows(group: _Group, dataset: str) -> Iterator[PublishedRow]:
 
 @cache
 def _published() -> _Published:
-    try:
-        return _Published.model_validate(yaml.safe_load(_FILE.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, FileError) as error:
-        raise DataFileError(f"{_FILE.name} is malformed: {error}") from None
+    return read_table(_FILE, _Published)

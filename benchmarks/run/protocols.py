@@ -20,7 +20,7 @@ from meta_agent_rag.errors import DataFileError
 from .config import Mode
 
 SCORER = "HotpotQA's official script"
-T = TypeVar("T")
+Table = TypeVar("Table", bound=BaseModel)
 _FILE = Path(__file__).with_name("protocols.yaml")
 
 
@@ -160,7 +160,12 @@ def evidence_words(kind: str | None, pooled: int | None) -> str | None:
 
 @cache
 def _protocols() -> _Protocols:
+    return read_table(_FILE, _Protocols)
+
+
+def read_table(file: Path, shape: type[Table]) -> Table:
+    """One of the benchmark's YAML files. Raises `DataFileError`."""
     try:
-        return _Protocols.model_validate(yaml.safe_load(_FILE.read_text(encoding="utf-8")))
+        return shape.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
     except (yaml.YAMLError, FileError) as error:
-        raise DataFileError(f"{_FILE.name} is malformed: {error}") from None
+        raise DataFileError(f"{file.name} is malformed: {error}") from None

@@ -2,16 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from .schema import Prediction, PredictionRow, Schema
-
-
-class _Row(PredictionRow):
-    id: str
-    text: str | None
-
-    def prediction(self) -> Prediction:
-        """Matched by id alone."""
-        return Prediction(id=self.id, question=None, text=self.text)
+from .schema import RowWithId, Schema
 
 
 def _rows(value: object) -> Sequence[object] | None:
@@ -23,6 +14,6 @@ SCHEMA = Schema(
     name="official",
     about='HotpotQA: {"answer": {id: text}}',
     rows=_rows,
-    row=_Row,
+    row=RowWithId,
     example={"answer": {"q1": "Oslo"}, "sp": {"q1": []}},
 )

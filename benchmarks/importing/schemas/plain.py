@@ -2,16 +2,11 @@
 
 from pydantic import Field
 
-from .schema import Prediction, PredictionRow, Schema, list_with
+from .schema import RowWithId, Schema, list_with
 
 
-class _Row(PredictionRow):
-    id: str
+class _Row(RowWithId):
     text: str | None = Field(alias="prediction")
-
-    def prediction(self) -> Prediction:
-        """Matched by id alone."""
-        return Prediction(id=self.id, question=None, text=self.text)
 
 
 SCHEMA = Schema(

@@ -33,6 +33,17 @@ class PredictionRow(BaseModel):
         """The row as a prediction."""
 
 
+class RowWithId(PredictionRow):
+    """A row that is matched by id alone."""
+
+    id: str
+    text: str | None
+
+    def prediction(self) -> Prediction:
+        """The row without a question."""
+        return Prediction(id=self.id, question=None, text=self.text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Schema:
     """A schema by name, with the system and the file that it describes.
