@@ -1,10 +1,12 @@
 """`marag ask`: one question over a corpus."""
 
 from contextlib import nullcontext
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..extras import require
 from ..wording import counted
 from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
 from .shared.rounds import place, show_round, small_model_hint, spending
@@ -38,7 +40,6 @@ def ask(
 ) -> None:
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
     from ..exporting import exporting
-    from ..extras import require
     from ..grounding.abstention import is_abstention
     from ..llm.providers import choose_provider
 
@@ -100,8 +101,6 @@ def _show_grounded(result: "GroundedAnswer") -> None:
 
 
 def _grounded_as_json(result: "GroundedAnswer") -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "answer": result.text,
         "short_answer": result.short_answer,
@@ -157,8 +156,6 @@ def _show_rounds(result: "Answer") -> None:
 
 
 def _as_json(result: "Answer") -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "question": result.question,
         "answer": result.text,

@@ -1,9 +1,11 @@
 """`marag chat`: a conversation over a corpus."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
+from ..extras import require
 from .shared.command import Assignments, Debug, reporting, run
 
 
@@ -28,9 +30,7 @@ def chat(
     debug: Debug = False,
 ) -> None:
     """Chat about the documents of a corpus; every answer is checked against them before it is shown."""
-    from functools import partial
 
-    from ..extras import require
     from ..settings import Settings
 
     require("chat", "`marag chat`")

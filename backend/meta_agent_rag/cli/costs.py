@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ..errors import InputError
+from ..wording import FREE
 from .shared.command import Assignments, Debug, Json, console, print_json, reporting, run, settings_of
 
 
@@ -29,7 +31,6 @@ def prices(context: typer.Context, set_: Assignments = None, json_: Json = False
         return
     from ..llm.pricing import million_token_prices, priced_model, tariff_book
     from ..llm.providers import choose_provider
-    from ..wording import FREE
 
     settings = settings_of(set_)
     choice = choose_provider(settings)
@@ -95,7 +96,6 @@ def reconcile(
 
     Counts the calls of this data folder and of the given runs. The balance is reported in cents and may lag.
     """
-    from ..errors import InputError
     from ..llm.balance import Reading, account_balance, keep_reading, kept_reading, reconciled
     from ..llm.ledger import read_ledger
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import InputError
 from ..wording import counted
 from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, say, settings_of
 from .shared.managing import add_group
@@ -48,7 +49,6 @@ def check(
     from ..agent.graph import build_graph
     from ..agent.prompting.replies import critique_schema
     from ..discovery import exported_from_folder
-    from ..errors import InputError
 
     own = [deficit.name for deficit in exported_from_folder(folder, "DEFICIT", Deficit)]
     if not own:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import InputError
 from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, settings_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ def get(
     debug: Debug = False,
 ) -> None:
     """Download a model from the Hugging Face hub and check its SHA-256; continues an interrupted download."""
-    from ..errors import InputError
     from ..llm.local.catalogue import PACKAGED, local_model
     from ..llm.local.choice import fits
     from ..llm.local.download import fetch

@@ -1,5 +1,6 @@
 """`marag sessions list|rename|delete`: the conversations of `marag chat`."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -19,13 +20,12 @@ def register(app: typer.Typer) -> None:
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List all conversations, the latest first: corpus, questions, when it was last saved."""
-    from dataclasses import asdict
 
-    from ..conversation.sessions import Sessions, open_sessions
+    from ..conversation.sessions import open_sessions
 
     async def listed() -> list[dict[str, object]]:
         async with open_sessions(settings_of(set_).marag_data_dir) as sessions:
-            return [asdict(one) for one in await Sessions.listed(sessions)]
+            return [asdict(one) for one in await sessions.listed()]
 
     found = run(listed())
     if json_:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import InputError
 from .shared.command import Debug, plain, reporting
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ def tour(
 ) -> None:
     """See, step by step, how the loop answers recorded questions. Needs no model, key or network."""
     from ..demo.runs.tour import tour as stops
-    from ..errors import InputError
     from .shared.answers import steps
     from .shared.command import console
 

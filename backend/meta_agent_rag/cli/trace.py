@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import InputError, UnknownNameError
 from .shared.command import Debug, Json, console, plain, print_json, reporting
 
 if TYPE_CHECKING:
@@ -60,8 +61,6 @@ def _opened(path: Path) -> "Run":
 
 
 def _method(run: "Run", wanted: str | None) -> str:
-    from ..errors import UnknownNameError
-
     names = list(dict.fromkeys(row["method"] for row in run.rows))
     if wanted is not None and wanted not in names:
         raise UnknownNameError("method of this run", wanted, names)
@@ -69,8 +68,6 @@ def _method(run: "Run", wanted: str | None) -> str:
 
 
 def _row(rows: Sequence["Row"], wanted: str) -> "Row":
-    from ..errors import InputError
-
     found = [row for row in rows if row["id"] == wanted] or [row for row in rows if row["id"].startswith(wanted)]
     if len(found) == 1:
         return found[0]

@@ -1,10 +1,12 @@
 """`marag corpora list|show|drop|copy`: the ingested corpora."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...errors import CorpusError
 from ...wording import counted
 from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
 from ..shared.managing import add_group, confirm
@@ -39,7 +41,6 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
 @reporting
 def show(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Show a corpus: its documents with title, type, pages and passages, and how it was built."""
-    from dataclasses import asdict
 
     from ...retrieval.corpus.corpus import read_documents
 
@@ -87,7 +88,6 @@ def copy(
     debug: Debug = False,
 ) -> None:
     """Move a corpus's indexes to servers or back, and verify them. Nothing is re-encoded."""
-    from dataclasses import asdict
 
     from ...retrieval.corpus.moving import copy_corpus
 
@@ -105,7 +105,6 @@ def copy(
 
 
 def _manifest(data_dir: Path, name: str) -> "Manifest":
-    from ...errors import CorpusError
     from ...retrieval.corpus.corpus import list_corpora
 
     manifest = next((manifest for manifest in list_corpora(data_dir) if manifest.name == name), None)

@@ -1,9 +1,11 @@
 """`marag documents list|show|drop`: the documents of a corpus."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...errors import InputError
 from ...wording import counted, printable
 from ..shared.command import Assignments, Debug, Json, print_json, reporting, run, say, settings_of
 from ..shared.managing import add_group, confirm
@@ -25,7 +27,6 @@ def register(app: typer.Typer) -> None:
 @reporting
 def list_(corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List the documents of a corpus: id, title, passages, source."""
-    from dataclasses import asdict
 
     from ...retrieval.corpus.corpus import read_documents
 
@@ -43,9 +44,7 @@ def show(
     document: Document, corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False
 ) -> None:
     """Show a document: title, type, pages, passages, source and the hash of its content."""
-    from dataclasses import asdict
 
-    from ...errors import InputError
     from ...retrieval.corpus.corpus import read_documents
 
     found = _named(read_documents(settings_of(set_).marag_data_dir, corpus), document)
@@ -71,7 +70,6 @@ def drop(
     debug: Debug = False,
 ) -> None:
     """Remove a document from a corpus; its file is kept. A document that does not exist is not an error."""
-    from dataclasses import asdict
 
     from ...retrieval.corpus.corpus import read_documents, remove_documents
 

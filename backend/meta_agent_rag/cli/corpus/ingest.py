@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...errors import InputError
+from ...extras import require
 from ...wording import counted
 from ..shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
 
@@ -53,9 +56,6 @@ def ingest(
     The type of a file is detected from its content, not its name. Unchanged files are skipped; changed ones
     replace their own passages. Exit code 1: a file was broken and skipped, the others were ingested.
     """
-    from ...errors import InputError
-    from ...extras import require
-
     if "" in paths:
         raise InputError("One PATH is empty; give a file or folder, or `.` for the current folder.")
     require("ingest", "`marag ingest`")
@@ -144,8 +144,6 @@ def _show(report: "IngestReport") -> None:
 
 
 def _as_json(report: "IngestReport") -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "corpus": report.corpus,
         "counts": {status: report.counts[status] for status in _COUNTED},

@@ -1,10 +1,12 @@
 """`marag summarise` and `marag compare`: summaries and comparisons of whole documents, with every point cited."""
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...extras import require
 from ...wording import printable
 from ..shared.command import Assignments, Debug, Json, complain, console, print_json, reporting, run, say, settings_of
 from ..shared.rounds import spending
@@ -37,7 +39,6 @@ def summarise(
 ) -> None:
     """Summarise whole documents with one call per section; every point cites the sentence that supports it."""
     from ...asking import summarise as summary_of
-    from ...extras import require
     from ...overviews.writing import summary_text
 
     require("grounding", "`marag summarise`")
@@ -65,7 +66,6 @@ def compare(
 ) -> None:
     """Compare two documents: what both cover, point by point, and what only one covers."""
     from ...asking import compare as comparison_of
-    from ...extras import require
     from ...overviews.writing import comparison_text
 
     require("grounding", "`marag compare`")
@@ -100,8 +100,6 @@ def _progress() -> "OnSection | None":
 
 
 def _show(result: Any, text: str, totals: "Totals", *, json_: bool) -> None:
-    from dataclasses import asdict
-
     if json_:
         print_json({**asdict(result), "totals": asdict(totals)})
         return

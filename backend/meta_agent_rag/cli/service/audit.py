@@ -1,5 +1,7 @@
 """`marag audit tail|export|read|prune|archive|forget`: the service's records, and their retention."""
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,7 +71,6 @@ def read(
     debug: Debug = False,
 ) -> None:
     """Show the records of an archive, oldest first; with --json complete, one JSON object per line."""
-    import json
 
     from ...service.audit.archive import read_archive
 
@@ -151,8 +152,6 @@ async def _exported(settings: "Settings", path: Path, since: Any, client: str | 
 
 
 async def _pruned(settings: "Settings", yes: bool) -> dict[str, Any]:
-    from datetime import UTC, datetime
-
     from ...service.answering.sessions import unused_sessions
     from ...service.audit.retention import Ages, prunable
     from ...service.audit.retention import prune as work
@@ -166,8 +165,6 @@ async def _pruned(settings: "Settings", yes: bool) -> dict[str, Any]:
 
 
 async def _archived(settings: "Settings", yes: bool) -> dict[str, Any]:
-    from datetime import UTC, datetime
-
     from ...service.audit.retention import Ages, Done, archivable
     from ...service.audit.retention import archive as work
     from ...service.storage.database import open_database

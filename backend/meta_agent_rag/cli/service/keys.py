@@ -1,6 +1,7 @@
 """`marag keys create|list|revoke`: access to the service."""
 
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -90,8 +91,6 @@ async def _with_keys(settings: "Settings", work: "Callable[[Keys], Coroutine[Any
 
 
 def _shown(record: "KeyRecord") -> dict[str, Any]:
-    from datetime import UTC, datetime
-
     kept = {name: value for name, value in vars(record).items() if name != "digest"}
     return {**kept, "state": record.state(datetime.now(UTC))}
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ...wording import counted, passage_name
 from .command import plain
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ def steps(
     A quote that occurs in none of the `passages` is marked if these include all of an answer's evidence.
     """
     from ...demo.runs.files import rounds_of
-    from ...wording import passage_name
 
     rounds = rounds_of(row)
     names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
@@ -100,8 +100,6 @@ def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") ->
 
 def _scored(row: "Row") -> tuple[str, float, str]:
     """A recorded answer, its F1, and what it cost."""
-    from ...wording import counted
-
     spent = f", {counted(row['llm_calls'], 'call')}, {row['tokens']['completion']} tokens written"
     return row["prediction"], row["f1"], spent
 

@@ -5,6 +5,7 @@ the database, in `.rows` (records of the log) or `.table` (a month detached from
 names therefore show what is left to do.
 """
 
+import asyncio
 import gzip
 import json
 import os
@@ -46,8 +47,6 @@ async def write_archive(folder: Path, month: str, state: str, pages: AsyncIterat
 
     Raises `StorageError`, in which case nothing was written.
     """
-    import asyncio
-
     final = folder / f"audit-{month}-{new_id()}.jsonl.gz"
     part, count = final.with_name(final.name + _PART), 0
     try:
