@@ -91,5 +91,5 @@ def test_every_template_keeps_the_rules_of_its_level(level: Level) -> None:
         assert len(questions) >= 3
         for turn, question in enumerate(questions):
             assert obeys(question, level.number)
-            assert level.template(language, turn + len(questions)) == question
-    assert level.template("fr", 0) == level.template("en", 0)
+            assert level.questions(language, turn + len(questions))[0] == question
+    assert level.questions("fr", 0) == level.questions("en", 0)

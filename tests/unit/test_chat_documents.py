@@ -123,10 +123,10 @@ def grounded(turn: Turn) -> GroundedAnswer:
 
 async def test_a_question_keeps_to_the_documents_that_it_names(folder: Path) -> None:
     question = "What does the spring at Quell reach?"
-    _, turns = await talk(folder, question, f"@tides {question}", f"@winds {question}", session="limited")
+    study, turns = await talk(folder, question, f"@tides {question}", f"@winds {question}", session="limited")
     found = [{one.passage.title for one in grounded(turn).answer.evidence} for turn in turns]
     assert found == [{"Tides", "Winds"}, {"Tides"}, {"Winds"}]
-    assert turns[1].message == question
+    assert study.conversation.history.exchanges[1].question == question
     with pytest.raises(InputError, match=r"No document is named 'waves'; choose from: tides\.md, winds\.md"):
         await talk(folder, f"@waves {question}", session="limited")
 

@@ -75,7 +75,7 @@ async def test_a_good_draft_needs_one_call(tmp_path: Path) -> None:
     model = ScriptedModel({"coach": reply(GOOD)})
     async with coaching(tmp_path, model, level=3) as talk:
         shown = await asked_once(talk)
-    assert (shown.text, shown.trace.outcome, shown.trace.reason) == (GOOD, "accepted", "")
+    assert (shown.text, shown.trace.outcome, shown.trace.violations) == (GOOD, "accepted", ())
     assert len(model.requests) == 1
     assert [exchange.mode for exchange in talk.history.exchanges] == ["coach"]
 
@@ -88,8 +88,9 @@ async def test_a_failing_draft_is_written_anew_with_constraint_and_reason(tmp_pa
     *_, draft, task = model.requests[1].messages
     assert draft.content == EXPLAINED
     assert levels()[2].constraint in task.content
-    assert shown.trace.reason in task.content
-    assert "120" in shown.trace.reason
+    (reason,) = shown.trace.violations
+    assert reason in task.content
+    assert "120" in reason
     assert [row.round for row in shown.calls] == [0, 1]
 
 
@@ -181,7 +182,7 @@ async def test_nothing_that_gives_the_answer_away_is_shown(
     told = [line for line in coaching_lines(shown.trace) if "gives the answer away" in line]
     assert len(told) == len(shown.trace.violations)
     if len(lines) > 1:
-        assert shown.trace.reason in model.requests[-1].messages[-1].content
+        assert shown.trace.violations[0] in model.requests[-1].messages[-1].content
 
 
 async def test_a_second_draft_is_held_to_the_answer_of_the_first_and_so_is_a_template(tmp_path: Path) -> None:

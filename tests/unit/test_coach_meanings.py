@@ -91,7 +91,7 @@ def test_files_of_words_of_one_s_own(tmp_path: Path) -> None:
     check_files(tmp_path)
     with files_of(tmp_path):
         assert levels()[3].limit == 60
-        assert levels()[3].template("en", 5) == "Really?"
+        assert levels()[3].questions("en", 5)[0] == "Really?"
         assert levels()[3].name == "iron mask"
         assert reply_phrase("thanks") == "Any time."
         assert coach_words().mumbles == {"meh"}

@@ -1,7 +1,7 @@
 """Handles one message at a time: what it wants, what it refers to, who answers it, and what is remembered."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..errors import InputError
@@ -59,14 +59,12 @@ class Questioner(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One message and its result.
+    """The result of one message.
 
     `rewritten` is `None` if no document was searched or the coach replied; `notes` tell the user how
     the turn went; `calls` are the ledger rows of rewriter and summarizer, not the answerer's.
     """
 
-    message: str
-    reading: Reading
     reply: TurnReply
     rewritten: Rewritten | None = None
     notes: tuple[str, ...] = ()
@@ -126,14 +124,7 @@ class Conversation:
         """`reply` followed by `settle`; if it is cancelled during `settle`, the turn is still remembered."""
         turn = await self.reply(message, deadline=deadline)
         notes, calls = await self.settle()
-        return Turn(
-            message=turn.message,
-            reading=turn.reading,
-            reply=turn.reply,
-            rewritten=turn.rewritten,
-            notes=(*turn.notes, *notes),
-            calls=(*turn.calls, *calls),
-        )
+        return replace(turn, notes=(*turn.notes, *notes), calls=(*turn.calls, *calls))
 
     async def reply(
         self, message: str, *, deadline: float | None = None, documents: frozenset[str] = frozenset()
@@ -152,10 +143,10 @@ class Conversation:
     async def _answered(self, text: str, deadline: float | None, documents: frozenset[str]) -> Turn:
         reading, socratic = read_intent(text), self.socratic  # it may change during the turn
         if self.coach is not None and socratic.mode == "coach" and not _asks_about_the_talk(reading):
-            return await self._coached(self.coach, text, reading, socratic, deadline)
+            return await self._coached(self.coach, text, socratic, deadline)
         if reading.intent != "question":
             answer = TurnReply(text=answer_without_documents(reading, self.history))
-            return Turn(message=text, reading=reading, reply=answer)
+            return Turn(reply=answer)
         session = self._session(deadline)
         query = await rewritten(text, self.history, session)
         answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
@@ -164,8 +155,6 @@ class Conversation:
         within = self._remember(text, answer, query.query, socratic)
         notes = (reply_phrase("not_rewritten", reason=query.reason),) if query.how == "failed" else ()
         return Turn(
-            message=text,
-            reading=reading,
             reply=answer,
             rewritten=query,
             notes=(*notes, *within.notes),
@@ -193,12 +182,10 @@ class Conversation:
             self.history = done.history
         return done.notes, tuple(session.rows)
 
-    async def _coached(
-        self, coach: Questioner, text: str, reading: Reading, socratic: Socratic, deadline: float | None
-    ) -> Turn:
+    async def _coached(self, coach: Questioner, text: str, socratic: Socratic, deadline: float | None) -> Turn:
         answer = await coach(text, history=self.history, socratic=socratic, deadline=deadline)
         notes = self._remember(text, answer, text, socratic).notes if answer.remembered else ()
-        return Turn(message=text, reading=reading, reply=answer, notes=notes)
+        return Turn(reply=answer, notes=notes)
 
     def _remember(self, text: str, answer: TurnReply, standalone: str, socratic: Socratic) -> Settled:
         longer = self.history.with_exchange(

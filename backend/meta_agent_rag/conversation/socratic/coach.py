@@ -81,11 +81,6 @@ class CoachTrace:
         return self.attempts[0].text if self.attempts else ""
 
     @property
-    def reason(self) -> str:
-        """The rule that the first draft broke; empty if none."""
-        return self.attempts[0].finding.violation if self.attempts else ""
-
-    @property
     def violations(self) -> tuple[str, ...]:
         """The rules that the drafts broke, in order."""
         return tuple(attempt.finding.violation for attempt in self.attempts if attempt.finding.violation)

@@ -24,12 +24,8 @@ class Level:
     constraint: str
     templates: Mapping[str, tuple[str, ...]]
 
-    def template(self, language: str, turn: int) -> str:
-        """The question that replaces a reply, rotating by turn; English if the language has none."""
-        return self.questions(language, turn)[0]
-
     def questions(self, language: str, turn: int) -> tuple[str, ...]:
-        """All of its questions in a language, beginning with that of the turn."""
+        """All of its questions in a language (English if it has none in that), beginning with that of the turn."""
         questions = self.templates.get(language, self.templates["en"])
         first = turn % len(questions)
         return (*questions[first:], *questions[:first])
