@@ -30,6 +30,8 @@ from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.retrieval.screening.guardrails import Dropped
 from meta_agent_rag.retrieval.vectors import FloatVector
 
+from .rows import without
+
 FORMAT = 2
 WITHOUT_ROWS = 1
 """The previous format: `answer` lines with only the seconds, instead of `row` lines."""
@@ -111,7 +113,7 @@ def retrieval_content(retrieval: Retrieval) -> dict[str, Any]:
 def retrieval_from(content: Mapping[str, Any], passages: Mapping[str, Passage]) -> Retrieval:
     """A retrieval from its line."""
     found = tuple(
-        Found(passage=passages[one["id"]], **{**_without(one, "id"), "suspect": tuple(one["suspect"])})
+        Found(passage=passages[one["id"]], **{**without(one, "id"), "suspect": tuple(one["suspect"])})
         for one in content["found"]
     )
     dropped = tuple(Dropped(**one) for one in content["dropped"])
@@ -132,7 +134,3 @@ def vector_text(vector: FloatVector) -> str:
 def vector_from(text: str) -> FloatVector:
     """A vector from its base64."""
     return np.frombuffer(base64.b64decode(text), dtype="<f4").astype(np.float32)
-
-
-def _without(content: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in content.items() if key != name}

@@ -18,7 +18,7 @@ _TOLD = (*_ASKED, "support", "joint", *_SCORES)
 def row_content(row: Row) -> dict[str, Any]:
     """A row of `samples.jsonl` for a record, without scores and the question's own fields."""
     kept = {name: value for name, value in row.items() if name not in _TOLD}
-    return {**kept, "rounds": [_without(round_, "em", "f1") for round_ in row["rounds"]]}
+    return {**kept, "rounds": [without(round_, "em", "f1") for round_ in row["rounds"]]}
 
 
 def scored(content: Row, question: Question, *, quotes: bool) -> dict[str, Any]:
@@ -41,5 +41,6 @@ def _draft_scores(round_: Row, question: Question) -> dict[str, float]:
     return {"em": score.em, "f1": score.f1}
 
 
-def _without(content: Row, *names: str) -> dict[str, Any]:
+def without(content: Row, *names: str) -> dict[str, Any]:
+    """The content without some of its fields."""
     return {name: value for name, value in content.items() if name not in names}

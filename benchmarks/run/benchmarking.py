@@ -31,7 +31,6 @@ from .display import DisplayName, Silent, display
 from .evidence import open_domain
 from .execution import RunOutcome, execute
 from .folder import REPORT, SAMPLES, SUMMARY, RunFolder
-from .protocols import Protocol
 from .provenance import (
     OWN_FILES,
     RECORDED_FILES,
@@ -303,15 +302,11 @@ def _questions(config: RunConfig, loaded: LoadedQuestions) -> tuple[Question, ..
     return draw(loaded.questions, DEFAULT_N if config.n is None else config.n, config.seed)
 
 
-def _protocol(plan: RunPlan) -> Protocol:
-    return protocol(plan.config, n=len(plan.questions), pooled=plan.sample["pooled"])
-
-
 def _say(plan: RunPlan, folder: RunFolder, summary: dict[str, Any], display_name: DisplayName) -> None:
     if display_name == "json":
         say(json.dumps({"run": str(folder.path), "summary": summary}, ensure_ascii=False))
     elif display_name != "none":
-        show(plan.config, summary, _protocol(plan))
+        show(plan.config, summary, protocol(plan.config, n=len(plan.questions), pooled=plan.sample["pooled"]))
         say(f"Run folder: {folder.path}")
         if any(providers()[EMBEDDED].flash in figures.get("models", ()) for figures in summary["methods"].values()):
             complain(_PACKAGED)

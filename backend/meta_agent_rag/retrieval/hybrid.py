@@ -95,7 +95,7 @@ class HybridRetriever:
         )
         ranked = rankings[0] if len(rankings) == 1 else best_of(rankings, self.rrf_k)
         fresh = [found for found in ranked if found.passage.id not in exclude]
-        kept, dropped = _best_clean(fresh, k, self._floor())
+        kept, dropped = _best_clean(fresh, k, self.blend_floor if self.fusion == "blend" else None)
         return Retrieval(found=kept, dropped=dropped, pool_ids=tuple(found.passage.id for found in ranked))
 
     async def candidates(self, query: str, vector: FloatVector, among: frozenset[str] | None = None) -> list[Found]:
@@ -146,9 +146,6 @@ class HybridRetriever:
         least = min(scores, default=0.0)
         behind = [replace(found, score=least - place) for place, found in enumerate(others, start=1)]
         return sorted(scored, key=lambda found: (-found.score, found.passage.id)) + behind
-
-    def _floor(self) -> float | None:
-        return self.blend_floor if self.fusion == "blend" else None
 
 
 def confidence(found: Found) -> float:

@@ -232,23 +232,11 @@ def provider_changes(shell: Shell, name: str) -> dict[str, object]:
     from ...llm.providers import COMPATIBLE, choose_provider
     from ...setting_roles import ModelRoles
 
-    began_with = choose_provider(shell.load()).provider.name
-    if name in {began_with, "auto", COMPATIBLE}:
-        own = shell.load()
-        return {
-            "llm_provider": name,
-            "llm_base_url": own.llm_base_url,
-            "flash_model": own.flash_model,
-            "pro_model": own.pro_model,
-            "model_roles": own.model_roles,
-        }
-    return {
-        "llm_provider": name,
-        "llm_base_url": None,
-        "flash_model": None,
-        "pro_model": None,
-        "model_roles": ModelRoles(),
-    }
+    own = shell.load()
+    changes = {"llm_base_url": None, "flash_model": None, "pro_model": None, "model_roles": ModelRoles()}
+    if name in {choose_provider(own).provider.name, "auto", COMPATIBLE}:
+        changes = {field: getattr(own, field) for field in changes}
+    return {"llm_provider": name, **changes}
 
 
 def models_of(shell: Shell) -> str:
