@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 import yaml
-from pydantic import BaseModel, ConfigDict, FiniteFloat, StrictStr, ValidationError
+from pydantic import BaseModel, FiniteFloat, StrictStr, ValidationError
 
 from meta_agent_rag.agent.monitoring.calibration import (
     Calibration,
@@ -78,9 +78,7 @@ def main(  # options of a command
     _show(drafts, [fitted.quality, cosine], models, as_json=as_json, fitted=fitted, out=out)
 
 
-class _Monitor(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Monitor(BaseModel, frozen=True):
     monitor_encoder: StrictStr
     monitor_similarity_threshold: FiniteFloat
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, SecretStr, ValidationError
 from pydantic_settings import NoDecode
 
 from .setting_types import Url, pairs
@@ -19,14 +19,12 @@ ReplyLimit = Literal["max_tokens", "max_completion_tokens"]
 _FORM = "ROLE=ENDPOINT,ROLE=ENDPOINT, for instance judge=openai:gpt-4.1, or give a .yaml file"
 
 
-class EndpointRow(BaseModel):
+class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
     """One endpoint in the file: a provider in `providers.yaml`, with the differences.
 
     `key` names the variable that holds the key, by default the provider's. `body` and `headers` are added to every
     request; their values are never shown. All other fields are those of `providers.yaml`, for this endpoint alone.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     provider: str = "compatible"
     base_url: Url | None = None
@@ -47,10 +45,8 @@ class EndpointRow(BaseModel):
     prices: str | None = None
 
 
-class ModelRoles(BaseModel):
+class ModelRoles(BaseModel, frozen=True, extra="forbid"):
     """Endpoints by name, and the names that are assigned to roles."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     endpoints: dict[str, EndpointRow] = {}
     roles: dict[str, str] = {}

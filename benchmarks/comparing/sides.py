@@ -95,9 +95,7 @@ def pooled(sides: Sequence[Side]) -> Side:
     )
 
 
-class _Asked(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Asked(BaseModel, frozen=True):
     question: StrictStr
     gold: StrictStr
     aliases: tuple[StrictStr, ...] = ()
@@ -227,9 +225,7 @@ class _Prediction(BaseModel):
     prediction: StrictStr | None
 
 
-class _Official(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Official(BaseModel, frozen=True):
     answer: Mapping[Text, StrictStr | None]
 
 

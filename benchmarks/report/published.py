@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ..run.protocols import Protocol, published_protocol, read_table
 
@@ -20,10 +20,8 @@ Percent = Annotated[float, Field(ge=0.0, le=100.0)]
 Printed = Annotated[tuple[Percent, ...], Field(min_length=2, max_length=4)]
 
 
-class _Some(BaseModel):
+class _Some(BaseModel, frozen=True, extra="forbid"):
     """Figures by name, if a source prints no EM."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     f1: Percent | None = None
     judged: Percent | None = None
@@ -48,9 +46,7 @@ class PublishedRow:
     recall_at_5: float | None
 
 
-class _Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Group(BaseModel, frozen=True, extra="forbid"):
     source: str = Field(min_length=1)
     protocol: str
     note: str | None = None
@@ -58,9 +54,7 @@ class _Group(BaseModel):
     recall_at_5: Mapping[str, Mapping[str, Percent]] = Field(default_factory=dict)
 
 
-class _Published(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Published(BaseModel, frozen=True, extra="forbid"):
     groups: tuple[_Group, ...] = Field(min_length=1)
 
 

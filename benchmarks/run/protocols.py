@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, model_validator
 from pydantic import ValidationError as FileError
 
 from meta_agent_rag.discovery import named
@@ -62,10 +62,8 @@ class Protocol:
         }
 
 
-class RunProtocol(BaseModel):
+class RunProtocol(BaseModel, frozen=True, extra="forbid"):
     """One of our protocols, as selected by `--protocol NAME`. `aliases` says that a file of aliases is needed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     dataset: str = Field(min_length=1)
     mode: Mode
@@ -81,10 +79,8 @@ class RunProtocol(BaseModel):
         return self
 
 
-class PublishedProtocol(BaseModel):
+class PublishedProtocol(BaseModel, frozen=True, extra="forbid"):
     """The protocol of a published table for any data set; `aliases` lists those scored with aliases."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     split: str | None = None
     evidence: str | None = None
@@ -103,9 +99,7 @@ class PublishedProtocol(BaseModel):
         return Protocol(dataset=dataset, **{**self.model_dump(), "aliases": aliases})
 
 
-class _Protocols(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Protocols(BaseModel, frozen=True, extra="forbid"):
     evidence: Mapping[str, str]
     published: Mapping[str, PublishedProtocol]
     runs: Mapping[str, RunProtocol]

@@ -7,7 +7,7 @@ to whole paragraphs, not sentences. Unanswerable rows of MuSiQue-Full are skippe
 import re
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, Field, StrictBool
 
 from .dataset import Aliases, Dataset
 from .hub import Hub
@@ -19,24 +19,18 @@ _REFERENCE = re.compile(r"#([0-9]+)")
 _HOPS = re.compile(r"([0-9]+)hop[0-9]*(?=_)")
 
 
-class _Paragraph(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Paragraph(BaseModel, frozen=True):
     title: String
     paragraph_text: String
     is_supporting: StrictBool
 
 
-class _Hop(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Hop(BaseModel, frozen=True):
     question: String
     answer: String
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Row(BaseModel, frozen=True):
     id: Text
     question: Text
     answer: Text

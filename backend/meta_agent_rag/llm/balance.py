@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ..errors import InputError, RefusedError
 from ..settings import Settings
@@ -21,10 +21,8 @@ _PROVIDER = "deepseek"
 _READING = "balance.json"
 
 
-class BalanceInfo(BaseModel):
+class BalanceInfo(BaseModel, frozen=True, extra="ignore"):
     """An amount in one currency."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     currency: str
     total_balance: Decimal
@@ -32,10 +30,8 @@ class BalanceInfo(BaseModel):
     topped_up_balance: Decimal
 
 
-class Balance(BaseModel):
+class Balance(BaseModel, frozen=True, extra="ignore"):
     """The account: whether it can serve calls, and its balance."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     is_available: bool
     balance_infos: tuple[BalanceInfo, ...]
@@ -64,10 +60,8 @@ async def account_balance(settings: Settings) -> Balance:
         await client.aclose()
 
 
-class Reading(BaseModel):
+class Reading(BaseModel, frozen=True, extra="ignore"):
     """The balance of the account at a time, in USD."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     at: datetime
     usd: Decimal

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ..settings import Settings
 from .endpoints.stages import endpoints_in_use
@@ -25,10 +25,8 @@ _MINUTES = range(-10, 71, 10)
 """The period around sending in which a call may be billed: clocks differ, and it may be queued."""
 
 
-class Peak(BaseModel):
+class Peak(BaseModel, frozen=True, extra="forbid"):
     """When prices are multiplied; windows are [start, end) in UTC."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     windows_utc: tuple[tuple[time, time], ...]
     weekdays: frozenset[int]
@@ -45,10 +43,8 @@ class Peak(BaseModel):
         return _holidays(self.except_holidays_of, year)
 
 
-class Tariff(BaseModel):
+class Tariff(BaseModel, frozen=True, extra="forbid"):
     """Prices of some models over some days, in USD per million tokens."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     models: tuple[str, ...]
     since: date | None = Field(None, alias="from")
@@ -63,10 +59,8 @@ class Tariff(BaseModel):
         return model in self.models and (self.since or date.min) <= day <= (self.until or date.max)
 
 
-class TariffBook(BaseModel):
+class TariffBook(BaseModel, frozen=True, extra="forbid"):
     """All of `tariffs.yaml`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     peaks: Mapping[str, Peak]
     tariffs: tuple[Tariff, ...]

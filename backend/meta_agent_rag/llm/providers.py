@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import BaseModel, SecretStr
 
 from ..discovery import named
 from ..errors import SettingsError, UnknownNameError
@@ -20,10 +20,8 @@ COMPATIBLE = "compatible"
 EMBEDDED = "embedded"
 
 
-class Provider(BaseModel):
+class Provider(BaseModel, frozen=True, extra="forbid"):
     """One row of `providers.yaml`; the fields are explained there."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     label: str

@@ -4,14 +4,12 @@ Its ids are those of its own copies of the data sets ("test_0"), so questions ar
 and `to_dict` in `flashrag/dataset/dataset.py` of RUC-NLPIR/FlashRAG; `pred` is what its metrics score.
 """
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from .schema import Prediction, PredictionRow, Schema, list_with
 
 
-class _Output(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
-
+class _Output(BaseModel, frozen=True, strict=True, extra="ignore"):
     pred: str | None = None
 
 

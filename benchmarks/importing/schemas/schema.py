@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +23,8 @@ class Prediction:
     seconds: float | None = None
 
 
-class PredictionRow(BaseModel):
+class PredictionRow(BaseModel, frozen=True, strict=True, extra="ignore"):
     """A row of a file; fields that no score needs are ignored."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
     @abstractmethod
     def prediction(self) -> Prediction:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, PositiveInt, ValidationError
 
 from ...errors import InputError, SettingsError
 from ...setting_types import UnitFloat
@@ -65,24 +65,20 @@ def _known(signals: Mapping[str, "Weight"]) -> Mapping[str, "Weight"]:
     return signals
 
 
-class Weight(BaseModel):
+class Weight(BaseModel, frozen=True, extra="forbid"):
     """A signal's contribution to the log-odds: `weight` times its distance from `mean` in units of `scale`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mean: FiniteFloat
     scale: Annotated[FiniteFloat, Field(gt=0.0)]
     weight: FiniteFloat
 
 
-class FittedOn(BaseModel):
+class FittedOn(BaseModel, frozen=True, extra="forbid"):
     """The origin of the weights: first drafts of runs, and how well the fit separated right from wrong ones.
 
     `questions` are fingerprints of ids and `texts` of the questions themselves; `models` are names by tier;
     `auroc` and `ece` (0..1) come from cross-validation.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     datasets: tuple[str, ...]
     runs: tuple[str, ...]
@@ -96,10 +92,8 @@ class FittedOn(BaseModel):
     texts: tuple[str, ...]
 
 
-class Calibration(BaseModel):
+class Calibration(BaseModel, frozen=True, extra="forbid"):
     """A calibration file; a draft with at least the probability `threshold` is satisfactory."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: int
     encoder: str

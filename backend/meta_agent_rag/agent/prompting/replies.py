@@ -7,7 +7,7 @@ from running on. They are not validated, since a longer reply is acceptable.
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, create_model, field_validator
 
 from ..deficits import DeficitRegistry
 from ..state import NO_DEFICIT
@@ -52,10 +52,8 @@ Confidence = Annotated[float | None, BeforeValidator(_share)]
 Short = Annotated[_Text, _at_most(maxLength=100)]
 
 
-class ReplyModel(BaseModel):
+class ReplyModel(BaseModel, frozen=True, extra="ignore", coerce_numbers_to_str=True):
     """Base of all replies: unknown keys are ignored, numbers are taken as text, marks of passages are left out."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
     @field_validator("*", mode="before")
     @classmethod

@@ -4,24 +4,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from ...discovery import named
 
 FOLDER = Path(__file__).parent / "templates"
 
 
-class Place(BaseModel):
+class Place(BaseModel, frozen=True, extra="forbid"):
     """Where files go, as path and name of the text; the `next` command; and `words` inserted only for this place."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     files: Mapping[str, str]
     next: str
     words: Mapping[str, str] = {}
 
 
-class Template(BaseModel):
+class Template(BaseModel, frozen=True, extra="forbid"):
     """A kind's texts, and where they go: into the `tree` of a clone, or into the user's `own` folder.
 
     Texts, paths and words may contain `$name`, `$folder`, `$benchmarks` (the package of the benchmark), `$on_path` (the
@@ -30,8 +28,6 @@ class Template(BaseModel):
     a folder to all members; `reserved` gives the names that none may have, and `setting` is the setting that names the
     user's own folder.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     members: str
     setting: str

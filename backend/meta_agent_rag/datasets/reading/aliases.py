@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from pydantic import ValidationError as RowError
 
 from ...errors import DataFileError
@@ -12,9 +12,7 @@ from .rows import read_json_rows
 from .schema import String, Text
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Row(BaseModel, frozen=True):
     Q_id: Text
     aliases: tuple[String, ...]
     demonyms: tuple[String, ...] = ()

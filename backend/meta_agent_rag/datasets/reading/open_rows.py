@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from ..dataset import Aliases
 from ..question import Question
@@ -35,10 +35,8 @@ def _worded(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-class OpenRow(BaseModel):
+class OpenRow(BaseModel, frozen=True):
     """A question and its answers; `id` is derived from the question if the row has none."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: Annotated[Text | None, BeforeValidator(_worded)] = Field(
         None, validation_alias=AliasChoices("id", "question_id", "qid")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Annotated
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, StrictInt, StrictStr
 
 from ..question import Paragraph
 
@@ -55,10 +55,8 @@ Context = Annotated[
 Facts = Annotated[tuple[tuple[String, StrictInt], ...], BeforeValidator(_pairs(("title", "sent_id")))]
 
 
-class HotpotRow(BaseModel):
+class HotpotRow(BaseModel, frozen=True):
     """A row in HotpotQA's schema, of the official file or of the hub; 2WikiMultiHopQA shares it."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: Text = Field(validation_alias=AliasChoices("_id", "id"))
     question: Text

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, Field, PositiveFloat, PositiveInt
 
 from ...discovery import named
 from ...settings import Settings
@@ -24,10 +24,8 @@ _BYTES_A_VALUE = 2
 """Keys and values are stored in half precision."""
 
 
-class LocalModel(BaseModel):
+class LocalModel(BaseModel, frozen=True, extra="forbid"):
     """One row of `models.yaml`; the fields are explained there."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     repository: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]

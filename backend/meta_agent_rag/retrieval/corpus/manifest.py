@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from ...errors import CorpusError
 from ..passage import Passage
@@ -20,14 +20,12 @@ BEING_EDITED = ""
 """The checksum during an edit, and after an interrupted one."""
 
 
-class Manifest(BaseModel):
+class Manifest(BaseModel, frozen=True):
     """How a corpus was built, and its contents after the last edit.
 
     `checksum` is that of `passages_checksum`; `created` is in UTC; `generation` distinguishes a rebuilt corpus
     from its predecessor where both must exist side by side.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     created_by: str = CREATED_BY
