@@ -115,11 +115,4 @@ def _corpus(name: str, retriever: Retriever) -> CorpusOut:
 
 
 def _document(upload: Upload) -> DocumentOut:
-    return DocumentOut(
-        id=upload.id,
-        name=upload.name,
-        corpus=upload.corpus,
-        state=upload.state,
-        message=upload.message,
-        passages=upload.passages,
-    )
+    return DocumentOut.model_validate(upload, from_attributes=True)
