@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import telemetry
@@ -234,6 +235,7 @@ async def open_engine(
     model: LanguageModel | None = None,
     monitor_encoder: AsyncEncoder | None = None,
     transport: Transport | None = None,
+    ledger_path: Path | None = None,
     without_deficits: Sequence[str] = (),
 ) -> AsyncIterator[Engine]:
     """An engine as the settings describe it; components passed in are used instead, and left open."""
@@ -257,5 +259,5 @@ async def open_engine(
     if model is not None:
         yield open_with(model=model)
         return
-    async with open_language_model(settings, transport=transport) as opened:
+    async with open_language_model(settings, ledger_path=ledger_path, transport=transport) as opened:
         yield open_with(model=opened)
