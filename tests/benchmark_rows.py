@@ -1,4 +1,4 @@
-"""Rows of a benchmark run, made by hand; shared by the tests of summary, analyses and report."""
+"""Hand-made rows of a benchmark run; shared by the tests of summaries, analyses and reports."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,12 +18,12 @@ SURE = {"similarity": 0.9, "agreement": True, "verbatim": 1.0, "abstained": Fals
 
 
 def arm(method: str, **varied: Any) -> Arm:
-    """A row of the table, of a method that is there."""
+    """A table row of an existing method."""
     return Arm(method=discover_methods()[method], **varied)
 
 
 def round_of(index: int, short: str, em: float, **fields: Any) -> dict[str, Any]:
-    """One round as `samples.jsonl` holds it; `deficit` is that of the plan that led to it."""
+    """One round as stored in `samples.jsonl`; `deficit` is that of the plan that led to it."""
     deficit = fields.pop("deficit", None)
     return {
         "index": index,
@@ -40,7 +40,7 @@ def round_of(index: int, short: str, em: float, **fields: Any) -> dict[str, Any]
 
 
 def row(identity: str, rounds: Sequence[Mapping[str, Any]], *, chosen: int = -1, **fields: Any) -> dict[str, Any]:
-    """An answered question; its scores are those of the chosen round, or 0 without rounds."""
+    """An answered question, scored by its chosen round, or 0 without rounds."""
     em = rounds[chosen]["em"] if rounds else 0.0
     return {
         "id": identity,
@@ -79,6 +79,6 @@ def once(identity: str, em: float, **fields: Any) -> dict[str, Any]:
 
 
 def material(arms: Sequence[Arm], rows: Sequence[Mapping[str, Any]], *, n: int) -> Material:
-    """Rows as analyses get them."""
+    """Rows as passed to analyses."""
     by_name = {one.name: [found for found in rows if found["method"] == one.name] for one in arms}
     return Material(arms=tuple(arms), rows=by_name, n=n, seed=1, quadrants=QUADRANTS)

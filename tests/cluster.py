@@ -1,4 +1,4 @@
-"""A Ray cluster on this machine, for tests of work that is spread."""
+"""A Ray cluster on this machine, for tests of distributed work."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 
 @contextmanager
 def two_nodes() -> Iterator[tuple[Any, list[Any]]]:
-    """A cluster on this machine: a head that does no work, and two nodes with a processor each."""
+    """Start a cluster on this machine: a head without workers and two nodes with one CPU each."""
     from ray.cluster_utils import Cluster
 
     small: dict[str, Any] = {"object_store_memory": 100 * 1024 * 1024}

@@ -1,4 +1,4 @@
-"""Holds scripted talks with the coach; shared by its tests."""
+"""Scripted conversations with the coach; shared by its tests."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -26,12 +26,12 @@ EXPLAINED = (
 
 
 def reply(text: str, *, right: bool = False, answer: str = "") -> Mapping[str, Any]:
-    """A reply of the stage `coach`, with the answer that the learner is to find."""
+    """A reply of the stage `coach`, with the answer that the learner should find."""
     return {"reply": text, "answer": answer, "acknowledges_right_answer": right}
 
 
 class OnePassage:
-    """Finds the same passage for whatever is asked, and remembers what that was."""
+    """A retriever that always finds the same passage and records its queries."""
 
     def __init__(self, found: Passage = LESSON) -> None:
         self.asked: list[tuple[tuple[str, ...], int]] = []
@@ -54,7 +54,7 @@ async def coaching(
     retriever: OnePassage | None = None,
     teacher: FakeAnswerer | None = None,
 ) -> AsyncIterator[Conversation]:
-    """A conversation in a mode, with a coach whose model is scripted."""
+    """A conversation in a given mode, with a coach whose model is scripted."""
 
     async def open_scope() -> Scope | None:
         return scope

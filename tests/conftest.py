@@ -1,4 +1,4 @@
-"""Every test runs alone: no setting of the developer's, no `.env`, no data folder but its own."""
+"""Isolate every test: no developer settings, no `.env`, and a data folder of its own."""
 
 import os
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 
-hypothesis.settings.register_profile("patient", deadline=None)  # other work may hold the processor
+hypothesis.settings.register_profile("patient", deadline=None)  # other processes may be using the CPU
 hypothesis.settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")
 def exported_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Encoders exported once for all tests and workers, as they are once for all runs of a user."""
+    """Encoders exported once for all tests and workers, as they are once for all of a user's runs."""
     ours = tmp_path_factory.getbasetemp()
     folder = (ours.parent if "PYTEST_XDIST_WORKER" in os.environ else ours) / "shared" / "encoders"
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def exported_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, exported_encoders: Path) -> None:
-    """Unset every setting, work in an empty folder, keep data in it; child processes import what tests do."""
+    """Unset every setting and work in an empty folder with its own data; child processes can import `tests`."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "encoders").symlink_to(exported_encoders)
     for name in list(os.environ):
@@ -60,7 +60,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, exported_encoders: Pa
 
 @pytest.fixture(scope="session")
 def servers() -> "Iterator[tuple[LoopbackServer, ...]]":
-    """Two servers for all tests: starting and stopping one takes longer than most of them."""
+    """Two servers shared by all tests, since starting and stopping one takes longer than most tests."""
     from meta_agent_rag.testing.server import helpful, loopback_server
 
     with loopback_server(helpful()) as first, loopback_server(helpful()) as second:
@@ -69,10 +69,10 @@ def servers() -> "Iterator[tuple[LoopbackServer, ...]]":
 
 @pytest.fixture
 def serve(servers: "tuple[LoopbackServer, ...]", monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "Serve":
-    """Have the next server behave as a test wants it to, with nothing remembered."""
+    """Give the next server the behaviour a test needs, with its state cleared."""
     from meta_agent_rag.testing.server import LoopbackServer
 
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))  # nothing here speaks TLS, and reading certificates takes 0.1 s
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))  # no test uses TLS, and reading certificates takes 0.1 s
     idle = iter(servers)
 
     def start(behaviour: "Behaviour") -> LoopbackServer:
@@ -86,7 +86,7 @@ def serve(servers: "tuple[LoopbackServer, ...]", monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture(scope="session")
 def nursery() -> "Iterator[Nursery]":
-    """What starts services in processes of their own, once for all tests: the imports take seconds."""
+    """The process that forks services, started once for all tests because its imports take seconds."""
     from tests.service import Nursery
 
     started = Nursery.start()

@@ -1,4 +1,4 @@
-"""A dozen questions answered by two sides, small enough to be counted by hand."""
+"""A dozen questions answered by two systems, few enough to check by hand."""
 
 from typing import Any
 
@@ -24,12 +24,12 @@ EXTRA_B = (("x2", "Ulm", "Ulm"), ("x3", "Ulm", None))
 
 
 def rows_a(method: str = "metarag") -> list[dict[str, Any]]:
-    """A's rows, with one question that B has not."""
+    """A's rows, including one question that B lacks."""
     shared = [row((id_, gold, a), method, type=type_, hops=hops) for id_, gold, a, _, type_, hops in DOZEN]
     return [*shared, *(row(answer, method) for answer in EXTRA_A)]
 
 
 def rows_b(method: str = "metarag") -> list[dict[str, Any]]:
-    """B's rows in another order, with two questions that A has not."""
+    """B's rows in another order, including two questions that A lacks."""
     shared = [row((id_, gold, b), method, type=type_, hops=hops) for id_, gold, _, b, type_, hops in DOZEN]
     return [*(row(answer, method) for answer in EXTRA_B), *reversed(shared)]

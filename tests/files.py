@@ -1,4 +1,4 @@
-"""Makes files of every format, good and bad; shared by the tests of ingestion."""
+"""Make valid and invalid files of every format; shared by the tests of ingestion."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def pdf(
     password: str | None = None,
     tables: Mapping[int, Sequence[Sequence[str]]] | None = None,
 ) -> bytes:
-    """A PDF with these lines on each page; `outline` maps headings to pages from 0, `tables` pages to ruled tables."""
+    """A PDF with these lines on each page; `outline` maps headings to 0-based pages, `tables` pages to ruled tables."""
     writer = PdfWriter()
     font = DictionaryObject({
         NameObject("/Type"): NameObject("/Font"),
@@ -46,7 +46,7 @@ def pdf(
         content = DecodedStreamObject()
         drawn = _table((tables or {}).get(number, ()))
         content.set_data(f"BT /F1 12 Tf 40 760 Td {shown}ET {drawn}".encode("latin-1"))
-        page[NameObject("/Contents")] = writer._add_object(content)  # a stream must be an object of its own
+        page[NameObject("/Contents")] = writer._add_object(content)  # a stream must be a separate object
         page[NameObject("/Resources")] = DictionaryObject(
             {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
         )
@@ -62,7 +62,7 @@ def pdf(
 
 
 def _table(rows: Sequence[Sequence[str]], top: int = 600) -> str:
-    """Operators that draw a ruled table of cells 120 wide and 20 high, with a line of text below."""
+    """Operators that draw a ruled table with cells 120 wide and 20 high, and a line of text below."""
     if not rows:
         return ""
     cells = [
@@ -90,7 +90,7 @@ def word(*, title: str = "") -> bytes:
 
 
 def word_archive(body: str, *, prologue: str = "", extra: Mapping[str, bytes] | None = None) -> bytes:
-    """A Word document of raw XML, as an attacker would write it."""
+    """A Word document from raw XML, as an attacker might write it."""
     markup = f'<?xml version="1.0"?>{prologue}<w:document xmlns:w="{_WORD}"><w:body>{body}</w:body></w:document>'
     return archive({
         "[Content_Types].xml": _CONTENT_TYPES.encode(),
@@ -123,7 +123,7 @@ def workbook(sheets: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
 
 
 def slides(*texts: tuple[str, str], table: Sequence[Sequence[str]] = (), notes: str = "") -> bytes:
-    """A presentation: a title and a text for each slide, a table and notes on the last."""
+    """A presentation: a title and text for each slide, and a table and notes on the last."""
     shown = pptx.Presentation()
     for title, text in texts:
         slide = shown.slides.add_slide(shown.slide_layouts[1])
@@ -143,7 +143,7 @@ def slides(*texts: tuple[str, str], table: Sequence[Sequence[str]] = (), notes: 
 
 
 def opendocument(body: str, *, title: str = "") -> bytes:
-    """An OpenDocument text with this body of raw XML."""
+    """An OpenDocument text whose body is this raw XML."""
     kind = "application/vnd.oasis.opendocument.text"
     spaces = " ".join(
         f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
@@ -167,7 +167,7 @@ def opendocument(body: str, *, title: str = "") -> bytes:
 
 
 def book(chapters: Mapping[str, str], *, title: str = "Rivers", extra: Mapping[str, bytes] | None = None) -> bytes:
-    """An electronic book whose spine has the chapters in their order; the manifest has them backwards."""
+    """An EPUB whose spine lists the chapters in order and whose manifest lists them in reverse."""
     container = (
         '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
         '<rootfile full-path="text/book.opf"/></rootfiles></container>'
@@ -202,4 +202,4 @@ OFFICE = {
     "epub": ("a.epub", book({"one": "<p>The Danube flows through ten countries.</p>"})),
     "rtf": ("a.rtf", rb"{\rtf1\ansi\ansicpg1252 The Danube flows through ten countries.\par}"),
 }
-"""A good file of each office format, by the kind of its parser."""
+"""A valid file of each office format, by parser kind."""

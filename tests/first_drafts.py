@@ -1,4 +1,4 @@
-"""Rows of a run whose monitor measured something, for tests of the calibration."""
+"""Rows of a run with monitor signals, for tests of calibration."""
 
 import random
 from typing import Any
@@ -15,7 +15,7 @@ def monitored(
     fired: bool = False,
     at_last: bool | None = None,
 ) -> dict[str, Any]:
-    """A row with its first round; `at_last` is whether the final answer is right, by default as the first."""
+    """A row with its first round; `at_last` says whether the final answer is right; defaults to `right`."""
     signals = {
         "similarity": similarity,
         "agreement": agreement,
@@ -29,7 +29,7 @@ def monitored(
 
 
 def telling(count: int, *, seed: int = 0, prefix: str = "q") -> list[dict[str, Any]]:
-    """Rows in which agreement tells right drafts from wrong ones mostly, and the cosine tells little."""
+    """Rows in which agreement mostly separates right from wrong drafts and cosine similarity barely does."""
     chance = random.Random(seed)
     rows = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Work in processes of its own, forked from one that has imported what commands need, which takes seconds."""
+"""Run work in child processes, forked from one that has done the imports, which take seconds."""
 
 import multiprocessing
 import os
@@ -23,7 +23,7 @@ _CONTEXT.set_forkserver_preload(
 
 @dataclass(frozen=True, kw_only=True)
 class Forked:
-    """A process under way, or ended; what it says goes to the files `out` and `err`, if not to a terminal."""
+    """A running or finished process; its output goes to the files `out` and `err`, unless it has a terminal."""
 
     process: ForkServerProcess
     out: Path
@@ -34,18 +34,18 @@ class Forked:
         return self.process.is_alive()
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal."""
+        """Send the process a signal."""
         assert self.process.pid is not None
         os.kill(self.process.pid, number)
 
     def ended(self, seconds: float = 120) -> int:
-        """Wait for its end: the exit code, which is -N after a signal N."""
+        """Wait for the process to end and return its exit code, which is -N after signal N."""
         self.process.join(seconds)
-        assert self.process.exitcode is not None, "it still runs"
+        assert self.process.exitcode is not None, "it is still running"
         return self.process.exitcode
 
     def killed(self) -> bool:
-        """Kill it; was it still at work?"""
+        """Kill the process; return whether it was still running."""
         alive = self.running
         self.process.kill()
         self.process.join()
@@ -55,7 +55,7 @@ class Forked:
 def forked(
     module: str, words: Sequence[str], env: Mapping[str, str], folder: Path, *, terminal: str | None = None
 ) -> Forked:
-    """Start what `python -m MODULE WORDS` would in a folder, at a terminal if one is named."""
+    """Start `python -m MODULE WORDS` in a folder, at a terminal if one is named."""
     return _started(_command, (module, list(words)), env, folder, terminal)
 
 
@@ -82,8 +82,8 @@ def _work(
     work: Callable[..., None],
     args: Sequence[object],
 ) -> None:
-    os.setsid()  # a terminal that is opened next becomes its own, so that Ctrl+C becomes a signal
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell that runs tests in the background
+    os.setsid()  # the next terminal opened becomes its controlling one, so that Ctrl+C sends a signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if a shell runs the tests in the background
     os.environ.clear()
     os.environ.update(env)
     os.chdir(folder)

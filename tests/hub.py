@@ -1,4 +1,4 @@
-"""The Hugging Face hub as a loopback server plays it: one file, and what was asked of it."""
+"""A loopback server that mimics the Hugging Face hub: it serves one file and records requests."""
 
 import hashlib
 import threading
@@ -13,13 +13,13 @@ import pytest
 from meta_agent_rag.llm.local.catalogue import LocalModel
 
 WEIGHTS = bytes(range(256)) * 2048
-"""Half a megabyte that stands for a model."""
+"""Half a megabyte standing in for a model file."""
 CHUNK = 1 << 14
-"""What the client writes at once: its own 10 MB are more than the whole file here."""
+"""The client's write size, since its default of 10 MB exceeds the whole file here."""
 
 
 def model(**changes: Any) -> LocalModel:
-    """A model of the list whose file is `WEIGHTS`."""
+    """A listed model whose file is `WEIGHTS`."""
     fields: dict[str, Any] = {
         "name": "tiny",
         "repository": "someone/tiny-GGUF",
@@ -36,7 +36,7 @@ def model(**changes: Any) -> LocalModel:
 
 @dataclass(kw_only=True)
 class Hub:
-    """What the server sends, and what it was asked for.
+    """What the server sends, and the requests it received.
 
     `stops` are positions in the file after which the connection breaks, one for each GET; `held` keeps it open instead
     until it is set.
@@ -49,20 +49,20 @@ class Hub:
     stops: list[int] = field(default_factory=list)
     held: threading.Event | None = None
     elsewhere: str | None = None
-    """The server that holds the file: this one names its SHA-256 and sends the client there, as the hub does."""
+    """The server that holds the file; like the hub, this one states its SHA-256 and redirects the client there."""
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Method, path and authorization."""
     ranges: list[str | None] = field(default_factory=list)
 
     @property
     def downloads(self) -> int:
-        """How often the file was asked for, and not only about."""
+        """How often the file itself was requested, not only its metadata."""
         return sum(method == "GET" for method, _, _ in self.asked)
 
 
 @contextmanager
 def loopback_hub() -> Iterator[Hub]:
-    """A hub on a free port."""
+    """Run a hub on a free port."""
     hub = Hub()
 
     class Handler(BaseHTTPRequestHandler):
@@ -73,7 +73,7 @@ def loopback_hub() -> Iterator[Hub]:
             return self._head(hub.status, len(hub.content))
 
         def do_GET(self) -> None:  # the library's name
-            if "/resolve/" not in self.path:  # what else the client wants to know
+            if "/resolve/" not in self.path:  # the client's other metadata requests
                 return self.send_error(404)
             hub.asked.append(("GET", self.path, self.headers.get("authorization")))
             if hub.elsewhere is not None:
@@ -109,7 +109,7 @@ def loopback_hub() -> Iterator[Hub]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         hub.url = f"http://127.0.0.1:{server.server_port}"
@@ -119,7 +119,7 @@ def loopback_hub() -> Iterator[Hub]:
 
 
 def point_at(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the hub's client in this process ask another hub; it reads HF_ENDPOINT once, when it is imported."""
+    """Point this process's hub client at another hub; it reads HF_ENDPOINT only once, on import."""
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", url)

@@ -1,4 +1,4 @@
-"""Asks the loop one question by script; shared by the tests of the agent."""
+"""Ask the loop one question with a scripted model; shared by the tests of the agent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,12 +57,12 @@ WRONG: Mapping[str, Scripted] = {
     "evaluate": critique("reasoning_error", suggestion="Read the second passage."),
     "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE]),
 }
-"""A wrong first draft, put right by the first repair."""
+"""A wrong first draft, corrected by the first repair."""
 
 
 @dataclass
 class FakeRetriever:
-    """Finds for each query what it is told to, and remembers what it was asked."""
+    """Finds preset passages for each query and records its queries."""
 
     results: Mapping[str, Sequence[Passage]]
     dropped: tuple[Dropped, ...] = ()
@@ -80,7 +80,7 @@ class FakeRetriever:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """An answer and the model that was asked for it."""
+    """An answer and the model that produced it."""
 
     answer: Answer
     model: ScriptedModel
@@ -99,9 +99,9 @@ def user_text(request: Request) -> str:
 
 
 def settings_in(folder: Path, *assignments: str) -> Settings:
-    """Settings of a priced provider, without a response cache: a script may answer one request in several ways.
+    """Settings with a priced provider and no response cache: a script may answer a request in several ways.
 
-    The monitor compares the draft with one second answer, and rules alone check claims: both take the fewest lines to
+    The monitor compares the draft with one second answer, and only rules check claims: both need the fewest lines to
     script.
     """
     fixed = ["LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "RESPONSE_CACHE=false", f"MARAG_DATA_DIR={folder}"]
@@ -116,7 +116,7 @@ async def ask(
     model: ScriptedModel | None = None,
     **options: Any,
 ) -> Run:
-    """Ask one question of an engine; evidence is supplied unless a retriever is."""
+    """Ask an engine one question; evidence is supplied unless a retriever is given."""
     model = model or ScriptedModel(script)
     if "retriever" not in options:
         options.setdefault("evidence", EVIDENCE)

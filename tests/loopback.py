@@ -1,4 +1,4 @@
-"""DeepSeek as a loopback server plays it: what the tests of the language model share."""
+"""DeepSeek on a loopback server; shared by the tests of the language model."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ class Answer(BaseModel):
 
 
 def in_turn(*replies: ServerReply) -> Behaviour:
-    """One reply after the other, the last again and again."""
+    """Send the replies in order, then repeat the last."""
     left = list(replies)
     return lambda body: left.pop(0) if len(left) > 1 else left[0]
 
@@ -48,6 +48,6 @@ def settings_for(server: LoopbackServer | str, **values: object) -> Settings:
 
 @asynccontextmanager
 async def opened(server: LoopbackServer | str, **values: object) -> AsyncIterator[LanguageModel]:
-    """DeepSeek as the loopback server plays it, off peak."""
+    """A client of DeepSeek on the loopback server, off-peak."""
     async with open_language_model(settings_for(server, **values)) as model:
         yield replace(model, clock=lambda: OFF_PEAK)

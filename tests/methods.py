@@ -1,4 +1,4 @@
-"""Asking one question by a benchmark's method, over a scripted model."""
+"""Ask one question with a benchmark method and a scripted model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,19 +16,19 @@ from meta_agent_rag.testing import ScriptedModel
 from tests.loop import EVIDENCE, QUESTION, Run, passage, settings_in
 
 CALLED = "the row's name"
-"""What a task is called in tests: not the method's own name, as in a sweep."""
+"""A task's name in tests; it differs from the method's own name, as in a sweep."""
 TITLES = ("Alder", "Beech", "Cedar", "Dogwood", "Elm", "Fir", "Gorse", "Hazel", "Ivy", "Juniper", "Katsura", "Larch")
 
 
 def shelf(count: int) -> tuple[Passage, ...]:
-    """So many passages, each with a sentence of its own."""
+    """`count` passages, each with a distinct sentence."""
     names = [f"{TITLES[place % len(TITLES)]} {place // len(TITLES) + 1}" for place in range(count)]
     return tuple(passage(name.lower(), f"{name} stands in the park of Oslo.") for name in names)
 
 
 @dataclass
 class Shelf:
-    """A retriever that brings the next passages of a shelf, whatever it is asked; remembers what it was asked."""
+    """A retriever that returns a shelf's next passages, whatever the query, and records its queries."""
 
     passages: Sequence[Passage]
     asked: list[tuple[str, int, frozenset[str]]] = field(default_factory=list)
@@ -55,7 +55,7 @@ async def answered(
     retriever: Retriever | None = None,
     model: ScriptedModel | None = None,
 ) -> Run:
-    """One question by one method: over the retriever where one is given, else over the evidence."""
+    """Answer one question with one method: over the retriever if given, else over the evidence."""
     model = model or ScriptedModel(script)
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings_in(folder, *assignments), transport=model, monitor_encoder=encoder) as engine:

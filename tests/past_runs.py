@@ -1,4 +1,4 @@
-"""Run folders written by hand, for tests of what reads them."""
+"""Hand-written run folders, for tests of the code that reads them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,11 @@ from typing import Any
 from benchmarks.metrics import score_answer
 
 Answer = tuple[str, str, str | None]
-"""Question id, gold answer, prediction; without a prediction the answer failed."""
+"""Question ID, gold answer and prediction; None means that the question failed."""
 
 
 def config(dataset: str = "sample", **changes: Any) -> dict[str, Any]:
-    """What `config.json` must hold; `changes` replace parts, settings with a prefix `set_`."""
+    """The required contents of `config.json`; `changes` replace parts, and settings when prefixed with `set_`."""
     settings = {"monitor_encoder": "all-MiniLM-L6-v2", "monitor_similarity_threshold": 0.4, "evidence_tokens": 6000}
     settings |= {name.removeprefix("set_"): value for name, value in changes.items() if name.startswith("set_")}
     experiment = {"dataset": dataset, "mode": "gold", "methods": ["metarag"], "n": 12, "limit": None, "seed": 42}
@@ -34,7 +34,7 @@ def config(dataset: str = "sample", **changes: Any) -> dict[str, Any]:
 
 
 def row(answer: Answer, method: str = "metarag", **more: Any) -> dict[str, Any]:
-    """A row of `samples.jsonl`, scored as the runner does."""
+    """A row of `samples.jsonl`, scored as the runner would."""
     id_, gold, prediction = answer
     asked = {"id": id_, "method": method, "question": f"What is {id_}?", "gold": gold, "aliases": []}
     if prediction is None:

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests, and what lets one test run over both databases of the service."""
+"""A real PostgreSQL server, and a fixture that runs a test on both of the service's databases."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from meta_agent_rag.service.request_record import new_id
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Postgres]:
-    """A server for all tests of this process, or a reason to skip them."""
+    """A server for all tests of this process; skips them if it is missing."""
     try:
         with postgres() as server:
             yield server
@@ -21,14 +21,14 @@ def postgresql() -> Iterator[Postgres]:
 
 @pytest.fixture
 def new_postgresql(postgresql: Postgres, monkeypatch: pytest.MonkeyPatch) -> Postgres:
-    """The server, with an empty database as this test's DATABASE_URL."""
+    """The server, with DATABASE_URL pointing to an empty database for this test."""
     monkeypatch.setenv("DATABASE_URL", postgresql.new_database(new_id()))
     return postgresql
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def either_database(request: pytest.FixtureRequest) -> str:
-    """Have this test run on either database, empty at its start."""
+    """Run this test on each database, empty at the start."""
     if request.param == "postgresql":
         request.getfixturevalue("new_postgresql")
     return str(request.param)

@@ -2,8 +2,8 @@
 
     python -m tests.qdrant_server PORT FOLDER
 
-It tests the store over the wire, with the real client and engine, but without a graph, quantisation and gRPC. Unknown
-requests get a 404, so that a new one fails a test.
+It tests the store over the wire with the real client and engine, but without graphs, quantisation or gRPC. Unknown
+requests get a 404, so that any new one fails a test.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Body: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """One shard, and what its creator said of it."""
+    """One shard, and the note its creator gave."""
 
     folder: Path
     note: Body
@@ -46,7 +46,7 @@ class Collection:
         return cls(folder=folder, note=note, shard=shard)
 
     def info(self) -> Body:
-        """What `get_collection` requires of a reply; only the vectors and the metadata are used."""
+        """The fields that `get_collection` requires; only the vectors and metadata are used."""
         return {
             "status": "green",
             "optimizer_status": "ok",
@@ -134,7 +134,7 @@ REQUESTS: Mapping[tuple[str, str], Request] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """All collections, each request in turn."""
+    """All collections; handles one request at a time."""
 
     folder: Path
     collections: dict[str, Collection] = field(default_factory=dict)

@@ -1,10 +1,10 @@
-"""Which worker runs which tests: whole files, and first those that take longest, so that all end together."""
+"""Assign whole test files to workers, slowest first, so that all workers finish at about the same time."""
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 ON_TORCH = ("unit/test_retrieval_encoder.py", "unit/test_retrieval_onnx.py", "unit/test_retrieval_reranker.py")
-"""One worker imports torch, which takes ten seconds and more, and exports the encoder that all others find."""
+"""Only one worker imports torch, which takes over ten seconds, and exports the encoder that the others use."""
 LONGEST = (
     *ON_TORCH,
     "integration/test_chat_embedded.py",
@@ -15,8 +15,8 @@ LONGEST = (
 )
 
 
-class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist states no types
-    """Gives a worker a file at a time."""
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyped
+    """Gives a worker one file at a time."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -24,7 +24,7 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist states no type
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
-    """Take files in the order of the collection, not by their number of tests."""
+    """Schedule files in collection order, not by their number of tests."""
     config.option.loadscopereorder = False
     return ByFile(config, log)
 

@@ -1,4 +1,4 @@
-"""Servers that tests start on loopback ports: they speak Elasticsearch's and Qdrant's REST APIs, and Redis."""
+"""Servers on loopback ports for tests: Elasticsearch's and Qdrant's REST APIs, and Redis."""
 
 import ctypes
 import shutil
@@ -21,7 +21,7 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 @pytest.fixture(scope="session")
 def elasticsearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a server that runs as long as the tests do, and not longer."""
+    """The URL of a server that runs exactly as long as the tests."""
     spec = find_spec("noida_db")
     assert spec is not None
     assert spec.origin is not None
@@ -51,7 +51,7 @@ def qdrant_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a Redis that keeps nothing on disk and runs as long as the tests do, or a reason to skip them."""
+    """The URL of an in-memory Redis that runs as long as the tests; skips them if it is not installed."""
     binary = shutil.which("redis-server")
     if binary is None:
         pytest.skip("redis-server is not installed; install it with apt-get")
@@ -111,6 +111,6 @@ def _wait_for_redis(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 def _die_with_parent() -> None:
-    """A test session that is killed leaves no server behind."""
+    """Make sure a killed test session leaves no server running."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)

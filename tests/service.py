@@ -1,4 +1,4 @@
-"""A service on a script, here or in a process of its own: what the tests of the package `service` share."""
+"""A service with a scripted model, in-process or in a child process; shared by the tests of `service`."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ CONTEXT = {
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """An open service, a client with a key that may ask, and the model behind it."""
+    """An open service, a client whose key may ask, and the model behind it."""
 
     app: FastAPI
     service: Service
@@ -56,7 +56,7 @@ class Running:
     async def drained(self) -> None:
         """Wait until the database has every row."""
         async with asyncio.timeout(30):
-            while self.service.audit.pending:  # noqa: ASYNC110  # rows leave without telling
+            while self.service.audit.pending:  # noqa: ASYNC110  # no event signals that rows are written
                 await asyncio.sleep(0.02)
 
     async def token_for(self, name: str, *scopes: str, **options: Any) -> str:
@@ -68,7 +68,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def finding() -> dict[str, Retriever]:
-    """One corpus in which the film and its director are found."""
+    """Retrievers for one corpus that contains the film and its director."""
     return {"films": FakeRetriever({QUESTION: EVIDENCE})}
 
 
@@ -80,7 +80,7 @@ async def running(
     retrievers: Mapping[str, Retriever] | None = None,
     loopback: bool = False,
 ) -> AsyncIterator[Running]:
-    """A service on a script, or with `loopback` on the server at LLM_BASE_URL."""
+    """A service with a scripted model, or with `loopback` the server at LLM_BASE_URL."""
     model = model or ScriptedModel(SCRIPT)
     settings = settings_in(folder, *assignments)
     app = create_app(
@@ -104,7 +104,7 @@ async def running(
 
 
 def code_of(response: httpx.Response) -> str:
-    """The code of a refusal; its body is the envelope and nothing else."""
+    """The error code of a response whose body is the error envelope and nothing else."""
     body = response.json()
     assert set(body) == {"error"}, body
     assert set(body["error"]) == {"code", "message", "request_id"}
@@ -120,18 +120,18 @@ def events_of(text: str) -> list[tuple[str, dict[str, Any]]]:
 
 @dataclass(frozen=True)
 class Nursery:
-    """Starts services in processes of their own; see `tests.service_process`."""
+    """Starts services in child processes; see `tests.service_process`."""
 
     process: "subprocess.Popen[str]"
 
     @classmethod
     def start(cls) -> "Nursery":
-        """Begin to import what services need."""
+        """Start importing what services need."""
         words = [sys.executable, "-m", "tests.service_process"]
         return cls(subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
 
     def asked(self, **request: Any) -> int:
-        """Ask it for something."""
+        """Send the process a request and return its answer."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -139,12 +139,12 @@ class Nursery:
         return int(self.process.stdout.readline())
 
     def archiving(self, folder: Path, ages: Ages) -> int:
-        """The id of a process that archives the audit log of a data folder."""
+        """Start archiving a data folder's audit log; returns the process ID."""
         moments = {"hot": ages.hot.isoformat(), "warm": ages.warm.isoformat()}
         return self.asked(archive=moments, folder=str(folder), env={**os.environ, "MARAG_DATA_DIR": str(folder)})
 
     def ended(self, pid: int, number: int) -> int:
-        """The exit code of a process, which is sent a signal if it still runs."""
+        """Signal a process if it is still running, and return its exit code."""
         os.kill(pid, number)
         return self.asked(wait=pid)
 
@@ -155,7 +155,7 @@ class Nursery:
 
 @dataclass(kw_only=True)
 class ServiceProcess:
-    """A service in another process, which a test starts and ends as it likes; `log` holds what it said."""
+    """A service in another process, started and stopped by the test; `log` holds its output."""
 
     nursery: Nursery
     folder: Path
@@ -174,7 +174,7 @@ class ServiceProcess:
         return self.folder / "service.log"
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the service and wait until it responds."""
         fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
         env = {"SERVICE_RATE_PER_MINUTE": "100000", **fixed, **os.environ}
         wanted = {"port": self.port, "folder": str(self.folder), "log": str(self.log), "workers": self.workers}
@@ -185,17 +185,17 @@ class ServiceProcess:
                 if httpx.get(f"{self.url}/healthz").status_code == 200:
                     return
             time.sleep(0.025)
-        raise AssertionError(f"the service does not start: {self.log.read_text()}")
+        raise AssertionError(f"the service did not start: {self.log.read_text()}")
 
     def stop(self, number: int) -> int:
-        """Send it a signal, and wait until it has ended; its exit code."""
+        """Send the service a signal, wait until it ends, and return its exit code."""
         self.code = self.nursery.ended(self.pid, number)
         return self.code
 
 
 @asynccontextmanager
 async def service_process(nursery: Nursery, folder: Path, *, workers: int = 1) -> AsyncIterator[ServiceProcess]:
-    """A running service with a key, in the environment's data folder."""
+    """Run a service with a key, in the environment's data folder."""
     settings = Settings.load()
     async with open_database(settings) as database:
         token, _ = await open_keys(database, settings).create("process")

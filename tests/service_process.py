@@ -1,9 +1,9 @@
-"""Services in processes of their own, forked from one that has imported everything, which takes seconds.
+"""Run services in child processes, forked from one that has done all imports, which take seconds.
 
-`python -m tests.service_process` reads a JSON object a line: {"port", "folder", "log", "workers", "env"} starts a
-service and is answered by its process id; {"archive", "folder", "env"} archives audit records instead; {"wait"} is
-answered by the exit code of a process once it has ended. A service's model is a script that takes 20 ms a call, or
-what LLM_BASE_URL names.
+`python -m tests.service_process` reads one JSON object per line: {"port", "folder", "log", "workers", "env"} starts a
+service and returns its process ID; {"archive", "folder", "env"} archives audit records instead; {"wait"} returns
+the exit code of a process once it has ended. A service's model is a script that takes 20 ms per call, or
+the server at LLM_BASE_URL.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tests.service import SCRIPT, finding
 
 
 def archive_records(wanted: dict[str, Any]) -> None:
-    """Archive in this process what is older than it is to be."""
+    """Archive old records in this process."""
 
     async def work() -> None:
         settings = Settings.load()
@@ -37,7 +37,7 @@ def archive_records(wanted: dict[str, Any]) -> None:
 
 
 def serve(wanted: dict[str, Any]) -> None:
-    """Serve in this process until it is ended."""
+    """Serve in this process until it is stopped."""
     os.dup2(os.open(wanted["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     settings = Settings.load()
     serve_opened(
@@ -55,7 +55,7 @@ def serve(wanted: dict[str, Any]) -> None:
 
 
 def forked(wanted: dict[str, Any]) -> int:
-    """The id of a new process that serves."""
+    """Fork a process that serves; returns its ID."""
     pid = os.fork()
     if pid:
         return pid
@@ -72,12 +72,12 @@ def forked(wanted: dict[str, Any]) -> int:
 
 
 def ended(pid: int) -> int:
-    """The exit code of a process, once it has ended."""
+    """Wait for a process to end and return its exit code."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def main() -> None:
-    """Start and await services until standard input ends."""
+    """Start and wait for services until standard input ends."""
     from importlib import import_module
 
     for name in (

@@ -1,4 +1,4 @@
-"""Records spans with OpenTelemetry's own SDK: what the tests of telemetry share."""
+"""Record spans with the OpenTelemetry SDK; shared by the tests of telemetry."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ EXPORTER = InMemorySpanExporter()
 
 @contextmanager
 def recorded() -> Iterator[InMemorySpanExporter]:
-    """Everything that ends meanwhile. A process has one tracer provider, hence one exporter."""
+    """Collect the spans that end in the block. A process has one tracer provider, hence one exporter."""
     if not isinstance(trace.get_tracer_provider(), TracerProvider):
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(EXPORTER))
@@ -24,7 +24,7 @@ def recorded() -> Iterator[InMemorySpanExporter]:
 
 
 def paths(exporter: InMemorySpanExporter) -> list[str]:
-    """Each span with those above it, `a > b > c`, in the order in which they began."""
+    """Each span's path from the root, `a > b > c`, in starting order."""
     spans = sorted(exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
     by_id = {span.context.span_id: span for span in spans if span.context}
 
@@ -36,10 +36,10 @@ def paths(exporter: InMemorySpanExporter) -> list[str]:
 
 
 def named(exporter: InMemorySpanExporter, name: str) -> list[ReadableSpan]:
-    """The spans of a name, or whose name begins with it and a blank."""
+    """The spans whose name is `name`, or begins with it and a space."""
     return [span for span in exporter.get_finished_spans() if span.name == name or span.name.startswith(f"{name} ")]
 
 
 def everything_told(exporter: InMemorySpanExporter) -> str:
-    """All that spans say, in one text."""
+    """The contents of all spans as one text."""
     return "\n".join(span.to_json() for span in exporter.get_finished_spans())

@@ -1,4 +1,4 @@
-"""A store of any kind as the contract suite handles it, and what somebody else has in its place."""
+"""Any store as the contract suite uses it, and foreign data found in its place."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ EMBEDDED = (
 
 
 class Handle(Protocol):
-    """A store of either kind, with vectors made from the texts where it wants them."""
+    """A store of either kind; vectors are computed from the texts if it needs them."""
 
     async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None: ...
     async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]: ...
@@ -47,7 +47,7 @@ class _Dense:
 
 @dataclass(frozen=True, kw_only=True)
 class Stores:
-    """Stores of one kind; a test may have several, by label. `drop_all` leaves nothing behind."""
+    """Stores of one kind; a test may have several, by label. `drop_all` removes them all."""
 
     name: str
     folder: Path
@@ -62,7 +62,7 @@ class Stores:
 
     @property
     def locks(self) -> bool:
-        """Whether one process at a time can open a store: so it is with all that lie in a folder."""
+        """Whether only one process at a time can open a store, as with all folder-based stores."""
         return self.url is None or "://" not in self.url
 
     def place(self, label: str = "one") -> StorePlace:
@@ -93,7 +93,7 @@ class Stores:
 
 
 class Stranger(Protocol):
-    """Somebody else's data where a store should be."""
+    """Foreign data where a store should be."""
 
     async def arrive(self) -> None: ...
     async def is_untouched(self) -> bool: ...
@@ -139,7 +139,7 @@ class _StrangeIndex:
 
 
 class _StrangeCollection:
-    """Like ours in everything but the mark."""
+    """Like ours in everything but the marker."""
 
     def __init__(self, place: StorePlace) -> None:
         self.place = place

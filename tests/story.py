@@ -1,4 +1,4 @@
-"""A story for the demo's tests: a wrong first draft, doubted, diagnosed, looked up and put right."""
+"""A script for the demo's tests: a wrong first draft is flagged, diagnosed, researched and corrected."""
 
 from collections.abc import Mapping
 

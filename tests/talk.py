@@ -1,4 +1,4 @@
-"""Holds a scripted conversation; shared by the tests of the package `conversation`."""
+"""A scripted conversation; shared by the tests of the package `conversation`."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -27,7 +27,7 @@ def history_of(*answers: str, summary: str = "") -> History:
 
 @dataclass
 class FakeAnswerer:
-    """Gives the same answer every time, and remembers what it was asked."""
+    """Always gives the same answer and records its questions."""
 
     text: str = "She was born in Oslo [1]."
     fault: BaseException | None = None

@@ -1,4 +1,4 @@
-"""A program at a real pseudo-terminal, and a model server that quotes its passages, for the tests of the shell."""
+"""A program at a real pseudo-terminal, and a model server that quotes its passages, for tests of the shell."""
 
 import json
 import os
@@ -33,16 +33,16 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What has appeared since the last key, without escape sequences, all blanks as one."""
+        """The text since the last key press, without escape sequences and with collapsed whitespace."""
         return " ".join(_ESCAPES.sub(b"", self.raw[self.mark :]).decode("utf-8", "replace").split())
 
     def press(self, keys: bytes) -> None:
-        """Send keys, and look only at what comes after them."""
+        """Send keys and discard earlier output."""
         self.mark = len(self.raw)
         os.write(self.master, keys)
 
     def say(self, line: str, *expected: str, seconds: float = 30.0) -> str:
-        """Type a line and wait for the next prompt: what appeared, which must hold what is expected."""
+        """Type a line, wait for the next prompt and return the text, which must contain the expected parts."""
         self.press(f"{line}\r".encode())
         self.until_prompt(seconds)
         for part in expected:
@@ -50,15 +50,15 @@ class Terminal:
         return self.text
 
     def until_prompt(self, seconds: float = 30.0) -> None:
-        """Wait until a line is asked for."""
+        """Wait for a prompt."""
         self._until(lambda: _AT_PROMPT in self.raw[self.mark :], "a prompt", seconds)
 
     def until(self, text: str, seconds: float = 30.0) -> None:
-        """Wait until a text has appeared since the last key."""
+        """Wait until a text appears after the last key press."""
         self._until(lambda: text in self.text, repr(text), seconds)
 
     def until_end(self, seconds: float = 30.0) -> int:
-        """Wait until the process has ended: its exit code."""
+        """Wait until the process ends and return its exit code."""
         self._until(lambda: not self.process.running, "the end", seconds)
         while self._read(0.2):
             pass
@@ -75,7 +75,7 @@ class Terminal:
         ready, _, _ = select.select([self.master], [], [], seconds)
         try:
             new = os.read(self.master, 65536) if ready else b""
-        except OSError:  # the other side is closed
+        except OSError:  # the other end is closed
             return False
         self.raw += new
         return bool(new)
@@ -83,7 +83,7 @@ class Terminal:
 
 @contextmanager
 def at_terminal(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[Terminal]:
-    """Run `marag WORDS` as the leader of its own pseudo-terminal, until the end of the block."""
+    """Run `marag WORDS` as the session leader of a pseudo-terminal until the block ends."""
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (40, 100))
     env = {**os.environ, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **environment}
@@ -98,7 +98,7 @@ def at_terminal(words: Sequence[str], environment: Mapping[str, str]) -> Iterato
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What the model server says where a question holds `asked`: it quotes `quote` where a passage has it."""
+    """A reply of the model server to questions that contain `asked`; it quotes `quote` if a passage contains it."""
 
     asked: str
     quote: str
@@ -108,7 +108,7 @@ class Known:
 
 
 def quoting(known: tuple[Known, ...], rewrites: Mapping[str, str]) -> Behaviour:
-    """A model that quotes its passages, says NOT FOUND where they lack the answer, and rewrites as it is told."""
+    """A model that quotes its passages, replies NOT FOUND if they lack the answer, and rewrites as configured."""
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         prompt = "\n".join(str(message["content"]) for message in body["messages"])

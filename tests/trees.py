@@ -1,4 +1,4 @@
-"""A copy of the source tree that a test may change, and commands that run in it."""
+"""A copy of the source tree that a test can change, and commands that run in it."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("backend", "benchmarks", "tests", "docs", "pyproject.toml", "README.md", ".env.example")
-"""What the contract suites and the generation of documents need."""
+"""What the contract suites and document generation need."""
 _RUN_SUITES = """
 import sys
 import pytest
@@ -27,7 +27,7 @@ _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.gz", "*.zip", "*.png", "nod
 
 
 def copied_tree(folder: Path, *parts: str) -> Path:
-    """Copy these files and folders of the repository, without records and pictures; returns the copy's root."""
+    """Copy the repository's sources, without records and images; returns the copy's root."""
     for part in parts:
         target = folder / part
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def copied_tree(folder: Path, *parts: str) -> Path:
 
 
 def in_tree(tree: Path, *words: str, seconds: float = 300.0) -> "subprocess.CompletedProcess[str]":
-    """Run Python on the copy: its packages come before the installed ones."""
+    """Run Python in the copy, whose packages take precedence over the installed ones."""
     path = os.pathsep.join((str(tree / "backend"), str(tree)))
     env = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
@@ -48,10 +48,10 @@ def in_tree(tree: Path, *words: str, seconds: float = 300.0) -> "subprocess.Comp
 
 
 def run_suites(tree: Path, suites: Iterable[str], names: Iterable[str]) -> "subprocess.CompletedProcess[str]":
-    """Run test files of the copy: of tests over all members of a kind, those over members with one of these names."""
+    """Run test files of the copy; of tests parametrised over members of a kind, only those for these names."""
     return in_tree(tree, "-c", _RUN_SUITES, " ".join(suites), " ".join(names))
 
 
 def told(done: "subprocess.CompletedProcess[str]") -> str:
-    """What a run of suites says of failures."""
+    """The failures reported by a test run."""
     return "\n".join(line for line in done.stdout.splitlines() if not line.startswith("PASSED")) + done.stderr

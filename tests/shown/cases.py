@@ -1,4 +1,4 @@
-"""Answers over documents, right and wrong, asked of the checks with a model that says what the case says."""
+"""Right and wrong answers over documents, run through the checks with a model that replies as each case says."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,13 +24,13 @@ from meta_agent_rag.text.sentences import sentences
 from tests.loop import draft, reference, settings_in, user_text
 
 Critic: TypeAlias = Literal["honest", "gullible", "sly"]
-"""Who judges the open claims: as a careful reader would; yes to everything; yes to everything but the control."""
+"""How open claims are judged: as a careful reader would; all supported; all supported except the control."""
 _LISTED = re.compile(r"^(\d+)\. ", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """An answer to a question about passages. `wrong` is the number of its wrong claim, `None` where it is right."""
+    """An answer to a question about passages. `wrong` is the index of its wrong claim, or `None` if it is right."""
 
     name: str
     kind: str
@@ -79,7 +79,7 @@ class _Fixed:
 
 
 async def checked_case(folder: Path, case: Case, critic: Critic, *assignments: str) -> GroundedAnswer:
-    """The case's answer as the checks show it."""
+    """The case's answer as shown after the checks."""
     written = draft(case.short, quotes=case.quotes, answer=case.answer) | {"confidence": 0.9}
 
     def judged(request: Request) -> Line:
@@ -95,7 +95,7 @@ async def checked_case(folder: Path, case: Case, critic: Critic, *assignments: s
 
 
 def _verdicts(case: Case, critic: Critic, asked: str) -> dict[str, Any]:
-    """The critic's reply to the claims that it is shown; one that is gullible names the words that are nearest."""
+    """The critic's reply to the claims it is shown; a dishonest or gullible critic cites any verbatim quote."""
     listed = [int(number) for number in _LISTED.findall(asked.rpartition("Claims:")[2])]
     right = {number for number in listed if number > 0 and (case.wrong is None or number < case.wrong)}
     believed = {"honest": right, "gullible": set(listed), "sly": {number for number in listed if number > 0}}[critic]
@@ -116,7 +116,7 @@ def _nearest(case: Case) -> tuple[str, ...]:
 
 
 def shown(case: Case, reply: GroundedAnswer) -> bool:
-    """Is a right answer shown without a mark; is the wrong claim of a wrong one?"""
+    """Whether all claims are shown as supported; for a wrong answer, whether its wrong claim is."""
     if reply.refused is not None:
         return False
     support = [found.supported for _, found in reply.claims]
