@@ -1,6 +1,6 @@
-"""The demo in a thread of this process, and one browser, for all tests of this folder.
+"""Run the demo in a thread of this process and share one browser among all tests of this folder.
 
-Gradio takes seconds to import and Chromium one to start. The folder comes first in the collection, so that
+Gradio takes seconds to import and Chromium one to start. The folder comes first in collection order, so that
 pytest-xdist gives its tests to one worker. What they share goes with the folder: playwright keeps an event loop
 running, under which no other test could start one.
 """
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 PATIENCE = 20_000
-"""Milliseconds to wait for what should be there at once: other work may hold the processor."""
+"""Milliseconds to wait for what should appear at once, since other processes may be using the CPU."""
 ENCODERS = ("ENCODER=hash-64", "SCOPE_THRESHOLD=-1")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """A demo that is being served, and the model that it asks."""
+    """A running demo and the model that it calls."""
 
     url: str
     model: ScriptedModel
 
 
 def fetched(name: str) -> QuestionSet:
-    """The questions of one data set, and a hub that does not answer for another."""
+    """Return one question of a data set; for hotpotqa, fail as if the hub were unreachable."""
     if name == "hotpotqa":
         raise DataFileError("The hub does not answer; name a file.")
     one = sample_questions().questions[1]
@@ -51,7 +51,7 @@ def fetched(name: str) -> QuestionSet:
 
 @contextmanager
 def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iterator[str]:
-    """The demo on a free port, with an event loop of its own in a thread; without a model it asks a server."""
+    """Serve the demo on a free port from an event loop in a thread; without a model it calls a model server."""
     from uvicorn import Config, Server
 
     from meta_agent_rag.demo.running import mounted
@@ -72,7 +72,7 @@ def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iter
     def run() -> None:
         try:
             asyncio.run(serve())
-        except BaseException as fault:  # noqa: BLE001  # raised again where the test can see it
+        except BaseException as fault:  # noqa: BLE001  # re-raised where the test can see it
             faults.append(fault)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -93,7 +93,7 @@ def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iter
 
 @pytest.fixture(scope="package")
 def browser() -> "Iterator[Browser]":
-    """Chromium of the system; the tests are skipped where there is none."""
+    """The system's Chromium; the tests are skipped if it is missing."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: uv sync")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
@@ -106,7 +106,7 @@ def browser() -> "Iterator[Browser]":
 
 @pytest.fixture(scope="package")
 def demo(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """The demo over the story, for all tests; a first search shows one passage."""
+    """The demo with the scripted story, shared by all tests; the first search returns one passage."""
     model = ScriptedModel(STORY)
     with served(tmp_path_factory.mktemp("demo"), model, "RETRIEVAL_TOP_K=1", *ENCODERS) as url:
         yield Demo(url=url, model=model)
@@ -114,7 +114,7 @@ def demo(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def model(demo: Demo) -> Iterator[ScriptedModel]:
-    """The model, which a test may let misbehave; it tells the story again afterwards."""
+    """The model, which a test may make misbehave; its script is restored afterwards."""
     demo.model.requests.clear()
     yield demo.model
     demo.model.script, demo.model.seconds = STORY, 0.0
@@ -125,7 +125,7 @@ OpenPage = Callable[..., "Page"]
 
 @pytest.fixture(scope="package")
 def context(browser: "Browser") -> "Iterator[BrowserContext]":
-    """One context for all pages, so that Gradio's scripts are read once; every page is a visitor of its own."""
+    """One context for all pages, so that Gradio's scripts load once; every page is a separate visitor."""
     opened = browser.new_context()
     opened.set_default_timeout(PATIENCE)
     yield opened
@@ -134,7 +134,7 @@ def context(browser: "Browser") -> "Iterator[BrowserContext]":
 
 @pytest.fixture
 def visit(context: "BrowserContext", demo: Demo) -> Iterator[OpenPage]:
-    """Opens pages of different visitors; none may ask another server, nor find an error in its console."""
+    """Open pages as separate visitors; none may contact another server or log a console error."""
     pages: list[Page] = []
     asked: list[str] = []
     complaints: list[str] = []

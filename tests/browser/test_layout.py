@@ -1,4 +1,4 @@
-"""Nothing is cut, overlaps or is hard to read, in any tab, at any width and in both themes, by a test of boxes."""
+"""Check bounding boxes for clipping, overlap and poor legibility in every tab, at every width and in both themes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 FAULTS = (Path(__file__).parent / "layout.js").read_text()
 WIDTHS = {1440: 900, 768: 1024, 390: 844}
 SETTLED = 250
-"""Milliseconds for transitions and for scripts that follow the width of the page."""
+"""Milliseconds to wait for transitions and for scripts that react to the page width."""
 
 PLANTED = """<!doctype html><meta charset="utf-8"><style>
   body { margin: 10px; font: 16px sans-serif; color: #222; background: white; }
@@ -48,7 +48,7 @@ SOUND = """<!doctype html><meta charset="utf-8"><body style="margin: 10px; font:
 """
 
 
-def test_planted_faults_are_found_and_a_sound_page_has_none(context: "BrowserContext") -> None:
+def test_planted_faults_are_found_and_a_clean_page_has_none(context: "BrowserContext") -> None:
     page = context.new_page()
     page.set_viewport_size({"width": 390, "height": 844})
     page.set_content(SOUND)
@@ -74,9 +74,9 @@ def test_planted_faults_are_found_and_a_sound_page_has_none(context: "BrowserCon
 
 
 def look(page: "Page", folder: Path, name: str) -> list[str]:
-    """The faults of what is shown, at every width and in both themes; a picture of each is kept in `folder`."""
+    """Return the current view's faults at every width in both themes, saving a screenshot of each in `folder`."""
     found = []
-    page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")  # colours on their way
+    page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")  # measure final colours
     for width, height in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
         for theme in ("light", "dark"):
@@ -89,7 +89,7 @@ def look(page: "Page", folder: Path, name: str) -> list[str]:
 
 
 def loop(page: "Page") -> None:
-    """Press Next step until the answer is there."""
+    """Press Next step until the answer appears."""
     for card in ("Retrieval", "First draft", "Not satisfied", "Planning", "Draft after repair 1"):
         page.click("#loop-step")
         page.locator("#loop-stages-a", has_text=card).wait_for()
@@ -154,11 +154,11 @@ ACTS: "dict[str, list[Callable[[Page], None]]]" = {
     "chat": [lambda page: None, chat],
     "coach": [coach],
 }
-"""What is done in each tab; each state is looked at."""
+"""Actions in each tab; the layout is checked after each."""
 
 
 @pytest.mark.parametrize("tab", ACTS)
-def test_nothing_is_cut_or_overlaps_or_is_hard_to_read(
+def test_nothing_is_clipped_overlapping_or_hard_to_read(
     visit: OpenPage, model: ScriptedModel, tmp_path: Path, tab: str
 ) -> None:
     model.script = {**STORY, "coach": reply("What stands still, stick or Sun?")}

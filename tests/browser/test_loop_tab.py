@@ -21,7 +21,7 @@ def stages(page: "Page", side: str = "a") -> "Locator":
 
 
 def answer(page: "Page", side: str = "a") -> str:
-    """What the card of the final answer says, once it is there."""
+    """The text of the final answer's card, once it appears."""
     return page.locator(f"#loop-answer-{side} .m-outcome").inner_text()
 
 
@@ -29,7 +29,7 @@ def wait_for_status(page: "Page", words: str) -> None:
     page.locator("#loop-status", has_text=words).wait_for()
 
 
-def test_a_question_is_answered_doubted_and_repaired(visit: OpenPage, model: ScriptedModel) -> None:
+def test_a_wrong_draft_is_flagged_and_repaired(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     assert page.locator("#loop-text textarea").input_value() == QUESTION
     assert "asks whether it is right" in stages(page).inner_text()
@@ -58,7 +58,7 @@ def test_a_question_is_answered_doubted_and_repaired(visit: OpenPage, model: Scr
     assert "{" not in stages(page).inner_text()
 
 
-def test_steps_go_a_node_at_a_time_and_keep_what_was_done(visit: OpenPage, model: ScriptedModel) -> None:
+def test_stepping_runs_one_node_at_a_time_and_keeps_progress(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     for waiting in ("write", "diagnose", "insufficient knowledge"):
         page.click("#loop-step")
@@ -74,7 +74,7 @@ def test_steps_go_a_node_at_a_time_and_keep_what_was_done(visit: OpenPage, model
     wait_for_status(page, "Ready.")
 
 
-def test_stop_ends_the_call_at_once_and_the_walk_goes_on_later(visit: OpenPage, model: ScriptedModel) -> None:
+def test_stop_ends_the_call_at_once_and_the_run_can_continue(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     model.seconds = 60.0
     page.click("#loop-run")
@@ -88,7 +88,7 @@ def test_stop_ends_the_call_at_once_and_the_walk_goes_on_later(visit: OpenPage, 
     assert "1 failed call" in page.locator("#loop-spent-a").inner_text()
 
 
-def test_two_configurations_side_by_side(visit: OpenPage, model: ScriptedModel) -> None:
+def test_two_configurations_run_side_by_side(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     page.check("#loop-compare input")
     page.click("#loop-what-if button")
@@ -97,7 +97,7 @@ def test_two_configurations_side_by_side(visit: OpenPage, model: ScriptedModel) 
     ]
     heights = [top["y"] for top in tops if top is not None]
     assert len(heights) == 4
-    assert heights == sorted(heights), "the controls stand one below the other"
+    assert heights == sorted(heights), "the controls are stacked vertically"
     rounds = page.locator("#b-rounds input[type=number]")
     rounds.fill("0")
     rounds.press("Tab")
@@ -107,7 +107,7 @@ def test_two_configurations_side_by_side(visit: OpenPage, model: ScriptedModel) 
     assert "maximum repairs: 0" in page.locator("#loop-graph-b .m-side-head").inner_text()
 
 
-def test_a_model_that_does_not_answer_is_said_in_a_sentence(visit: OpenPage, model: ScriptedModel) -> None:
+def test_a_failing_model_is_reported_in_one_sentence(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     model.script = {"write": UnreachableError("The model server does not answer; start it, or name another.")}
     page.click("#loop-run")
@@ -139,7 +139,7 @@ def test_a_narrow_dark_page_fits(visit: OpenPage, model: ScriptedModel) -> None:
     assert page.locator("body").evaluate("body => body.classList.contains('dark')")
 
 
-def test_a_link_leads_to_a_question_which_may_be_changed(visit: OpenPage, model: ScriptedModel) -> None:
+def test_a_link_opens_a_question_that_can_be_changed(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?question=sample-002")
     page.wait_for_function("document.querySelector('#loop-text textarea')?.value.startsWith('Which river is longer')")
     page.locator("#loop-text textarea").fill("  ")
@@ -150,7 +150,7 @@ def test_a_link_leads_to_a_question_which_may_be_changed(visit: OpenPage, model:
     assert "Gold answer" not in answer(page)
 
 
-def test_a_data_set_is_picked_and_a_hub_that_does_not_answer_is_said(visit: OpenPage, model: ScriptedModel) -> None:
+def test_a_data_set_can_be_chosen_and_an_unreachable_hub_is_reported(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     text = page.locator("#loop-text textarea")
     page.get_by_label("Questions of", exact=True).click()
@@ -165,5 +165,5 @@ def test_a_data_set_is_picked_and_a_hub_that_does_not_answer_is_said(visit: Open
     assert model.requests == []
 
 
-def test_a_link_to_no_question_says_so(visit: OpenPage) -> None:
+def test_a_link_to_an_unknown_question_is_reported(visit: OpenPage) -> None:
     wait_for_status(visit("?question=nobody"), "Unknown question 'nobody'")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def choose(page: "Page", label: str, option: str) -> None:
-    """Choose from a list of the filter."""
+    """Choose an option in one of the filter's lists."""
     page.get_by_label(label, exact=True).click()
     page.get_by_role("option", name=option, exact=True).click()
 
@@ -24,7 +24,7 @@ def replay(page: "Page") -> "Locator":
     return page.locator("#runs-replay")
 
 
-def test_the_recorded_run_is_filtered_and_replayed_without_a_call(visit: OpenPage, model: ScriptedModel) -> None:
+def test_the_recorded_run_is_filtered_and_replayed_without_model_calls(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?tab=runs")
     page.locator("#runs-count", has_text="24 of 48 answers.").wait_for()
     replay(page).get_by_text("Who is the paternal grandfather").wait_for()
@@ -55,7 +55,7 @@ def test_the_recorded_run_is_filtered_and_replayed_without_a_call(visit: OpenPag
     assert model.requests == []
 
 
-def test_a_link_opens_an_answer_and_the_tables_stay_within_a_phone(visit: OpenPage) -> None:
+def test_a_link_opens_an_answer_and_tables_fit_a_phone_screen(visit: OpenPage) -> None:
     page = visit(
         "?run=recorded%3A+HotpotQA&question=5a86edcc55429960ec39b6da&method=standard_rag", width=390, dark=True
     )
@@ -76,7 +76,7 @@ def test_a_link_opens_an_answer_and_the_tables_stay_within_a_phone(visit: OpenPa
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
 
 
-def test_two_methods_and_two_runs_stand_side_by_side(visit: OpenPage) -> None:
+def test_two_methods_and_two_runs_are_shown_side_by_side(visit: OpenPage) -> None:
     page = visit("?tab=runs")
     shown = page.locator("#runs-beside")
     page.get_by_role("tab", name="Compare").click()
@@ -89,7 +89,7 @@ def test_two_methods_and_two_runs_stand_side_by_side(visit: OpenPage) -> None:
     shown.get_by_text("have no question in common").wait_for()
 
 
-def test_a_plot_opens_at_full_width_by_click_and_by_key(visit: OpenPage) -> None:
+def test_a_plot_opens_at_full_width_by_mouse_and_keyboard(visit: OpenPage) -> None:
     page = visit("?tab=runs")
     page.get_by_role("tab", name="Plots").click()
     plot = page.locator("#runs-plots details").first
@@ -101,7 +101,7 @@ def test_a_plot_opens_at_full_width_by_click_and_by_key(visit: OpenPage) -> None
     assert image.evaluate("image => image.clientWidth") == small
 
 
-def test_a_run_that_is_not_there_is_said(visit: OpenPage) -> None:
+def test_a_missing_run_is_reported(visit: OpenPage) -> None:
     page = visit("?run=../../etc")
     page.locator("#runs-about", has_text="There is no run '../../etc'").wait_for()
     assert "nothing to replay" in replay(page).inner_text()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 HOSTILE = '<img src="http://example.com/x.png"> ![](http://example.com/y.png)'
-"""What a document or a model may hold: the fixture sees a request for it."""
+"""Content that a document or model may include; the fixture detects any request for it."""
 
 
 def written(request: Request) -> Line:
@@ -37,20 +37,20 @@ def written(request: Request) -> Line:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LoopbackServer]:
-    """A model server, which a test tells how to behave."""
+    """A model server whose behaviour the test sets."""
     with loopback_server(quoting()) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def url(browser: "Browser", server: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A demo that asks the model server."""
+    """A demo that calls the model server."""
     with served(tmp_path_factory.mktemp("remote"), None, f"LLM_BASE_URL={server.base_url}", *ENCODERS) as started:
         yield started
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
+    """Wait until another thread makes the condition true."""
     deadline = time.monotonic() + PATIENCE / 1000
     while not condition():
         assert time.monotonic() < deadline
@@ -63,11 +63,11 @@ def say(page: "Page", tab: str, words: str, button: str) -> None:
 
 
 async def never_read(*_files: object, **_options: object) -> None:
-    """In place of `ingest`: a file that takes longer than any visitor waits."""
+    """Stand-in for `ingest`: a file that takes longer than any visitor waits."""
     await asyncio.Event().wait()
 
 
-def test_documents_are_brought_along_and_answer_with_their_sources(
+def test_uploaded_documents_are_answered_from_with_sources(
     visit: OpenPage, model: ScriptedModel, tmp_path: Path
 ) -> None:
     model.script = {"write": written, "rewrite": written, "reference": reference("Oslo"), "rewrite_query": "Who?"}
@@ -102,7 +102,7 @@ def test_documents_are_brought_along_and_answer_with_their_sources(
     talk.get_by_text("Ask the documents").wait_for()
 
 
-def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
+def test_an_upload_cancels_an_answer_and_can_be_cancelled(
     visit: OpenPage, model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("holt", "late"):
@@ -117,7 +117,7 @@ def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
     files.get_by_text("holt.md: added").wait_for()
     assert talk.get_by_text("Mira Holt").count() == 0
     with monkeypatch.context() as held:
-        held.setattr(private, "ingest", never_read)  # a small file would be in before the click
+        held.setattr(private, "ingest", never_read)  # a small file would finish before the click
         for button in ("stop", "reset"):
             upload.locator("input[type=file]").set_input_files([tmp_path / "late.md"])
             files.get_by_text("Opening the files.").wait_for()
@@ -135,9 +135,7 @@ def test_an_upload_ends_an_answer_and_is_ended_in_its_turn(
     assert talk.get_by_text("Stopped").count() == 0
 
 
-def test_the_coach_teaches_the_documents_that_were_brought_along(
-    visit: OpenPage, model: ScriptedModel, tmp_path: Path
-) -> None:
+def test_the_coach_teaches_uploaded_documents(visit: OpenPage, model: ScriptedModel, tmp_path: Path) -> None:
     model.script = {"coach": reply("What does the text say of Mira Holt?")}
     (tmp_path / "holt.md").write_text(f"# Mira Holt\n\n{BIRTH_SENTENCE}\n")
     page = visit("?tab=chat")
@@ -151,7 +149,7 @@ def test_the_coach_teaches_the_documents_that_were_brought_along(
     assert any(BIRTH_SENTENCE in message.content for message in model.asked("coach")[0].messages)
 
 
-def test_the_coach_keeps_its_level_and_celebrates_the_right_answer(visit: OpenPage, model: ScriptedModel) -> None:
+def test_the_coach_keeps_its_level_and_acknowledges_the_right_answer(visit: OpenPage, model: ScriptedModel) -> None:
     right = reply("That's right. What follows for noon?", right=True)
     model.script = {"coach": [reply(EXPLAINED), reply("What stands still, stick or Sun?"), right]}
     page = visit("?tab=coach", width=390)
@@ -174,7 +172,7 @@ def test_the_coach_keeps_its_level_and_celebrates_the_right_answer(visit: OpenPa
     assert not page.locator("#coach-confetti .m-confetti").is_visible()
 
 
-def test_a_page_that_is_closed_pays_for_no_answer(visit: OpenPage, server: LoopbackServer, url: str) -> None:
+def test_closing_the_page_cancels_the_model_call(visit: OpenPage, server: LoopbackServer, url: str) -> None:
     server.behaviour = hanging(quoting(), share=1.0)
     for tab, button in (("chat", "ask"), ("coach", "say")):
         page = visit(f"?tab={tab}", url=url)
@@ -187,7 +185,7 @@ def test_a_page_that_is_closed_pays_for_no_answer(visit: OpenPage, server: Loopb
 @pytest.mark.parametrize(
     ("tab", "button", "goes_on"), [("chat", "ask", "Not answered, "), ("coach", "say", "What moves?")]
 )
-def test_a_server_that_fails_is_said_in_a_sentence_and_the_talk_goes_on(  # noqa: PLR0917  # fixtures and a table
+def test_a_server_failure_is_reported_and_the_conversation_continues(  # noqa: PLR0917  # fixtures and parameters
     visit: OpenPage, server: LoopbackServer, url: str, tab: str, button: str, goes_on: str
 ) -> None:
     server.behaviour = always(ServerReply(status=401))

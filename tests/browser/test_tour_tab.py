@@ -1,4 +1,4 @@
-"""The tab Tour as a visitor meets it first, in Chromium."""
+"""The tab Tour as a first-time visitor sees it, in Chromium."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
         step.click()
         replay.get_by_text(shown).first.wait_for()
         page.wait_for_function(_LAST_CARD_IN_VIEW)
-    assert step.bounding_box()["y"] >= 0, "the buttons stay in view"  # type: ignore[index]
+    assert step.bounding_box()["y"] >= 0, "the buttons remain in view"  # type: ignore[index]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     overlapping = """() => {
         const found = [...document.querySelectorAll('#tour-replay section section')];
@@ -36,7 +36,7 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
     assert model.requests == []
 
 
-def test_a_newcomer_reads_the_terms_the_gain_and_steps_by_arrow_keys(visit: OpenPage, model: ScriptedModel) -> None:
+def test_terms_and_gain_are_explained_and_arrow_keys_step(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?tab=tour")
     replay, primer = page.locator("#tour-replay"), page.locator("#tour-primer")
     assert "F1 of one pass 27 % (95 % interval 10 to 44), of the loop 67 %" in primer.inner_text()
@@ -55,15 +55,15 @@ def test_a_newcomer_reads_the_terms_the_gain_and_steps_by_arrow_keys(visit: Open
     text = page.locator("#loop-text textarea")
     text.focus()
     page.keyboard.press("ArrowRight")
-    assert not model.requests, "an arrow key in a text moves the cursor alone"
+    assert not model.requests, "in a text field an arrow key only moves the cursor"
 
 
-def test_a_slider_goes_back_over_the_rounds(visit: OpenPage) -> None:
+def test_a_slider_goes_back_through_the_rounds(visit: OpenPage) -> None:
     page = visit("?tab=tour")
     replay = page.locator("#tour-replay")
     replay.get_by_text("First draft").wait_for()
     slider = replay.get_by_label("Rounds shown")
-    assert slider.count() == 0, "there is one round so far"
+    assert slider.count() == 0, "only one round so far"
     page.get_by_role("button", name="All steps", exact=True).first.click()
     repair = replay.get_by_text("Draft after repair 1")
     repair.wait_for()
@@ -74,7 +74,7 @@ def test_a_slider_goes_back_over_the_rounds(visit: OpenPage) -> None:
     slider.focus()
     page.keyboard.press("ArrowRight")
     assert repair.is_visible()
-    assert "step 9 of 9" in replay.inner_text(), "an arrow key on the slider moves the slider alone"
+    assert "step 9 of 9" in replay.inner_text(), "on the slider an arrow key only moves the slider"
 
 
 def test_every_question_of_the_tour_opens(visit: OpenPage) -> None:

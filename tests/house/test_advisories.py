@@ -1,4 +1,4 @@
-"""No dependency may be one whose weakness is known: neither in the lock file, nor by the floors of the package."""
+"""No dependency has a known vulnerability, in the lock file or at the lowest versions the package allows."""
 
 import tomllib
 from pathlib import Path
@@ -19,10 +19,10 @@ LOCKED = {
 
 
 def floors() -> dict[str, Version]:
-    """The lowest version of each dependency that an installation may get."""
+    """The lowest version of each dependency that an installation can resolve to."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
-    asked = [one for one in map(Requirement, named) if one.specifier]  # an extra may bring another
+    asked = [one for one in map(Requirement, named) if one.specifier]  # an extra may require a newer version
     return {
         canonicalize_name(one.name): max(
             Version(part.version) for part in one.specifier if part.operator in {">=", "=="}
@@ -31,14 +31,14 @@ def floors() -> dict[str, Version]:
     }
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_advisories_and_versions_are_found() -> None:
     assert len(LOCKED) > 100
     assert len(floors()) > 40
     assert len(ADVISORIES) > 10
 
 
 @pytest.mark.parametrize("advisory", ADVISORIES, ids=lambda row: f"{row['package']} {row['advisory']}")
-def test_no_known_weakness(advisory: dict[str, str]) -> None:
+def test_no_known_vulnerability(advisory: dict[str, str]) -> None:
     package, fixed = advisory["package"], Version(advisory["fixed"])
     assert LOCKED[package] >= fixed
     assert floors().get(package, fixed) >= fixed

@@ -1,4 +1,4 @@
-"""The image and the compose file, read as Docker reads them: pinned, unprivileged, watched, and without secrets."""
+"""The image and the compose file are pinned, unprivileged, health-checked and free of secrets."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def services() -> dict[str, Any]:
     return found
 
 
-def test_the_image_is_slim_unprivileged_and_watched() -> None:
+def test_the_image_is_slim_unprivileged_and_health_checked() -> None:
     build, final = stages()
     for stage in (build, final):
         (base,) = of(stage, "FROM")
@@ -47,7 +47,7 @@ def test_the_image_is_slim_unprivileged_and_watched() -> None:
     order = [word for word, _ in final]
     assert order.index("USER") < order.index("CMD")
     assert all(order.index("USER") > place for place, word in enumerate(order) if word in {"RUN", "COPY"})
-    assert of(final, "COPY") == ["--from=build /app/.venv /app/.venv"], "nothing of the build but what it installed"
+    assert of(final, "COPY") == ["--from=build /app/.venv /app/.venv"], "copy only installed files from the build"
     assert of(final, "VOLUME") == ["/data"]
     (health,) = of(final, "HEALTHCHECK")
     compile(json.loads(health[health.index("[") :])[2], "health check", "exec")
@@ -57,7 +57,7 @@ def test_the_image_is_slim_unprivileged_and_watched() -> None:
     assert not SECRET.search((ROOT / "Dockerfile").read_text(encoding="utf-8"))
 
 
-def test_the_image_sets_what_there_is_to_set_and_copies_what_there_is() -> None:
+def test_the_image_sets_known_variables_and_copies_existing_files() -> None:
     build, final = stages()
     known = {"PATH", "HOME", "HF_HOME", "PYTHONUNBUFFERED", *(name.upper() for name in Settings.model_fields)}
     set_ = {part.partition("=")[0] for line in of(final, "ENV") for part in shlex.split(line)}
@@ -77,11 +77,11 @@ def test_the_compose_file_pins_images_and_binds_loopback() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), name
         assert {"healthcheck", "volumes", "mem_limit"} <= set(service), name
     started = {name for name, service in services().items() if "profiles" not in service}
-    assert started == {"qdrant", "elasticsearch"}, "what `docker compose up` starts without a profile"
+    assert started == {"qdrant", "elasticsearch"}, "the services that `docker compose up` starts without a profile"
     assert not SECRET.search((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 
 
-def test_the_api_waits_for_the_servers_that_it_is_told_of() -> None:
+def test_the_api_depends_on_the_servers_it_is_configured_with() -> None:
     api = services()["api"]
     settings = {name.lower(): value for name, value in api["environment"].items()}
     assert set(settings) <= set(Settings.model_fields)

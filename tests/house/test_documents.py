@@ -1,4 +1,4 @@
-"""What the documents say is true: generated parts are fresh, and their examples run."""
+"""The documentation is correct: generated parts are up to date, and examples run."""
 
 import importlib.util
 import re
@@ -18,11 +18,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    """The fenced blocks of a language in a document."""
+    """The fenced code blocks of a language in a document."""
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_generated_parts_are_fresh() -> None:
+def test_generated_parts_are_up_to_date() -> None:
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None
@@ -66,15 +66,15 @@ def test_the_deficit_of_the_walkthrough_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")), ids=lambda p: p.name)
-def test_links_between_documents_lead_somewhere(path: Path) -> None:
+def test_links_between_documents_resolve(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")), ids=lambda path: path.name)
-def test_a_page_can_be_read_at_one_sitting(path: Path) -> None:
+def test_no_page_is_too_long(path: Path) -> None:
     text = re.sub(r"<!-- table: .*?<!-- /table -->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(text.split()) <= 1500 or path.name == "benchmarks-reference.md", "split the page by meaning"
+    assert len(text.split()) <= 1500 or path.name == "benchmarks-reference.md", "split the page by topic"
 
 
 def test_commands_in_the_documents_exist() -> None:
@@ -85,7 +85,7 @@ def test_commands_in_the_documents_exist() -> None:
 
 
 def shell_lines(text: str) -> list[str]:
-    """The lines of a document's shell blocks: indented ones, and those fenced as such, without their variables."""
+    """The lines of a document's indented and fenced shell blocks, without leading variable assignments."""
     fenced = "\n".join(re.findall(r"```(?:sh|bash|console)\n(.*?)```", text, re.DOTALL))
     indented = re.findall(r"^ {4}(\S.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
     return [re.sub(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*", "", line) for line in [*fenced.splitlines(), *indented]]
@@ -100,7 +100,7 @@ def test_commands_in_the_documents_run_in_a_clone() -> None:
     assert shell_lines("    A=1 marag ask\n```sh\nmarag chat\n```") == ["marag chat", "marag ask"]
 
 
-def test_the_map_of_the_repository_names_what_exists() -> None:
+def test_the_repository_map_names_existing_files() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (?!to \.\.\.).+? \| (.*) \|$", section(text, "Where do I ...?"), re.MULTILINE)
     assert len(rows) == 10
@@ -113,11 +113,11 @@ def test_the_map_of_the_repository_names_what_exists() -> None:
 
 
 def section(text: str, heading: str) -> str:
-    """A document's section."""
+    """The text of a document's section."""
     return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
-def test_the_commands_that_start_a_file_are_listed() -> None:
+def test_module_commands_are_listed() -> None:
     templates = ROOT / "backend" / "meta_agent_rag" / "cli" / "new" / "templates"
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     listed = re.findall(r"^    uv run marag new (\w+) NAME$", text, re.MULTILINE)

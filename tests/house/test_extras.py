@@ -1,4 +1,4 @@
-"""The core stays small, and the table of extras says what pyproject.toml and the code say."""
+"""The core stays small, and the table of extras agrees with pyproject.toml and the code."""
 
 import ast
 import sys
@@ -37,7 +37,7 @@ def locked() -> dict[str, dict[str, Any]]:
 
 
 def brought_by(requirements: Iterable[str]) -> set[str]:
-    """The packages that requirements bring, their own requirements included."""
+    """The packages that requirements install, including transitive dependencies."""
     found: set[tuple[str, str]] = set()
 
     def add(name: str, extra: str) -> None:
@@ -89,11 +89,11 @@ def test_the_table_names_the_extras_of_the_project() -> None:
     for extra, modules in EXTRAS.items():
         brought = brought_by([f"meta-agent-rag[{extra}]"])
         for module in modules:
-            assert homes(module) & brought, f"the extra {extra} does not bring {module}"
-            assert not homes(module) & core, f"{module} is in the core, and no extra needs to name it"
+            assert homes(module) & brought, f"the extra {extra} does not install {module}"
+            assert not homes(module) & core, f"{module} is in the core, so no extra needs to name it"
 
 
-def test_whatever_the_code_imports_is_in_the_core_or_in_an_extra() -> None:
+def test_every_import_is_in_the_core_or_in_an_extra() -> None:
     core = brought_by(project()["project"]["dependencies"])
     known = {module for modules in EXTRAS.values() for module in modules} | OURS | set(sys.stdlib_module_names)
     imported = set(third_party_modules("backend")) - known
@@ -113,7 +113,7 @@ def test_whatever_the_code_imports_is_in_the_core_or_in_an_extra() -> None:
         ("icu4py", "grounding", ["ask", "--grounded", "Who?"]),
     ],
 )
-def test_a_command_names_the_extra_that_it_lacks(
+def test_a_command_names_its_missing_extra(
     module: str, extra: str, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name == module or name.startswith(("meta_agent_rag.service.",))]:
@@ -125,7 +125,7 @@ def test_a_command_names_the_extra_that_it_lacks(
     assert f'needs the extra "{extra}"; install it: pip install "meta-agent-rag[{extra}]".' in result.stderr
 
 
-def test_without_encoders_the_default_ones_give_way_and_chosen_ones_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_encoder_extras_defaults_fall_back_and_chosen_encoders_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     found = load_encoder(Settings.load())
     assert found.encoder.name == "hash-64"

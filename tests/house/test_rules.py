@@ -1,4 +1,4 @@
-"""The house rules that a reader should be able to rely on, read from the code itself."""
+"""House rules that readers can rely on, checked against the source code."""
 
 import ast
 import importlib
@@ -53,12 +53,12 @@ LAYERS = (
     {"demo"},
     {"cli"},
 )
-"""What may import what: a layer its own parts and those above it in this list."""
+"""The import rule: a layer may import its own parts and those of earlier layers in this list."""
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 TESTING_IMPORTS = {"errors", "settings", "telemetry", "journal", "discovery", "llm", "prompts", "retrieval", "testing"}
 MODULES_IN_A_FOLDER = 15
 CROWDED: dict[str, int] = {}
-"""Folders that still hold more modules than that, and how many they may hold until they are sorted."""
+"""Folders that still exceed the limit, and how many modules each may hold until it is split."""
 
 PUBLIC = {
     "Answer",
@@ -113,12 +113,12 @@ def shown(path: Path) -> str:
 
 
 def part_of(path: Path) -> str:
-    """The part of the package that a file belongs to: its folder or its own name."""
+    """The part of the package that a file belongs to: its folder or its own stem."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imported(path: Path) -> Iterator[tuple[str, str]]:
-    """(module, name) of everything that a file imports, by absolute name; no name for `import module`."""
+    """(module, name) for everything a file imports, by absolute name; the name is empty for `import module`."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
@@ -142,7 +142,7 @@ def module_parts(path: Path) -> tuple[str, ...]:
 
 
 def module_graph() -> Mapping[str, set[str]]:
-    """The modules that each module of the package and the benchmarks imports, in functions and for types too."""
+    """Imports among modules of the package and the benchmarks, including those in functions and for types."""
     paths = {".".join(module_parts(path)).removesuffix(".__init__"): path for path in CODE}
     graph = {}
     for module, path in paths.items():
@@ -158,16 +158,16 @@ def imported_parts(path: Path) -> set[str]:
     return parts & (set(RANK) | {"testing"})
 
 
-def test_there_is_code_to_look_at() -> None:
+def test_code_and_imports_are_found() -> None:
     assert len(CODE) > 60
     assert imported_parts(PACKAGE / "agent" / "engine.py") >= {"errors", "llm", "retrieval", "settings", "agent"}
     assert imported_parts(PACKAGE / "agent" / "deficits" / "registry.py") >= {"discovery", "errors", "agent"}
     assert imported_parts(PACKAGE / "asking.py") >= {"agent", "llm", "retrieval", "settings"}
 
 
-def test_every_part_has_its_place() -> None:
+def test_every_part_has_a_layer() -> None:
     parts = {part_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__", "testing"}
-    assert parts <= set(RANK), "a new part of the package: say in LAYERS what it may import"
+    assert parts <= set(RANK), "a new part of the package: add it to LAYERS"
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
@@ -181,10 +181,10 @@ def test_imports_run_one_way(path: Path) -> None:
         return
     assert "testing" not in parts
     above = {other for other in parts if RANK[other] > RANK[part]}
-    assert not above, f"{part} must not know of {', '.join(sorted(above))}"
+    assert not above, f"{part} must not import {', '.join(sorted(above))}"
 
 
-def test_no_imports_run_in_circles() -> None:
+def test_there_are_no_import_cycles() -> None:
     graph = module_graph()
     assert f"{NAME}.llm.client" in graph[f"{NAME}.agent.engine"]
     try:
@@ -193,7 +193,7 @@ def test_no_imports_run_in_circles() -> None:
         pytest.fail(" -> ".join(circle.args[1]))
 
 
-def test_benchmarks_stand_on_the_package_alone() -> None:
+def test_benchmarks_depend_only_on_the_package() -> None:
     files = [path for path in CODE if PACKAGE not in path.parents]
     imported_names = {name.split(".")[0] for path in files for name in imports(path)}
     assert {NAME, "benchmarks"} <= imported_names
@@ -201,7 +201,7 @@ def test_benchmarks_stand_on_the_package_alone() -> None:
 
 
 def test_benchmarks_import_each_other_by_relative_names() -> None:
-    """Since a wheel holds them under another name."""
+    """The wheel contains them under a different name."""
     files = [path for path in CODE if PACKAGE not in path.parents]
     nodes = [(path, node) for path in files for node in ast.walk(tree(path))]
     absolute = [
@@ -225,7 +225,7 @@ def test_public_names() -> None:
 
 
 @pytest.mark.parametrize("module", [NAME, f"{NAME}.cli.main", f"{NAME}.errors", "benchmarks"])
-def test_a_start_imports_nothing_heavy(module: str) -> None:
+def test_importing_loads_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
@@ -239,9 +239,9 @@ def test_every_module_can_be_imported(path: Path) -> None:
     assert importlib.import_module(name.removesuffix(".__init__"))
 
 
-def test_no_file_is_long() -> None:
+def test_no_file_is_too_long() -> None:
     long = {shown(path): count for path in ALL_CODE if (count := len(path.read_bytes().splitlines())) > 400}
-    assert not long, "split them by meaning"
+    assert not long, "split them by topic"
 
 
 def test_no_folder_is_crowded() -> None:
@@ -250,8 +250,8 @@ def test_no_folder_is_crowded() -> None:
     crowded = {
         shown(folder): count for folder, count in counts.items() if count > most.get(folder, MODULES_IN_A_FOLDER)
     }
-    assert not crowded, f"at most {MODULES_IN_A_FOLDER} modules: group them by meaning"
-    assert all(counts[folder] > MODULES_IN_A_FOLDER for folder in most), "no longer crowded: take it out of CROWDED"
+    assert not crowded, f"at most {MODULES_IN_A_FOLDER} modules: group them by topic"
+    assert all(counts[folder] > MODULES_IN_A_FOLDER for folder in most), "no longer crowded: remove it from CROWDED"
 
 
 def test_the_environment_is_read_in_one_place() -> None:
@@ -269,14 +269,14 @@ def test_the_environment_is_read_in_one_place() -> None:
     assert not readers
     for name in ENVIRONMENT_EXEMPT:
         uses = re.findall(r"os\.(?:environ|getenv)[.\w]*", (PACKAGE / name).read_text(encoding="utf-8"))
-        assert set(uses) <= {"os.environ.setdefault"}, f"{name} may hand a value to a library, and read none"
+        assert set(uses) <= {"os.environ.setdefault"}, f"{name} may set variables for a library but read none"
 
 
 BROAD = {"Exception", "BaseException"}
 
 
 def broad(handler: ast.ExceptHandler) -> bool:
-    """Does a handler catch everything?"""
+    """Whether a handler catches all exceptions."""
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in kinds)
 
@@ -306,7 +306,7 @@ def test_nothing_is_evaluated() -> None:
 
 
 def only_declared(node: Documented) -> bool:
-    """Is it an overload, or a member of a protocol, whose class says what it is for?"""
+    """Whether it is an overload, or a protocol member documented by its class."""
     body = node.body[0] if len(node.body) == 1 else None
     return isinstance(body, ast.Expr) and isinstance(body.value, ast.Constant) and body.value.value is ...
 
@@ -316,24 +316,24 @@ def undocumented(node: Documented, name: str) -> Iterator[str]:
     if not ast.get_docstring(node) and not only_declared(node):
         yield name
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return  # what is inside a function is its own affair
+        return  # definitions inside a function are private
     for child in node.body:
         if isinstance(child, Definition) and not child.name.startswith("_"):
             yield from undocumented(child, f"{name}:{child.name}")
 
 
-def test_what_is_public_is_documented() -> None:
+def test_public_names_are_documented() -> None:
     missing = [name for path in CODE for name in undocumented(tree(path), shown(path))]
     assert not missing
 
 
 def docstrings(path: Path) -> set[ast.expr]:
-    """String expressions that stand alone: docstrings, also those of attributes."""
+    """Standalone string expressions: docstrings, including those of attributes."""
     return {node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
 
 
 def literal_text(node: ast.AST) -> str:
-    """The text of a string literal, an f-string's without what it puts in."""
+    """The text of a string literal; for an f-string, without its replacement fields."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -341,7 +341,7 @@ def literal_text(node: ast.AST) -> str:
     return ""
 
 
-def test_no_prompt_stands_in_the_code() -> None:
+def test_no_prompt_text_is_in_python_code() -> None:
     spoken = []
     for path in CODE:
         if (PACKAGE / "agent" / "deficits") in path.parents:
@@ -352,7 +352,7 @@ def test_no_prompt_stands_in_the_code() -> None:
             is_comment = all(line.startswith("#") for line in text.splitlines())
             if len(text) > 200 and re.search(r"[.!?:]\s+\S", text) and not is_comment:
                 spoken.append(f"{shown(path)}:{getattr(node, 'lineno', 0)}")
-    assert not spoken, "texts for a model belong into prompts/*.yaml"
+    assert not spoken, "texts for a model belong in prompts/*.yaml"
 
 
 def test_every_package_has_an_init() -> None:
@@ -360,13 +360,13 @@ def test_every_package_has_an_init() -> None:
     assert not [shown(folder) for folder in folders if not (folder / "__init__.py").is_file()]
 
 
-def test_no_shelf_for_leftovers() -> None:
+def test_no_catch_all_modules() -> None:
     names = {path.stem for path in CODE} | {path.parent.name for path in CODE}
     assert not names & {"utils", "util", "helpers", "misc", "common", "legacy"}
 
 
 def truths(value: object, *, listed: bool = False) -> Iterator[bool]:
-    """The booleans that stand in the lists of a YAML file."""
+    """The booleans in the lists of a YAML file."""
     if isinstance(value, bool) and listed:
         yield value
     elif isinstance(value, dict):
@@ -375,9 +375,9 @@ def truths(value: object, *, listed: bool = False) -> Iterator[bool]:
         yield from (found for part in value for found in truths(part, listed=True))
 
 
-def test_no_word_of_a_list_is_read_as_a_boolean() -> None:
+def test_no_word_in_a_yaml_list_is_parsed_as_a_boolean() -> None:
     files = sorted((ROOT / "backend").rglob("*.yaml"))
     assert files
     wrong = [path.name for path in files if list(truths(yaml.safe_load(path.read_text(encoding="utf-8"))))]
-    assert not wrong, 'write "on", "off", "yes" and "no" in quotation marks'
+    assert not wrong, 'quote "on", "off", "yes" and "no"'
     assert list(truths(yaml.safe_load("telling: [same, off]"))) == [False]
