@@ -1,4 +1,4 @@
-"""How long records are kept: whole, then without prompts, then in files; and all of one client's, gone."""
+"""Retention of audit records: complete, then without prompts, then in files; and deletion of a client's data."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def days_ago(days: float) -> datetime:
 
 
 async def places(engine: AsyncEngine, folder: Path) -> Counter[int]:
-    """How often each record is in the database and in files."""
+    """How often each record occurs in the database and in files."""
     async with engine.connect() as connection:
         kept = [int(row.query_id, 16) for row in await connection.execute(select(AUDIT.c.query_id))]
         if is_postgresql(engine):
@@ -54,7 +54,7 @@ async def places(engine: AsyncEngine, folder: Path) -> Counter[int]:
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_what_is_old_loses_its_prompts_and_then_its_place(tmp_path: Path) -> None:
+async def test_old_records_are_pruned_and_then_archived(tmp_path: Path) -> None:
     folder = tmp_path / "audit" / "archive"
     async with open_database(settings_in(tmp_path)) as engine:
         for days in (410, 380, 0):
@@ -80,14 +80,14 @@ async def test_what_is_old_loses_its_prompts_and_then_its_place(tmp_path: Path) 
         whole = [as_json(record(days, days_ago(days))) for days in ages[:3]]
         read = [row for path in archives(folder) for row in read_archive(path)]
         assert [{**row, "model_calls": None} for row in read] == [{**row, "model_calls": None} for row in whole]
-        assert (await archive(engine, folder, AGES)).files == [], "a second time there is nothing to do"
+        assert (await archive(engine, folder, AGES)).files == [], "the second run has nothing to do"
         async with exclusive(engine, folder):
             with pytest.raises(StorageError, match="Another"):
                 await archive(engine, folder, AGES)
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_a_service_beside_it_waits_for_nothing_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_archiving_neither_blocks_a_running_service_nor_loses_records(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     async with open_database(settings) as engine:
         result = await measure(engine, settings, 500, days=450)
@@ -96,14 +96,14 @@ async def test_a_service_beside_it_waits_for_nothing_and_nothing_is_lost(tmp_pat
     assert result["written"] > 1
 
 
-async def test_what_is_to_be_pruned_is_found_by_its_index(tmp_path: Path) -> None:
+async def test_pruning_uses_the_index(tmp_path: Path) -> None:
     query = prunable_before(NOW).compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
     async with open_database(settings_in(tmp_path)) as engine, engine.connect() as connection:
         (step,) = (await connection.execute(text(f"EXPLAIN QUERY PLAN {query}"))).all()
     assert "USING INDEX audit_whole" in step.detail
 
 
-async def test_months_are_made_ahead_and_rows_move_into_them(tmp_path: Path, new_postgresql: Any) -> None:
+async def test_month_partitions_are_created_ahead_and_rows_move_into_them(tmp_path: Path, new_postgresql: Any) -> None:
     assert new_postgresql
 
     async def where(engine: AsyncEngine) -> list[tuple[str, int]]:
@@ -114,7 +114,7 @@ async def test_months_are_made_ahead_and_rows_move_into_them(tmp_path: Path, new
     async with open_database(settings_in(tmp_path)) as engine:
         november, december = datetime(2031, 11, 30, 23, tzinfo=UTC), datetime(2031, 12, 1, tzinfo=UTC)
         await fill(engine, [(1, november), (2, december), (3, datetime(2032, 4, 1, tzinfo=UTC))])
-        assert await where(engine) == [("audit_other", 3)], "a row is never refused"
+        assert await where(engine) == [("audit_other", 3)], "no row is rejected"
         await make_months(engine, november)
         await fill(engine, [(4, december), (5, december - timedelta(microseconds=1))])
         assert await where(engine) == [("audit_2031_11", 2), ("audit_2031_12", 2), ("audit_other", 1)]
@@ -129,17 +129,17 @@ async def test_months_are_made_ahead_and_rows_move_into_them(tmp_path: Path, new
         engine.connect() as connection,
     ):
         made = await tables(connection, attached=True)
-    assert datetime.now(UTC).strftime("audit_%Y_%m") in made, "a service that opens makes them"
+    assert datetime.now(UTC).strftime("audit_%Y_%m") in made, "a starting service creates them"
 
 
-async def test_a_month_that_an_earlier_version_took_out_is_still_archived(tmp_path: Path, new_postgresql: Any) -> None:
+async def test_a_month_detached_by_an_earlier_version_is_archived(tmp_path: Path, new_postgresql: Any) -> None:
     assert new_postgresql
     old = days_ago(410)
     settings, folder = settings_in(tmp_path), tmp_path / "audit" / "archive"
     async with open_database(settings) as engine:
         await make_months(engine, old)
         await fill(engine, [(1, old), (2, NOW)])
-        async with engine.begin() as connection:  # as version 0002 left it, killed in the midst of an archive
+        async with engine.begin() as connection:  # as left by version 0002, killed while archiving
             await connection.execute(text(f"ALTER TABLE audit DETACH PARTITION {old:audit_%Y_%m}"))
             for table in ("audit", f"{old:audit_%Y_%m}"):
                 await connection.execute(text(f"ALTER TABLE {table} DROP COLUMN mode, DROP COLUMN checks"))
@@ -154,7 +154,7 @@ async def test_a_month_that_an_earlier_version_took_out_is_still_archived(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("either_database")
-async def test_kills_while_archiving_lose_and_double_nothing(nursery: Nursery, tmp_path: Path) -> None:
+async def test_kills_while_archiving_neither_lose_nor_duplicate_records(nursery: Nursery, tmp_path: Path) -> None:
     settings, chance = settings_in(tmp_path), random.Random(12)
     folder = tmp_path / "audit" / "archive"
     async with open_database(settings) as engine:
@@ -162,16 +162,18 @@ async def test_kills_while_archiving_lose_and_double_nothing(nursery: Nursery, t
             await make_months(engine, days_ago(800 - 30 * month))
         await fill(engine, [(number, days_ago(800 - number / 10)) for number in range(600)])
     cut = 0
-    for seconds in (0.03, 0.06, 0.12, 0.25):  # however fast the machine is, an early one hits it at work
+    for seconds in (0.03, 0.06, 0.12, 0.25):  # on a fast machine, only an early kill interrupts the run
         pid = await asyncio.to_thread(nursery.archiving, tmp_path, AGES)
         await asyncio.sleep(seconds * (1 + chance.random()))
         cut += await asyncio.to_thread(nursery.ended, pid, signal.SIGKILL) != 0
         async with open_database(settings) as engine:
-            assert set(await places(engine, folder)) | _under_way(folder) == set(range(600)), "nothing is ever nowhere"
+            assert set(await places(engine, folder)) | _under_way(folder) == set(range(600)), (
+                "no record is ever missing"
+            )
     async with open_database(settings) as engine:
         await archive(engine, folder, AGES)
         assert await places(engine, folder) == Counter(range(600))
-        assert cut, "a kill must hit a run that is at work"
+        assert cut, "a kill must interrupt a running archive"
         async with engine.connect() as connection:
             assert (await connection.execute(select(func.count()).select_from(AUDIT))).scalar_one() == 0
 
@@ -182,7 +184,7 @@ def _under_way(folder: Path) -> set[int]:
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
+async def test_the_commands_only_report_unless_yes_is_given(tmp_path: Path) -> None:
     settings, data = settings_in(tmp_path / "data"), tmp_path / "data"
     now = datetime.now(UTC)
     async with open_database(settings) as engine:
@@ -206,11 +208,11 @@ async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
 
     assert await told("prune") == {"records": 3, "sessions": 0, "done": False}
     assert (await told("archive"))["records"] == 2
-    assert not (data / "audit" / "archive").exists(), "nothing is done yet"
+    assert not (data / "audit" / "archive").exists(), "nothing has been archived yet"
     assert await told("prune", "--yes") == {"records": 3, "sessions": 0, "done": True}
     (file, *_) = (await told("archive", "--yes"))["files"]
     shown = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "read", file])
-    assert "-         speed: Who designed the mill" in shown.stdout, "no mode is known of it"
+    assert "-         speed: Who designed the mill" in shown.stdout, "its mode is unknown"
     found = {"client": "one", "records": 5, "database": 1, "archives": 1, "spool": 2, "uploads": 1}
     assert await told("forget", "one") == {**found, "done": False}
     assert await told("forget", "one", "--yes") == {**found, "done": True}
@@ -225,7 +227,7 @@ async def test_the_commands_say_first_and_do_with_yes(tmp_path: Path) -> None:
 
 @dataclass
 class _Interrupted(AuditLog):
-    """Has read what it takes to the database, and goes on when it is told to."""
+    """Pauses after reading the rows to insert, until the test resumes it."""
 
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     told: asyncio.Event = field(default_factory=asyncio.Event)
@@ -236,7 +238,7 @@ class _Interrupted(AuditLog):
         await super()._insert(rows)
 
 
-async def test_what_a_service_is_about_to_record_does_not_outlive_its_deletion(tmp_path: Path) -> None:
+async def test_rows_being_written_are_deleted_too(tmp_path: Path) -> None:
     settings, spool = settings_in(tmp_path), tmp_path / "audit"
     async with open_database(settings) as engine:
         service = _Interrupted(engine=engine, spool=open_spool(spool))
@@ -253,7 +255,7 @@ async def test_what_a_service_is_about_to_record_does_not_outlive_its_deletion(t
         service.spool.close()
 
 
-async def test_a_client_is_forgotten_only_once_its_key_has_ended(tmp_path: Path) -> None:
+async def test_a_client_is_forgotten_only_after_its_key_is_revoked(tmp_path: Path) -> None:
     def run(*words: str) -> Any:
         return CliRunner().invoke(app, list(words))
 

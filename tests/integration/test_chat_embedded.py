@@ -1,4 +1,4 @@
-"""Twenty turns of `marag chat` on a fresh machine: the sample corpus, the embedded model, a real pseudo-terminal."""
+"""Twenty turns of `marag chat` on a fresh machine: sample corpus, embedded model, real pseudo-terminal."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("xllamacpp")
 
 PATIENCE = 240.0
-"""Seconds for one answer: other work may hold the processor."""
+"""Seconds per answer, since other processes may be using the CPU."""
 
 
 BRIEF = {
@@ -24,18 +24,18 @@ BRIEF = {
   - {"steps": [], "short_answer": "Anna Roth"}
 """,
 }
-"""Examples that a very small model imitates: its replies are a third as long as after the package's prompts."""
+"""Examples for a very small model to imitate: replies are a third as long as with the package's prompts."""
 
 
 def answered(screen: Terminal, question: str) -> None:
-    """Ask the documents; a very small model may fail to answer, but something is said, and how sure it is."""
+    """Ask the documents; a very small model may fail, but a reply and its confidence are shown."""
     shown = screen.say(question, seconds=PATIENCE)
     assert re.search(r"(confidence (high|medium|low) \(\d\.\d\d\)|not answered), \d+ rounds?, \d+\.\d s", shown), shown
 
 
 @pytest.mark.timeout(900)
 def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
-    # short prompts and no repairs: what is tested is the session
+    # short prompts and no repairs, since the test is about the session
     prompts = tmp_path / "prompts"
     prompts.mkdir()
     for name, examples in BRIEF.items():
@@ -64,7 +64,7 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         answered(screen, "Who built Stag Skerry Light?")  # 11: another topic
         screen.say("Write me a poem about the sea.", "I only answer questions about the documents")
         screen.say("What have we discussed?", "- Who designed the Pennant Bridge?", "- Who built Stag Skerry Light?")
-        screen.press(b"How long is the Little Tolley?\r")  # 14: stopped in the middle
+        screen.press(b"How long is the Little Tolley?\r")  # 14: stopped midway
         screen.until("Writing", PATIENCE)
         screen.press(CTRL_C)
         screen.until("Stopped; this question is not remembered.", 20)

@@ -1,4 +1,4 @@
-"""`marag chat` as a user meets it: at a real pseudo-terminal and in a pipe, with a scripted model server."""
+"""`marag chat` as a user sees it, at a real pseudo-terminal and in a pipe, with a scripted model server."""
 
 import os
 import re
@@ -48,7 +48,7 @@ ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def environment(base_url: str) -> dict[str, str]:
-    """A loopback model without a key, and the encoder that needs no model."""
+    """A loopback model without a key, and an encoder that needs no model."""
     return {
         "LLM_BASE_URL": base_url,
         "FLASH_MODEL": "scripted",
@@ -146,7 +146,7 @@ def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_an_error_ends_the_turn_and_not_the_session() -> None:
+def test_an_error_ends_the_turn_but_not_the_session() -> None:
     done = CliRunner().invoke(
         app,
         ["chat"],
@@ -164,7 +164,7 @@ def test_an_error_ends_the_turn_and_not_the_session() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_a_terminal_without_colour_or_cursor_gets_neither() -> None:
+def test_dumb_terminals_get_no_colour_or_cursor_control() -> None:
     plain = {**environment("http://127.0.0.1:9/v1"), "TERM": "dumb", "NO_COLOR": "1"}
     with at_terminal(["chat"], plain) as screen:
         screen.until("/help lists the commands. >", 50)

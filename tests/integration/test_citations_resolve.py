@@ -1,4 +1,4 @@
-"""Every citation that is shown leads to text that is there: pages of a PDF, sections of Word and Markdown files."""
+"""Every citation shown resolves to existing text: pages of a PDF, and sections of Word and Markdown files."""
 
 import html
 import io
@@ -48,7 +48,7 @@ MARKDOWN = {
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A question, the sentence that answers it, and where that stands."""
+    """A question, the sentence that answers it, and the sentence's location."""
 
     question: str
     sentence: str
@@ -109,7 +109,7 @@ def write_files(folder: Path) -> None:
 
 
 def quoting(request: Request) -> dict[str, object]:
-    """A writer that copies the sentence that answers the question, and cites where it stands."""
+    """A writer that copies the sentence that answers the question and cites its location."""
     prompt = request.messages[1].content
     asked = next(one for one in ASKED if f"Question: {one.question}\n" in prompt)
     passages = re.findall(r'<passage n="(\d+)"[^>]*>(.*?)</passage>', prompt, re.DOTALL)
@@ -136,12 +136,12 @@ async def companion(settings: Settings, encoder: AsyncEncoder) -> AsyncIterator[
 
 
 def document_in(file: Path) -> Document:
-    """The document as ingestion reads it: its `text` is what spans count in."""
+    """The document as ingestion reads it; spans are offsets into its `text`."""
     return read_document(File(name=file.name, content=file.read_bytes(), unpacked_bytes=10_000_000))
 
 
 def assert_in_place(citation: Citation, asked: Asked, folder: Path, sources: dict[str, str]) -> None:
-    """Document, page, section, span and snippet, each against the file itself."""
+    """Check document, page, section, span and snippet against the file itself."""
     file = folder / asked.file
     assert Path(sources[citation.doc_id]) == file
     document = document_in(file)
@@ -164,7 +164,7 @@ def assert_in_place(citation: Citation, asked: Asked, folder: Path, sources: dic
 
 
 def written_as(style: str, citation: Citation) -> str:
-    """What a reader sees, made anew from the citation's parts."""
+    """The citation as shown to a reader, rebuilt from its parts."""
     if style == "title":
         return f"[{citation.name}]"
     if style == "page":
@@ -181,7 +181,7 @@ async def asked_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Ask
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunker", ["characters", "sentence"])
-async def test_every_citation_leads_to_its_place(tmp_path: Path, chunker: str) -> None:
+async def test_every_citation_resolves_to_its_source(tmp_path: Path, chunker: str) -> None:
     folder = tmp_path / "files"
     write_files(folder)
     encoder = AsyncEncoder(HashEncoder())

@@ -1,4 +1,4 @@
-"""The command `marag`, as a user meets it."""
+"""The command `marag`, as a user sees it."""
 
 import json
 import statistics
@@ -20,7 +20,7 @@ EVERY_COMMAND = ["ask", "balance", "chat", "config", "corpora", "deficits", "doc
 
 
 def marag(*words: str, **env: str) -> Result:
-    """Run `marag` in this process, with the encoder that needs no model."""
+    """Run `marag` in this process, with an encoder that needs no model."""
     return CliRunner().invoke(app, [*words], env={"ENCODER": "hash-64", "MONITOR_ENCODER": "hash-64", **env})
 
 
@@ -76,7 +76,7 @@ def test_ask_shows_rounds_and_sources() -> None:
         ("NOT FOUND", "deepseek", False),
     ],
 )
-def test_a_refusal_of_the_packaged_model_says_how_to_use_another(
+def test_a_refusal_by_the_packaged_model_suggests_another_model(
     short: str, provider: str, hinted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted = {stage: universal_reply(short) for stage in ("write", "rewrite", "reference", "route")}
@@ -101,7 +101,7 @@ def test_a_refusal_of_the_packaged_model_says_how_to_use_another(
         (ServerReply(text="Plain prose."), "requested JSON"),
     ],
 )
-def test_a_model_that_cannot_serve_gets_one_sentence(reply: ServerReply, said: str) -> None:
+def test_a_model_failure_is_reported_in_one_sentence(reply: ServerReply, said: str) -> None:
     with loopback_server(always(reply)) as server:
         result = marag("ask", "Who?", **deepseek(server.base_url))
     assert result.exit_code == 2
@@ -127,7 +127,9 @@ def test_a_model_that_cannot_serve_gets_one_sentence(reply: ServerReply, said: s
         (["audit", "export", "/nowhere/audit.jsonl"], {}, "check the path, then run the same command again"),
     ],
 )
-def test_wrong_input_gets_one_sentence_and_code_2(words: list[str], env: dict[str, str], said: str) -> None:
+def test_wrong_input_is_reported_in_one_sentence_with_exit_code_2(
+    words: list[str], env: dict[str, str], said: str
+) -> None:
     result = marag(*words, **env)
     assert result.exit_code == 2, result.output
     assert said in result.stderr
@@ -151,7 +153,7 @@ def test_wrong_input_gets_one_sentence_and_code_2(words: list[str], env: dict[st
         (["corpora", "drop", "nope", "--yes"], "(known: none yet; see `marag corpora list`); build it with"),
     ],
 )
-def test_wrong_input_is_refused_before_models_are_loaded(
+def test_wrong_input_is_rejected_before_models_are_loaded(
     words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def loaded(*_: object) -> None:
@@ -165,7 +167,7 @@ def test_wrong_input_is_refused_before_models_are_loaded(
     assert result.stderr.count("\n") == 1, result.stderr
 
 
-def test_doctor_names_what_was_chosen_and_why() -> None:
+def test_doctor_reports_choices_and_reasons() -> None:
     result = marag("doctor")
     assert result.exit_code == 0, result.output
     assert "no provider key is set" in result.stdout
@@ -173,7 +175,7 @@ def test_doctor_names_what_was_chosen_and_why() -> None:
     assert all(name in result.stdout for name in ("external_only", "insufficient_knowledge"))
 
 
-def test_doctor_fails_with_a_remedy_where_the_server_is_down() -> None:
+def test_doctor_fails_with_a_remedy_if_the_server_is_down() -> None:
     result = marag("doctor", "--json", **deepseek("http://127.0.0.1:9/v1"))
     assert result.exit_code == 1
     (failed,) = [line for line in json.loads(result.stdout) if line["status"] == "fail"]
@@ -195,7 +197,7 @@ def test_doctor_fails_with_a_remedy_where_the_server_is_down() -> None:
         ("RERANKER", "/nope", "documents"),
     ],
 )
-def test_doctor_fails_for_what_a_use_would_refuse(setting: str, value: str, subject: str) -> None:
+def test_doctor_fails_for_settings_that_commands_would_reject(setting: str, value: str, subject: str) -> None:
     Path("file").touch()
     result = marag("doctor", "--json", **{setting: value})
     assert result.exit_code == 1
@@ -210,7 +212,7 @@ def test_config_masks_secrets() -> None:
     assert json.loads(result.stdout)["DEEPSEEK_API_KEY"] == "**********"
 
 
-def test_a_dotenv_file_is_read_and_the_environment_goes_before_it() -> None:
+def test_the_environment_takes_precedence_over_a_dotenv_file() -> None:
     Path(".env").write_text("RRF_K=11\nRETRIEVAL_POOL=33\n")
     shown = json.loads(marag("config", "show", "--json", "--set", "EVIDENCE_TOKENS=99", RETRIEVAL_POOL="44").stdout)
     assert (shown["RRF_K"], shown["RETRIEVAL_POOL"], shown["EVIDENCE_TOKENS"]) == (11, 44, 99)
@@ -228,7 +230,7 @@ def account(usd: str, currency: str = "USD") -> ServerReply:
     return ServerReply(body={"is_available": True, "balance_infos": [info]})
 
 
-def test_the_ledger_is_reconciled_with_the_account(tmp_path: Path) -> None:
+def test_the_ledger_is_reconciled_with_the_account_balance(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000}
     reply = ServerReply(text=json.dumps(universal_reply("Ivo Merrigold")), usage=usage)
     with loopback_server(always(reply)) as server:

@@ -1,4 +1,4 @@
-"""A wall clock that leaps while a benchmark runs: what was answered stays, each call is priced by its own moment."""
+"""A wall clock that jumps during a benchmark: answers are unaffected, and each call is priced by its own time."""
 
 import time
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -15,12 +15,12 @@ from tests.integration.test_runner import command, environment, lines, only_run,
 
 NOON = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
 LEAPS = (0, -40, 3_000, 0, -9_000, 400, 24 * 365, -24 * 365 * 3, 1, 20, -7)
-"""Hours from noon, as a clock that is set wrong and put right shows them; a prime number of them, so that a call
-that looks several times does not always see the same ones."""
+"""Hours from noon, as shown by a clock that is set wrong and corrected; a prime number of them, so that a call
+that reads the clock several times does not always see the same ones."""
 
 
 class Leaping(datetime):
-    """The class `datetime` with another moment at each look."""
+    """The class `datetime`, returning a different time on each call."""
 
     looks = 0
 
@@ -37,7 +37,7 @@ def answers(folder: Path) -> list[tuple[str, str, int]]:
 
 
 @pytest.mark.slow
-def test_a_run_survives_a_leaping_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_survives_clock_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
         assert run(command("--n", "4"), env, tmp_path).returncode == 0

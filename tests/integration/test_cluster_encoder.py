@@ -1,4 +1,4 @@
-"""A cluster reads and encodes files as one machine does, also where a node is lost, into either kind of store."""
+"""A cluster reads and encodes files like a single machine, even if a node is lost, for either kind of store."""
 
 import asyncio
 import json
@@ -32,24 +32,24 @@ FILES = 20
 SECONDS_TO_START = 120
 
 
-def test_a_node_with_another_encoder_is_refused() -> None:
+def test_a_node_with_another_encoder_is_rejected() -> None:
     node = Node(encoder="hash-64", runtime="onnx", name="all-MiniLM-L6-v2")
     with pytest.raises(SettingsError, match="has the encoder 'hash-64' instead of 'all-MiniLM-L6-v2'"):
         encoded(node, ["Oslo lies by the sea."])
 
 
-def test_a_node_gives_the_vectors_that_this_machine_gives() -> None:
+def test_a_node_computes_the_same_vectors_as_this_machine() -> None:
     texts = ["Oslo lies by the sea.", "Mira Holt was born there."]
     node = Node(encoder="hash-64", runtime="onnx", name="hash-64")
     assert np.array_equal(encoded(node, texts), HashEncoder().encode_passages(texts))
 
 
-def test_an_unknown_engine_is_refused() -> None:
+def test_an_unknown_engine_is_rejected() -> None:
     with pytest.raises(UnknownNameError, match="'spark'"):
         open_cluster_encoder(Settings.load(["ENCODER=hash-64"]), "spark")
 
 
-def test_a_node_reads_a_file_as_this_machine_does(tmp_path: Path) -> None:
+def test_a_node_reads_a_file_like_this_machine(tmp_path: Path) -> None:
     job = Job(seconds=60, memory_mb=1024, file_mb=1, chunking=ChunkingOptions()).to_json()
     (tmp_path / "note.md").write_text("# Harbour\n\nThe pier is stone.\n")
     read = read_on_node(job, str(tmp_path / "note.md"), "harbour")
@@ -76,7 +76,7 @@ def vectors(data: Path) -> Any:
 
 
 @pytest.mark.slow
-def test_a_lost_node_leaves_an_ingestion_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ingestion_completes_after_losing_a_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         {"id": f"p{number}", "title": f"Note {number}", "text": f"The harbour of town {number} has {number} boats."}
         for number in range(ROWS)
@@ -100,17 +100,17 @@ def test_a_lost_node_leaves_an_ingestion_whole(tmp_path: Path, monkeypatch: pyte
                 if words:
                     cluster.remove_node(nodes[0], allow_graceful=False)
                 _, err = process.communicate(timeout=240)
-            assert process.returncode == 1, err  # of the broken file
+            assert process.returncode == 1, err  # because of the broken file
             assert "Traceback" not in err
             found[name] = vectors(data)
     assert np.array_equal(found["many"], found["one"])
 
 
 @pytest.mark.slow
-async def test_a_lost_node_leaves_both_server_stores_complete(
+async def test_server_stores_are_complete_after_losing_a_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qdrant_url: str, elasticsearch_url: str
 ) -> None:
-    """With PASSAGES_ON_SERVERS=200000 a measurement: Ray reads and encodes, the servers store, one node is lost."""
+    """With PASSAGES_ON_SERVERS=200000 this is a benchmark: Ray reads and encodes, servers store, one node is lost."""
     count = int(os.environ.get("PASSAGES_ON_SERVERS", "10000"))
     made = tmp_path / "made"
     made.mkdir()
@@ -140,7 +140,7 @@ async def test_a_lost_node_leaves_both_server_stores_complete(
 
 
 def stored(url: str) -> int:
-    """The number of points of the corpus on a Qdrant server, 0 until it exists."""
+    """The number of points in the corpus's Qdrant collection, 0 until it exists."""
 
     def asked(path: str) -> Any:
         with urlopen(f"{url}/collections{path}", timeout=10) as reply:

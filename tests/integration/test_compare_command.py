@@ -25,7 +25,7 @@ def comparing(*words: object) -> Result:
 
 
 def amend(folder: Path, part: str, value: object) -> None:
-    """Change a part of a run's configuration; of a mapping, the keys that are given."""
+    """Change a part of a run's configuration; for a mapping, only the given keys."""
     config = json.loads((folder / "config.json").read_text())
     config[part] = {**config.get(part, {}), **value} if isinstance(value, dict) else value
     (folder / "config.json").write_text(json.dumps(config))
@@ -35,7 +35,7 @@ def calibrating(*words: object) -> Result:
     return CliRunner().invoke(calibrate.app, [str(word) for word in words], env=WIDTH)
 
 
-def test_two_runs_at_80_columns(tmp_path: Path) -> None:
+def test_two_runs_are_compared_at_80_columns(tmp_path: Path) -> None:
     write_run(tmp_path / "RESULTS" / "one", rows_a())
     write_run(tmp_path / "two", rows_b(), mode="open_domain")
     done = comparing("one", tmp_path / "two", "--out", tmp_path / "comparison.md")
@@ -51,7 +51,7 @@ def test_two_runs_at_80_columns(tmp_path: Path) -> None:
     assert (tmp_path / "comparison.md").read_text().startswith("**No significant difference")
 
 
-def test_the_differences_are_drawn(tmp_path: Path) -> None:
+def test_differences_are_plotted(tmp_path: Path) -> None:
     one, two = write_run(tmp_path / "one", rows_a()), write_run(tmp_path / "two", rows_b())
     done = comparing(one, two, "--plot", tmp_path / "forest.png")
     assert done.exit_code == 0, done.output
@@ -81,7 +81,7 @@ def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
     assert "leave B out" in comparing(hotpot, wiki, *named, "--pool", wiki).output
 
 
-def test_two_methods_of_one_run_as_json(tmp_path: Path) -> None:
+def test_two_methods_of_one_run_are_compared_as_json(tmp_path: Path) -> None:
     run = write_run(tmp_path / "both", [*rows_a("react"), *rows_b("metarag")], methods=["react", "metarag", "flare"])
     implied, named = comparing(run, "--json"), comparing(run, "--method-a", "metarag", "--method-b", "react", "--json")
     one, other = json.loads(implied.stdout), json.loads(named.stdout)
@@ -92,7 +92,7 @@ def test_two_methods_of_one_run_as_json(tmp_path: Path) -> None:
     assert one["differing"] == []
 
 
-def test_two_files_of_predictions(tmp_path: Path) -> None:
+def test_two_prediction_files_are_compared(tmp_path: Path) -> None:
     questions = load_questions("sample").questions[:6]
     good, bad = tmp_path / "good.json", tmp_path / "bad.jsonl"
     good.write_text(json.dumps({"answer": {one.id: one.answer for one in questions}, "sp": {}}))
@@ -105,7 +105,7 @@ def test_two_files_of_predictions(tmp_path: Path) -> None:
     assert (found["verdict"], found["scores"]["f1"]["difference"]["mean"]) == ("more", 100.0)
 
 
-def test_a_run_and_a_file(tmp_path: Path) -> None:
+def test_a_run_is_compared_with_a_prediction_file(tmp_path: Path) -> None:
     questions = load_questions("sample").questions[:3]
     (tmp_path / "p.json").write_text(json.dumps([{"id": one.id, "prediction": one.answer} for one in questions]))
     rows = [
@@ -135,7 +135,7 @@ def test_a_run_and_a_file(tmp_path: Path) -> None:
         (["one", "--aliases", "a.json"], "--aliases 'a.json' applies to files of predictions, but 'one' is a run"),
     ],
 )
-def test_misuse_is_one_sentence_and_exit_2(tmp_path: Path, words: list[str], message: str) -> None:
+def test_misuse_is_reported_in_one_sentence_with_exit_code_2(tmp_path: Path, words: list[str], message: str) -> None:
     write_run(tmp_path / "RESULTS" / "one", rows_a())
     write_run(tmp_path / "RESULTS" / "two", rows_b())
     (tmp_path / "p.json").write_text('[{"id": "a", "prediction": "x"}]')
@@ -145,7 +145,7 @@ def test_misuse_is_one_sentence_and_exit_2(tmp_path: Path, words: list[str], mes
     assert done.stderr.count("\n") == 1
 
 
-def test_a_calibration_fitted_anew_an_encoder_and_a_commit_are_named(tmp_path: Path) -> None:
+def test_differing_calibration_encoder_and_commit_are_listed(tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", rows_a(), set_monitor_calibration="m.yaml")
     two = write_run(tmp_path / "two", rows_b(), set_monitor_calibration="m.yaml")
     changes: dict[Path, dict[str, object]] = {
@@ -178,7 +178,9 @@ def test_a_calibration_fitted_anew_an_encoder_and_a_commit_are_named(tmp_path: P
         ("encoders", "e", "field 'encoders'"),
     ],
 )
-def test_a_configuration_of_other_types_is_one_sentence(tmp_path: Path, part: str, value: object, message: str) -> None:
+def test_wrongly_typed_configuration_is_reported_in_one_sentence(
+    tmp_path: Path, part: str, value: object, message: str
+) -> None:
     write_run(tmp_path / "one", rows_a())
     folder = write_run(tmp_path / "two", rows_b())
     amend(folder, part, value)
@@ -189,7 +191,7 @@ def test_a_configuration_of_other_types_is_one_sentence(tmp_path: Path, part: st
 
 
 @pytest.mark.parametrize("field", ["em", "question", "prediction"])
-def test_a_damaged_row_is_one_sentence(tmp_path: Path, field: str) -> None:
+def test_a_damaged_row_is_reported_in_one_sentence(tmp_path: Path, field: str) -> None:
     rows = rows_b()
     broken = next(row for row in rows if row["error"] is None)
     del broken[field]
@@ -200,7 +202,7 @@ def test_a_damaged_row_is_one_sentence(tmp_path: Path, field: str) -> None:
     assert f"field {field!r}" in done.stderr
 
 
-def test_a_policy_is_fitted_and_measured_on_other_questions(tmp_path: Path) -> None:
+def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> None:
     write_run(tmp_path / "RESULTS" / "fitted", telling(150, seed=1))
     write_run(tmp_path / "RESULTS" / "fresh", telling(60, seed=2, prefix="p"))
     file = tmp_path / "policies" / "monitor.yaml"
@@ -236,7 +238,7 @@ def test_a_policy_is_fitted_and_measured_on_other_questions(tmp_path: Path) -> N
     assert "fitted on 150 of these 210 questions of 'sample'" in again.stderr
 
 
-def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_a_fit_does_not_depend_on_row_order(tmp_path: Path) -> None:
     write_run(tmp_path / "RESULTS" / "one", telling(90))
     assert calibrating("one", "--out", "a.yaml").exit_code == 0
     (tmp_path / "RESULTS" / "one" / "samples.jsonl").write_text(
@@ -264,7 +266,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
         (["other", "--evaluate", "fitted.yaml"], "encoder 'all-MiniLM-L6-v2', but the runs used 'hash-64'"),
     ],
 )
-def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path, words: list[str], message: str) -> None:
+def test_an_invalid_calibration_is_rejected(tmp_path: Path, words: list[str], message: str) -> None:
     for name, count, changes in (("one", 60, {}), ("few", 12, {}), ("other", 60, {"set_monitor_encoder": "hash-64"})):
         write_run(tmp_path / "RESULTS" / name, telling(count, prefix=name), **changes)
     write_run(tmp_path / "RESULTS" / "pooled", telling(60, prefix="p"), mode="open_domain")
@@ -284,7 +286,7 @@ def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path, words: list[str
 
 
 @pytest.mark.parametrize("module", ["benchmarks.compare", "benchmarks.calibrate"])
-def test_help_loads_nothing_heavy(module: str) -> None:
+def test_help_imports_nothing_heavy(module: str) -> None:
     code = (
         f"import sys, {module} as command\n"
         "from typer.testing import CliRunner\n"

@@ -1,4 +1,4 @@
-"""How a run goes: failures kept or asked again, stops at the first one, chosen questions, estimates, oracles."""
+"""Running a benchmark: kept and retried failures, early stops, chosen questions, estimates and oracles."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,7 @@ def figures(folder: Path, name: str = "metarag") -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_failure_stays_until_it_is_asked_again(tmp_path: Path) -> None:
+def test_failures_are_kept_until_retried(tmp_path: Path) -> None:
     words = ["--limit", "1-12", "--mode", "supporting"]
     with loopback_server(broken_for_one) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -32,7 +32,7 @@ def test_a_failure_stays_until_it_is_asked_again(tmp_path: Path) -> None:
         assert failed >= 1
         asked = len(server.bodies)
         assert in_process(["--resume", str(folder)], env).exit_code == 0
-        assert len(server.bodies) == asked, "a resumed run is the run that it was"
+        assert len(server.bodies) == asked, "resuming does not retry failures"
         server.behaviour = helpful()
         done = in_process(["--resume", str(folder), "--retry-failed"], env)
         assert done.exit_code == 0, done.output
@@ -41,7 +41,7 @@ def test_a_failure_stays_until_it_is_asked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_first_failure_can_end_a_run_which_then_goes_on(tmp_path: Path) -> None:
+def test_a_run_can_stop_at_the_first_failure_and_be_resumed(tmp_path: Path) -> None:
     with loopback_server(broken_for_one) as server:
         env = environment(server.base_url, tmp_path / "data")
         done = in_process(["--limit", "1-12", "--mode", "supporting", "--fail-on-error"], env)
@@ -64,7 +64,7 @@ def test_chosen_questions_are_asked_in_file_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_flag_that_contradicts_the_resumed_run_is_refused(tmp_path: Path) -> None:
+def test_a_flag_that_contradicts_the_resumed_run_is_rejected(tmp_path: Path) -> None:
     with loopback_server(helpful()) as server:
         env = environment(server.base_url, tmp_path / "data")
         assert in_process(["--n", "2"], env).exit_code == 0
@@ -76,7 +76,7 @@ def test_a_flag_that_contradicts_the_resumed_run_is_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_dry_run_asks_nothing_and_scales_an_earlier_run(tmp_path: Path) -> None:
+def test_a_dry_run_makes_no_call_and_extrapolates_an_earlier_run(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
         assert in_process(["--n", "2", "--method", "metarag,standard_rag"], env).exit_code == 0
@@ -94,10 +94,10 @@ def test_a_dry_run_asks_nothing_and_scales_an_earlier_run(tmp_path: Path) -> Non
         probed = in_process([*words, "--probe", "1"], env)
         assert probed.exit_code == 0, probed.output
         assert json.loads(probed.stdout)["unknown"] == []
-    assert only_run(tmp_path), "a probe leaves no folder behind"
+    assert only_run(tmp_path), "a probe leaves no run folder"
 
 
-def test_a_dry_run_knows_the_judge_and_the_oracle_and_names_other_settings(tmp_path: Path) -> None:
+def test_a_dry_run_covers_judge_and_oracle_and_reports_other_settings(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
         words = ["--oracle", "diagnosis", "--judge"]
@@ -115,7 +115,7 @@ def test_a_dry_run_knows_the_judge_and_the_oracle_and_names_other_settings(tmp_p
 
 
 @pytest.mark.slow
-def test_oracles_replace_what_a_stage_decides(tmp_path: Path) -> None:
+def test_oracles_replace_stage_decisions(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
         done = in_process(["--n", "3", "--oracle", "monitor,diagnosis,retrieval"], env)
@@ -130,7 +130,7 @@ def test_oracles_replace_what_a_stage_decides(tmp_path: Path) -> None:
         "metarag oracle retrieval",
         "metarag oracle monitor+diagnosis+retrieval",
     }
-    # the script's critic always says reasoning_error; nothing is known by heart and all evidence is supplied
+    # the scripted critic always replies reasoning_error; nothing is known from memory and all evidence is supplied
     diagnosed = [row["rounds"][0]["diagnosis"]["deficit"] for row in by_arm["metarag oracle diagnosis"]]
     assert set(diagnosed) == {"external_only"}
     assert {row["rounds"][0]["diagnosis"]["deficit"] for row in by_arm["metarag"]} == {"reasoning_error"}
@@ -138,7 +138,7 @@ def test_oracles_replace_what_a_stage_decides(tmp_path: Path) -> None:
     assert all(len(row["evidence"]) == 5 for row in by_arm["metarag"])
 
 
-def test_an_oracle_monitor_accepts_what_is_right(tmp_path: Path) -> None:
+def test_an_oracle_monitor_accepts_only_right_answers(tmp_path: Path) -> None:
     with loopback_server(helpful()) as server:
         env = environment(server.base_url, tmp_path / "data")
         # every reply agrees with every other, and all are wrong
@@ -150,7 +150,7 @@ def test_an_oracle_monitor_accepts_what_is_right(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_equal_calls_of_one_run_are_paid_once(tmp_path: Path) -> None:
+def test_identical_calls_in_one_run_are_paid_for_once(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")
         words = ["--n", "2", "--method", "metarag,metarag_paper,chain_of_thought,reflexion", "--concurrency", "8"]
@@ -159,20 +159,20 @@ def test_equal_calls_of_one_run_are_paid_once(tmp_path: Path) -> None:
     assert len(asked) == len(set(asked))
 
 
-def test_the_judge_is_the_same_for_every_row_and_asked_once(tmp_path: Path) -> None:
+def test_the_judge_scores_each_distinct_answer_once(tmp_path: Path) -> None:
     with loopback_server(helpful(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")
         words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9", "--repeat", "2", "--no-cache"]
         assert in_process(words, env).exit_code == 0
         judged = [body for body in server.bodies if "reference answers" in json.dumps(body)]
-    assert len(judged) == 2, "one answer to each of two questions, however many rows gave it"
+    assert len(judged) == 2, "one distinct answer to each of two questions, however many rows share it"
     assert {body["temperature"] for body in judged} == {0.0}
     rows = lines(only_run(tmp_path) / "samples.jsonl")
     assert {row["judge"] for row in rows} == {1.0}
     assert len(rows) == 8
 
 
-def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path: Path) -> None:
+def test_a_url_with_a_password_is_rejected_and_not_shown(tmp_path: Path) -> None:
     env = environment("http://somebody:hunter2@127.0.0.1:9/v1", tmp_path / "data")
     done = in_process(["--n", "1"], env)
     assert done.exit_code == 2
@@ -180,7 +180,7 @@ def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path: Path) -> 
     assert "hunter2" not in done.output
 
 
-def test_a_record_holds_no_files_of_the_user(tmp_path: Path) -> None:
+def test_a_record_contains_no_user_files(tmp_path: Path) -> None:
     (tmp_path / "prompts").mkdir()
     env = environment("http://127.0.0.1:9/v1", tmp_path / "data")
     done = in_process(["--n", "1", "--record", "r.jsonl", "--set", f"PROMPTS_DIR={tmp_path / 'prompts'}"], env)
@@ -190,7 +190,7 @@ def test_a_record_holds_no_files_of_the_user(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_stopped_run_loses_no_call_that_was_under_way(tmp_path: Path) -> None:
+def test_a_stopped_run_keeps_calls_in_progress(tmp_path: Path) -> None:
     dear = {"prompt_tokens": 2000, "completion_tokens": 300, "prompt_cache_hit_tokens": 0}
     with loopback_server(lambda body: replace(disagreeing(0.05)(body), usage=dear)) as server:
         env = environment(server.base_url, tmp_path / "data")

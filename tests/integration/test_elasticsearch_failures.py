@@ -1,4 +1,4 @@
-"""What the Elasticsearch store makes of a server that is busy, refuses, or is none: scripted replies over HTTP."""
+"""The Elasticsearch store with a busy, refusing or missing server; replies are scripted over HTTP."""
 
 import json
 import threading
@@ -73,10 +73,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(sent)
 
-    do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815  # the names that the library looks for
+    do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815  # the library looks up these names
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing on the screen."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -100,7 +100,7 @@ async def update(url: str) -> None:
         await store.update(PASSAGES)
 
 
-async def test_only_failed_items_are_sent_again_and_one_refresh_ends_it() -> None:
+async def test_only_failed_items_are_retried_followed_by_one_refresh() -> None:
     def busy_at_first(sent: list[str]) -> list[int]:
         if len(sent) == 4:
             return [201, 429, 201, 503]
@@ -112,13 +112,13 @@ async def test_only_failed_items_are_sent_again_and_one_refresh_ends_it() -> Non
     assert server.refreshed == 1
 
 
-async def test_a_request_refused_as_a_whole_is_sent_again_as_a_whole() -> None:
+async def test_a_request_rejected_as_a_whole_is_retried_as_a_whole() -> None:
     with serving(Scripted(lambda sent: [429] * 99 if len(server.bulks) == 1 else [200] * len(sent))) as server:
         await update(server.url)
     assert server.bulks == [["p0", "p1", "p2", "p3"]] * 2
 
 
-async def test_an_item_that_is_refused_for_good_is_named_and_nothing_is_refreshed() -> None:
+async def test_a_permanently_rejected_item_is_named_and_nothing_is_refreshed() -> None:
     complaint = pytest.raises(CorpusError, match=r"2 passage.*'p1'.*it does not fit")
     with serving(Scripted(lambda sent: [200, 400, 200, 400])) as server, complaint:
         await update(server.url)
@@ -126,7 +126,7 @@ async def test_an_item_that_is_refused_for_good_is_named_and_nothing_is_refreshe
     assert server.refreshed == 0
 
 
-async def test_tries_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_retries_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meta_agent_rag.retrieval.stores.bulk._FIRST_PAUSE", 0.001)
     with serving(Scripted(lambda sent: [429] * len(sent))) as server, pytest.raises(CorpusError, match="'p0'"):
         await update(server.url)
@@ -134,7 +134,7 @@ async def test_tries_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.refreshed == 0
 
 
-async def test_nobody_there() -> None:
+async def test_an_unreachable_server_is_reported() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(CorpusError, match=f"{url}.*does not respond") as caught:
         await STORE.drop(place(url))

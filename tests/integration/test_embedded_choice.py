@@ -1,4 +1,4 @@
-"""A model of the list at work: it answers under its own name, and a run stays with it."""
+"""A listed model in use: it answers under its own name, and a run keeps using it."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ STEM = "qwen2.5-1.5b-instruct-q4_k_m"
 
 
 def downloaded(name: str) -> Path:
-    """A model of the list, with the weights of the packaged one."""
+    """A listed model, with the weights of the packaged one."""
     packaged = embedded_model_file(Settings.load(["EMBEDDED_MODEL=smollm2-135m"]))
     file = local_models()[name].path(Settings.load())
     file.parent.mkdir(exist_ok=True)
@@ -28,11 +28,11 @@ def downloaded(name: str) -> Path:
     return file
 
 
-async def test_the_model_that_auto_takes_answers_under_its_own_name() -> None:
+async def test_the_model_chosen_by_auto_answers_under_its_own_name() -> None:
     downloaded(SMALL)
     settings = Settings.load((), llm_provider="embedded", response_cache=False, embedded_context_tokens=2_048)
     async with open_language_model(settings) as model:
-        downloaded(LARGE)  # what comes later is not taken
+        downloaded(LARGE)  # a model downloaded later is not used
         session = model.session()
         await session.ainvoke("short_answer", [Message(role="user", content="Say yes.")])
         identity = (await model.connections.to(model.choice.tiers["flash"])).identity
@@ -53,7 +53,7 @@ def config(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_its_resumption_and_its_record_keep_the_model() -> None:
+def test_resumed_and_replayed_runs_keep_the_model() -> None:
     files = [downloaded(SMALL)]
     asked = ("--dataset", "sample", "--mode", "gold", "--method", "closed_book", "--n", "1")
     begun = run(*asked, "--output-dir", "first", "--record", "record.jsonl.gz")

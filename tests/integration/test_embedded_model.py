@@ -1,4 +1,4 @@
-"""The embedded model, as it is: a child process that answers, and that nothing leaves behind."""
+"""The real embedded model: a child process that answers and is always cleaned up."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ def settings_for(**values: object) -> Settings:
 
 
 def servers_of(parent: int) -> list[int]:
-    """Processes of the embedded server that a process has started and that still run."""
+    """Running embedded server processes started by a process."""
     return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_server(pid, parent)]
 
 
@@ -59,7 +59,7 @@ def _alive(pid: int) -> bool:
 
 
 def _status(pid: int) -> tuple[str, str]:
-    """State letter and parent; what follows the command's closing bracket."""
+    """State letter and parent, which follow the command's closing bracket."""
     try:
         state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
     except OSError:
@@ -83,7 +83,7 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
     return True
 
 
-async def test_it_answers_in_json_finds_its_prefix_again_and_leaves_no_process() -> None:
+async def test_it_answers_in_json_reuses_its_prefix_and_leaves_no_process() -> None:
     async with open_language_model(settings_for()) as model:
         assert servers_of(os.getpid()) == []  # started by the first call
         session = model.session()
@@ -103,10 +103,10 @@ async def test_it_answers_in_json_finds_its_prefix_again_and_leaves_no_process()
     assert first.completion_tokens > 0
     assert second.cache_hit_tokens > 0.8 * first.prompt_tokens
     assert second.cache_miss_tokens == second.prompt_tokens - second.cache_hit_tokens < 50
-    assert total(session.rows).cost_usd is None  # no known price is not a price of 0
+    assert total(session.rows).cost_usd is None  # an unknown price is not 0
 
 
-async def test_calls_at_once_are_served_side_by_side() -> None:
+async def test_concurrent_calls_share_one_server() -> None:
     async with open_language_model(settings_for()) as model:
         asked = [
             model.session(str(n)).ainvoke("short_answer", [Message(role="user", content=f"Say {n}.")], Answer)
@@ -117,7 +117,7 @@ async def test_calls_at_once_are_served_side_by_side() -> None:
     assert servers_of(os.getpid()) == []
 
 
-async def test_closing_does_not_wait_for_a_call_under_way() -> None:
+async def test_closing_does_not_wait_for_a_call_in_progress() -> None:
     async with open_language_model(settings_for()) as model:
         story = [Message(role="user", content="Tell a very long story about a doctor.")]
         await model.session().ainvoke("short_answer", story, Answer)
@@ -133,7 +133,7 @@ STORY = Message(role="user", content="Tell a very long story about a doctor.")
 LONG = replace(HI, messages=(STORY,), max_tokens=1_000)
 
 
-async def test_a_start_serves_those_that_come_after_a_call_that_ran_out_of_time() -> None:
+async def test_a_server_start_survives_the_timeout_of_its_first_call() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     with pytest.raises(TimeoutError):
@@ -149,7 +149,7 @@ async def test_a_start_serves_those_that_come_after_a_call_that_ran_out_of_time(
     assert servers_of(os.getpid()) == []
 
 
-async def test_closing_ends_a_start_under_way() -> None:
+async def test_closing_stops_a_server_that_is_starting() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     with pytest.raises(TimeoutError):
@@ -158,7 +158,7 @@ async def test_closing_ends_a_start_under_way() -> None:
     assert servers_of(os.getpid()) == []
 
 
-async def test_a_server_that_died_is_started_anew_once() -> None:
+async def test_a_dead_server_is_restarted_once() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     await transport.complete(HI)
@@ -172,7 +172,7 @@ async def test_a_server_that_died_is_started_anew_once() -> None:
     assert servers_of(os.getpid()) == []
 
 
-async def test_calls_under_way_when_the_server_dies_are_answered_by_the_next() -> None:
+async def test_calls_in_progress_when_the_server_dies_are_answered_by_the_next() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     await transport.complete(HI)
@@ -188,7 +188,7 @@ async def test_calls_under_way_when_the_server_dies_are_answered_by_the_next() -
 
 
 @pytest.mark.parametrize("retries", [0, 2])
-async def test_a_call_that_is_closed_under_starts_no_other_server(retries: int) -> None:
+async def test_a_call_interrupted_by_closing_starts_no_new_server(retries: int) -> None:
     settings = settings_for(llm_max_retries=retries)
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     await transport.complete(HI)
@@ -200,7 +200,7 @@ async def test_a_call_that_is_closed_under_starts_no_other_server(retries: int) 
     assert servers_of(os.getpid()) == []
 
 
-async def test_closing_that_is_given_up_leaves_no_process() -> None:
+async def test_cancelled_closing_leaves_no_process() -> None:
     settings = settings_for()
     transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
     with pytest.raises(TimeoutError):
@@ -213,14 +213,14 @@ async def test_closing_that_is_given_up_leaves_no_process() -> None:
     assert await asyncio.to_thread(within, 5, lambda: servers_of(os.getpid()) == [])
 
 
-async def test_a_prompt_longer_than_the_window_is_said() -> None:
+async def test_a_prompt_longer_than_the_context_window_is_reported() -> None:
     async with open_language_model(settings_for()) as model:
         long = [Message(role="user", content="word " * 4_000)]
         with pytest.raises(ContextWindowError, match="lower EVIDENCE_TOKENS"):
             await model.session().ainvoke("write", long)
 
 
-async def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
+async def test_an_invalid_model_file_is_reported(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.gguf"
     wrong.write_text("certainly not a model")
     async with open_language_model(settings_for(embedded_model_path=wrong)) as model:
@@ -231,7 +231,7 @@ async def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
     assert [row.error for row in session.rows] == ["UnreachableError"]
 
 
-def test_weights_that_were_trained_further_have_another_name(tmp_path: Path) -> None:
+def test_fine_tuned_weights_get_a_different_name(tmp_path: Path) -> None:
     size = 3_000_000
     names = set()
     for at in (None, 0, size // 2, size - 1):
@@ -245,7 +245,7 @@ def test_weights_that_were_trained_further_have_another_name(tmp_path: Path) -> 
     assert all(name.startswith("embedded:own-") for name in names)
 
 
-async def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+async def test_a_missing_model_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"EMBEDDED_MODEL_PATH '.*none\.gguf' is not a file; give a GGUF file"):
         async with open_language_model(settings_for(embedded_model_path=tmp_path / "none.gguf")):
             pass
@@ -276,7 +276,7 @@ asyncio.run(main())
 """
 
 
-def test_it_does_not_outlive_a_parent_that_is_killed() -> None:
+def test_the_server_does_not_outlive_a_killed_parent() -> None:
     with subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         try:

@@ -1,4 +1,4 @@
-"""A control that spends what the loop does, question by question, in dollars or in tokens."""
+"""A control that spends as much as the loop on each question, in dollars or in tokens."""
 
 import json
 import time
@@ -18,7 +18,7 @@ DOLLARS, TOKENS = "self_consistency equal dollars", "self_consistency equal toke
 
 
 def sized(inner: Behaviour) -> Behaviour:
-    """Replies that are billed by the length of prompt and text, so that no two questions cost the same."""
+    """Replies billed by prompt and text length, so that no two questions cost the same."""
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         reply = inner(body)
@@ -44,7 +44,7 @@ def tokens(row: Mapping[str, Any]) -> int:
 
 
 def require_equal(found: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:
-    """Each row has the fewest chains that spend at least what the loop did."""
+    """Each row has the fewest chains that spend at least as much as the loop."""
     ids = {id_ for id_, _ in found}
     assert len(ids) == 4
     for id_ in ids:
@@ -54,7 +54,7 @@ def require_equal(found: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:
             assert row["llm_calls"] >= 2
             assert spent(row) >= spent(loop)
             per_call = spent(row) / row["llm_calls"]
-            assert spent(row) - per_call < spent(loop) * 1.05, "one chain less would have spent less"
+            assert spent(row) - per_call < spent(loop) * 1.05, "one chain fewer would have spent less"
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_each_question_costs_what_the_loop_spent_on_it(server: LoopbackServer, t
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_comes_to_the_same(server: LoopbackServer, tmp_path: Path) -> None:
+def test_a_killed_and_resumed_run_gives_the_same_result(server: LoopbackServer, tmp_path: Path) -> None:
     env = environment(server.base_url, tmp_path / "data")
     child = forked(RUNNER, command(*WORDS, "--concurrency", "1"), env, tmp_path)
     while len(server.bodies) < 40 and child.running:
@@ -95,7 +95,7 @@ def test_a_run_that_was_killed_comes_to_the_same(server: LoopbackServer, tmp_pat
     }
 
 
-def test_what_stops_the_loop_stops_those_that_wait_for_it(tmp_path: Path) -> None:
+def test_a_failure_that_stops_the_loop_stops_its_waiting_controls(tmp_path: Path) -> None:
     seen: list[int] = []
 
     def refusing(body: dict[str, Any]) -> ServerReply:
@@ -122,7 +122,7 @@ def test_what_stops_the_loop_stops_those_that_wait_for_it(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_what_cannot_be_equal_is_refused(tmp_path: Path, words: list[str], said: str) -> None:
+def test_invalid_equal_options_are_rejected(tmp_path: Path, words: list[str], said: str) -> None:
     done = in_process(words, environment("http://127.0.0.1:9/v1", tmp_path / "data"))
     assert done.exit_code == 2
     assert said in done.stderr

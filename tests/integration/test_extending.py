@@ -1,4 +1,4 @@
-"""Every example of the two pages on extending, added to a copy of the tree: all else follows by itself."""
+"""Every example of the two pages on extending works when added to a copy of the tree, with no other change."""
 
 import re
 from itertools import chain
@@ -28,7 +28,7 @@ NAMES = {
     "A method of the benchmark": "iter_retgen",
     "An analysis": "length",
 }
-"""How each example is called, which is how tests over all members of its kind call it."""
+"""The name of each example, as used in the IDs of tests over all members of its kind."""
 CHOOSE = """
 import json
 from pathlib import Path
@@ -68,7 +68,7 @@ assert "length" in {analysis.name for analysis in discover_analyses()}
 
 
 def examples() -> dict[str, list[tuple[str, str]]]:
-    """The files of each example, as (path, text), by the heading of its section."""
+    """The files of each example, as (path, text), by section heading."""
     pages = ("extending.md", "extending-documents.md")
     guide = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in pages)
     sections = [section.partition("\n") for section in re.split(r"^## ", guide, flags=re.MULTILINE)[1:]]
@@ -77,11 +77,11 @@ def examples() -> dict[str, list[tuple[str, str]]]:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the repository with all examples, and its documents generated; a table gets its row appended."""
+    """A copy of the repository with all examples added and its documents regenerated; table rows are appended."""
     tree = copied_tree(tmp_path_factory.mktemp("extended") / "tree", *PARTS)
     for path, text in chain.from_iterable(examples().values()):
         file = tree / path
-        assert not file.exists() or file.suffix == ".yaml", f"{path} is no file of its own"
+        assert not file.exists() or file.suffix == ".yaml", f"{path} already exists"
         with file.open("a", encoding="utf-8") as opened:
             opened.write(text)
     generated = in_tree(tree, "docs/generate.py")
@@ -89,17 +89,17 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tree
 
 
-def test_each_point_has_an_example_and_a_name_here() -> None:
+def test_each_extension_point_has_a_named_example() -> None:
     assert set(examples()) == set(NAMES)
     assert all(examples().values())
 
 
-def test_each_is_found_and_can_be_chosen(tree: Path) -> None:
+def test_each_example_is_discovered_and_can_be_chosen(tree: Path) -> None:
     done = in_tree(tree, "-c", CHOOSE)
     assert done.returncode == 0, done.stderr
 
 
-def test_documents_are_generated_with_them(tree: Path) -> None:
+def test_documents_are_generated_with_the_examples(tree: Path) -> None:
     checked = in_tree(tree, "docs/generate.py", "--check")
     assert (checked.returncode, checked.stdout) == (0, "")
     assert "# API key for Acme.\n# ACME_API_KEY=\n" in (tree / ".env.example").read_text(encoding="utf-8")
@@ -107,9 +107,9 @@ def test_documents_are_generated_with_them(tree: Path) -> None:
     assert "| `outdated_facts` |" in (tree / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
-def test_they_pass_the_contract_suites_and_the_settings_tests(tree: Path) -> None:
+def test_examples_pass_the_contract_suites_and_the_settings_tests(tree: Path) -> None:
     done = run_suites(tree, SUITES, [*NAMES.values(), "acme_api_key"])
     assert done.returncode == 0, told(done)
     passed = re.findall(r"^PASSED .*\[(.*)\]$", done.stdout, re.MULTILINE)
-    contracts = set(NAMES.values()) - {"blocks", "section", "length"}  # unit tests hold these
+    contracts = set(NAMES.values()) - {"blocks", "section", "length"}  # covered by unit tests
     assert all(any(name in id_ for id_ in passed) for name in contracts)

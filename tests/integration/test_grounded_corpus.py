@@ -1,4 +1,4 @@
-"""Answers over the sample corpus: what it does not say is never shown as grounded, what it says is not refused."""
+"""Answers over the sample corpus: unsupported ones are never shown as grounded, supported ones are not refused."""
 
 import json
 import re
@@ -34,14 +34,14 @@ UNANSWERABLE: list[tuple[str, str, str]] = [
 ]
 ROWS: list[dict[str, Any]] = json.loads((ROOT / "benchmarks/sample/questions.json").read_text(encoding="utf-8"))[:50]
 FEW = 2
-"""Questions of the fifty whose supporting sentences the retrieval may miss; it misses none now."""
+"""How many of the fifty questions' supporting sentences retrieval may miss; at present it misses none."""
 
 Draft: TypeAlias = dict[str, Any]
 Memory: TypeAlias = Callable[[Request, str, str], Draft]
 
 
 class Remembering:
-    """The packaged encoder, which encodes a text once: the passages come back with every question."""
+    """The packaged encoder with a cache, since the same passages recur with every question."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -76,7 +76,7 @@ def encoder(exported_encoders: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of all tests of this file: its corpus is built by the first."""
+    """The data folder of all tests in this file; the first test builds its corpus."""
     return tmp_path_factory.mktemp("data")
 
 
@@ -92,11 +92,11 @@ async def asking(
         yield Companion(engine=engine, retriever=retriever, checks=Checks.of(settings, SAMPLE))
 
 
-# -- what is not in the documents
+# -- answers not in the documents
 
 
 def unrelated(request: Request, question: str) -> tuple[int, str]:
-    """A sentence of the prompt that shares least with the question, and the number of its passage."""
+    """The prompt's sentence with the least overlap with the question, and its passage number."""
     asked = set(re.findall(r"\w{4,}", question.lower()))
     texts = [(number, sentences(text)[0].strip()) for number, text in passages_of(request).items()]
     return min(texts, key=lambda one: (len(asked & set(re.findall(r"\w+", one[1].lower()))), -one[0]))
@@ -120,13 +120,13 @@ def barely_with_a_true_quote(request: Request, said: str, short: str) -> Draft:
 
 
 def beside_a_true_quote(request: Request, said: str, short: str) -> Draft:
-    """What is copied is true and cited, and beside it stands what is not in the documents."""
+    """A true, cited quote next to a claim that is not in the documents."""
     number, quote = unrelated(request, question_of(request))
     return without_quotes(request, f"{quote.rstrip('.')} [{number}]. {said} [{number}]", short) | {"quotes": [quote]}
 
 
 def from_memory(way: Memory) -> ScriptedModel:
-    """A model that answers from memory, agrees with itself, and whose critic finds nothing wrong."""
+    """A model that answers from memory, agrees with itself, and whose critic finds no fault."""
     known = {question: (said, short) for question, said, short in UNANSWERABLE}
 
     def write(request: Request) -> Draft:
@@ -138,7 +138,7 @@ def from_memory(way: Memory) -> ScriptedModel:
     return ScriptedModel({"write": write, "reference": refer})
 
 
-def test_the_questions_are_fifty_and_different() -> None:
+def test_there_are_fifty_distinct_questions() -> None:
     assert len({question for question, _, _ in UNANSWERABLE}) == len(UNANSWERABLE) == 50
     assert len(ROWS) == 50
     corpus = (ROOT / "benchmarks/sample/questions.json").read_text(encoding="utf-8")
@@ -146,7 +146,7 @@ def test_the_questions_are_fifty_and_different() -> None:
 
 
 @pytest.mark.slow
-async def test_a_model_that_obeys_answers_none_of_them(data: Path, encoder: AsyncEncoder) -> None:
+async def test_an_obedient_model_answers_no_unanswerable_question(data: Path, encoder: AsyncEncoder) -> None:
     model = ScriptedModel({"write": NOT_FOUND, "reference": {"steps": [], "short_answer": "NOT FOUND"}})
     async with asking(data, encoder, model) as companion:
         replies = [(await companion(question, question)).grounded for question, _, _ in UNANSWERABLE]
@@ -165,7 +165,7 @@ async def test_a_model_that_obeys_answers_none_of_them(data: Path, encoder: Asyn
         (beside_a_true_quote, "unsupported"),
     ],
 )
-async def test_a_model_that_answers_from_memory_is_never_shown_as_grounded(
+async def test_answers_from_memory_are_never_shown_as_grounded(
     data: Path, encoder: AsyncEncoder, way: Memory, reason: Reason
 ) -> None:
     grounded: list[str] = []
@@ -181,11 +181,11 @@ async def test_a_model_that_answers_from_memory_is_never_shown_as_grounded(
     assert grounded == []
 
 
-# -- what is in the documents
+# -- answers in the documents
 
 
 def assert_resolves(reply: GroundedAnswer) -> None:
-    """Every citation stands in the text, and leads to a sentence of a passage of the corpus."""
+    """Every citation appears in the text and resolves to a sentence of a corpus passage."""
     passages = {found.passage.id: found.passage for found in reply.answer.evidence}
     assert reply.citations
     for citation in reply.citations:
@@ -199,7 +199,7 @@ def assert_resolves(reply: GroundedAnswer) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("barely", [False, True])
-async def test_a_writer_that_quotes_correctly_is_never_refused(data: Path, encoder: AsyncEncoder, barely: bool) -> None:
+async def test_correctly_quoted_answers_are_never_refused(data: Path, encoder: AsyncEncoder, barely: bool) -> None:
     missed: list[str] = []
     marked: list[str] = []
     model = reading_model(map(Known.of, ROWS), barely=barely)

@@ -1,4 +1,4 @@
-"""Predictions of other systems in our table: an invented file of each schema, beside a run of ours."""
+"""Predictions of other systems in our table: a made-up file of each schema next to one of our runs."""
 
 import csv
 import json
@@ -19,13 +19,13 @@ RIGHT = 8
 
 
 def said(number: int) -> str:
-    """What every system answers: right on the first eight, half right on the next, wrong on the others."""
+    """Every system's answer: right for the first eight questions, half right for the next, otherwise wrong."""
     gold = str(ROWS[number]["answer"])
     return gold if number < RIGHT else f"{gold} or not" if number == RIGHT else "nobody knows"
 
 
 def files(folder: Path) -> dict[str, Path]:
-    """An invented file of each schema over the same questions."""
+    """A made-up file of each schema over the same questions."""
     contents: dict[str, Any] = {
         "flashrag": [
             {"id": f"test_{n}", "question": row["question"], "golden_answers": [], "output": {"pred": said(n)}}
@@ -67,7 +67,7 @@ def run(*words: object) -> Result:
     return CliRunner().invoke(APP, [*map(str, words), "--dataset", "sample", "--no-plots"])
 
 
-def test_each_schema_is_scored_alike_with_intervals_and_tests(tmp_path: Path) -> None:
+def test_every_schema_gets_the_same_scores_intervals_and_tests(tmp_path: Path) -> None:
     done = run(*files(tmp_path).values())
     assert done.exit_code == 0, done.output
     folder = only_run(tmp_path)
@@ -89,7 +89,7 @@ def test_each_schema_is_scored_alike_with_intervals_and_tests(tmp_path: Path) ->
     assert "EM 40.0 [" in done.stdout
 
 
-def test_a_run_of_ours_stands_beside_and_is_tested_against_it(tmp_path: Path) -> None:
+def test_our_run_is_shown_alongside_and_tested_against_imports(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
         assert in_process(["--limit", "5-12", "--method", "metarag,standard_rag"], env).exit_code == 0
@@ -98,7 +98,7 @@ def test_a_run_of_ours_stands_beside_and_is_tested_against_it(tmp_path: Path) ->
     assert done.exit_code == 0, done.output
     (folder,) = (path for path in (tmp_path / "RESULTS").iterdir() if path != ours)
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["n"] == 8, "what all rows have"
+    assert summary["n"] == 8, "the questions that all rows share"
     assert list(summary["methods"]) == ["metarag", "standard_rag", "MOTHRAG"]
     assert summary["methods"]["MOTHRAG"]["em"] == 50.0
     against = summary["comparison"]["against"]["MOTHRAG"]
@@ -113,7 +113,7 @@ def test_a_run_of_ours_stands_beside_and_is_tested_against_it(tmp_path: Path) ->
     assert json.loads(compared.stdout)["only_b_right"] == 4
 
 
-def test_a_missing_answer_failed_and_other_questions_are_left_out(tmp_path: Path) -> None:
+def test_missing_answers_count_as_failed_and_unknown_questions_are_ignored(tmp_path: Path) -> None:
     rows = [{"question": row["question"], "answer": None, "gold_answers": []} for row in ROWS[:2]]
     rows += [{"question": "Quite another question?", "answer": "x", "gold_answers": []}]
     rows += [{"question": ROWS[2]["question"], "answer": ROWS[2]["answer"], "gold_answers": []}]
@@ -138,7 +138,7 @@ def test_a_missing_answer_failed_and_other_questions_are_left_out(tmp_path: Path
         (["plain", "--beside", "nothing"], "'nothing' is not a run folder"),
     ],
 )
-def test_what_cannot_be_imported_is_one_sentence(tmp_path: Path, words: list[str], said_: str) -> None:
+def test_invalid_imports_are_reported_in_one_sentence(tmp_path: Path, words: list[str], said_: str) -> None:
     known = files(tmp_path)
     done = run(*(known.get(word, word) for word in words))
     assert done.exit_code == 2

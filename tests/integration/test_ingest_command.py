@@ -1,4 +1,4 @@
-"""`marag ingest` and `marag corpora`, as a user meets them."""
+"""`marag ingest` and `marag corpora`, as a user sees them."""
 
 import json
 import os
@@ -17,13 +17,13 @@ from tests.forked import MARAG, forked
 
 
 def marag(*words: str, input: str | None = None) -> Result:
-    """Run `marag` in this process, with the encoder that needs no model."""
+    """Run `marag` in this process, with an encoder that needs no model."""
     return CliRunner().invoke(app, [*words], env={"ENCODER": "hash-64"}, input=input)
 
 
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
-    """A folder with three good files."""
+    """A folder with three valid files."""
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "a.pdf").write_bytes(pdf([["Lava is molten rock."], ["Basalt is cold lava."]], title="[Lava]"))
@@ -32,7 +32,7 @@ def docs(tmp_path: Path) -> Path:
     return folder
 
 
-def test_ingest_says_what_became_of_each_file(docs: Path) -> None:
+def test_ingest_reports_the_outcome_of_each_file(docs: Path) -> None:
     result = marag("ingest", str(docs), "--corpus", "notes")
     assert result.exit_code == 0, result.output
     assert "a.pdf (1 passage)" in result.stdout
@@ -48,7 +48,7 @@ def test_ingest_says_what_became_of_each_file(docs: Path) -> None:
     assert "notes: 3 unchanged, 3 skipped; 0 passages encoded" in result.stdout
 
 
-def test_ingest_for_machines(docs: Path) -> None:
+def test_ingest_prints_json(docs: Path) -> None:
     result = marag("ingest", str(docs), "--corpus", "notes", "--json")
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
@@ -73,7 +73,7 @@ def test_ingest_for_machines(docs: Path) -> None:
         (["docs", "--corpus", "notes", "--set", "INGEST_MEMORY_MB=1"], "raise it"),
     ],
 )
-def test_what_cannot_be_gets_one_sentence(docs: Path, words: list[str], said: str) -> None:
+def test_invalid_input_is_reported_in_one_sentence(docs: Path, words: list[str], said: str) -> None:
     result = marag("ingest", *words)
     assert result.exit_code == 2, result.output
     assert said in result.stderr
@@ -81,7 +81,7 @@ def test_what_cannot_be_gets_one_sentence(docs: Path, words: list[str], said: st
     assert "Traceback" not in result.output
 
 
-def test_another_chunker_is_refused_with_the_command_that_rebuilds(docs: Path) -> None:
+def test_another_chunker_is_rejected_with_the_rebuild_command(docs: Path) -> None:
     assert marag("ingest", str(docs), "--corpus", "notes").exit_code == 0
     refused = marag("ingest", str(docs), "--corpus", "notes", "--set", "CHUNKER=sentence")
     assert refused.exit_code == 2
@@ -110,7 +110,7 @@ def test_corpora_are_listed_and_shown(docs: Path) -> None:
     assert "'nope'" in unknown.stderr
 
 
-def test_a_corpus_is_dropped_only_on_a_word(docs: Path) -> None:
+def test_dropping_a_corpus_requires_confirmation(docs: Path) -> None:
     marag("ingest", str(docs), "--corpus", "notes")
     refused = marag("corpora", "drop", "notes")
     assert refused.exit_code == 2
@@ -122,7 +122,7 @@ def test_a_corpus_is_dropped_only_on_a_word(docs: Path) -> None:
     assert (docs / "a.pdf").exists()
 
 
-def test_drop_touches_nothing_foreign(tmp_path: Path) -> None:
+def test_drop_leaves_foreign_folders_alone(tmp_path: Path) -> None:
     foreign = tmp_path / "data" / "corpora" / "mine"
     foreign.mkdir(parents=True)
     (foreign / "thesis.txt").write_text("years of work")
@@ -130,17 +130,17 @@ def test_drop_touches_nothing_foreign(tmp_path: Path) -> None:
     assert (foreign / "thesis.txt").exists()
 
 
-def test_copy_knows_its_places_and_needs_addresses(docs: Path) -> None:
+def test_copy_rejects_unknown_targets_and_missing_server_urls(docs: Path) -> None:
     marag("ingest", str(docs), "--corpus", "notes")
     unknown = marag("corpora", "copy", "notes", "--to", "moon")
     assert unknown.exit_code == 2
     assert "embedded, servers" in unknown.stderr
-    assert marag("corpora", "copy", "notes", "--to", "embedded").exit_code == 2, "it is there already"
+    assert marag("corpora", "copy", "notes", "--to", "embedded").exit_code == 2, "it is already there"
     assert marag("corpora", "copy", "notes", "--to", "servers").exit_code == 2, "no server is set"
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
+def test_ingestion_continues_after_ctrl_c(docs: Path) -> None:
     (docs / "long.jsonl").write_bytes(
         rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(8_000)))
     )
@@ -153,7 +153,7 @@ def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
             time.sleep(0.05)
         ingesting.send(signal.SIGINT)
         code = ingesting.ended()
-        if code != 0:  # on a busy machine it may end before the signal comes
+        if code != 0:  # on a busy machine it may finish before the signal arrives
             break
     assert code == 130
     assert ingesting.err.read_text() == "Stopped. Finished work is kept; run the same command to continue.\n"
@@ -163,13 +163,13 @@ def test_ctrl_c_leaves_a_corpus_that_goes_on(docs: Path) -> None:
     assert passages[corpus] == 8_003
 
 
-def test_an_empty_path_is_not_this_folder(docs: Path) -> None:
+def test_an_empty_path_is_rejected(docs: Path) -> None:
     result = marag("ingest", "", "--corpus", "notes")
     assert result.exit_code == 2
     assert "One PATH is empty" in result.output
 
 
-def test_a_name_cannot_steer_the_terminal(docs: Path) -> None:
+def test_file_names_cannot_inject_terminal_escapes(docs: Path) -> None:
     (docs / "e\x1b[31mred.txt").write_text("A text whose file name would colour the terminal.")
     result = marag("ingest", str(docs), "--corpus", "notes")
     assert "\x1b" not in result.output
@@ -177,7 +177,7 @@ def test_a_name_cannot_steer_the_terminal(docs: Path) -> None:
     assert "\x1b" not in marag("corpora", "show", "notes").output
 
 
-def test_a_fault_of_the_system_is_one_sentence(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_error_is_reported_in_one_sentence(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = docs.parent / "file"
     home.write_text("in the way")
     monkeypatch.setenv("MARAG_DATA_DIR", str(home))
@@ -208,7 +208,7 @@ def test_a_document_is_listed_shown_removed_and_ingested_again(docs: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_command_whose_reader_ends_says_nothing(docs: Path) -> None:
+def test_a_broken_pipe_is_silent(docs: Path) -> None:
     (docs / "many.jsonl").write_bytes(
         rows(*({"id": f"p{number}", "title": f"Lava {number}", "text": "Lava."} for number in range(3_000)))
     )

@@ -1,4 +1,4 @@
-"""The ledger and the bill of a server that keeps its own books: equal to the last digit."""
+"""The ledger matches the bill of a server that keeps its own accounts, to the last digit."""
 
 import asyncio
 import random
@@ -14,9 +14,9 @@ from meta_agent_rag.testing.server import ServerReply
 from tests.loopback import GOOD, Serve, opened
 
 CALLS = 300
-"""With ten times as many it takes half a minute, and agrees as well."""
+"""Ten times as many take half a minute and agree as well."""
 SECOND = timedelta(seconds=1)
-RATES = {  # nanodollars a token: (from the cache, not from it, written), off peak, by the day from which they hold
+RATES = {  # nanodollars per token: (cache hit, cache miss, completion), off-peak, by the date they take effect
     "deepseek-v4-flash": {
         datetime(2026, 8, 1, tzinfo=UTC): (2.8, 140, 280),
         datetime(2026, 9, 10, tzinfo=UTC): (3, 150, 600),
@@ -35,7 +35,7 @@ PEAKS = ((1, 4), (6, 10))
 
 
 def picodollars(model: str, at: datetime, hit: int, miss: int, written: int) -> int:
-    """The bill, in whole numbers: thousandths of a nanodollar are enough for every tariff."""
+    """The bill as an integer: thousandths of a nanodollar are fine enough for every tariff."""
     first = max(day for day in RATES[model] if day <= at)
     dated = first > min(RATES[model])
     at_peak = dated and at.weekday() < 5 and any(start <= at.hour < end for start, end in PEAKS)
@@ -88,6 +88,6 @@ def _same(moment: datetime) -> datetime:
 
 
 def served(moment: datetime) -> set[str]:
-    """The models that have a price then."""
+    """The models that have a price at that time."""
     gap = datetime(2026, 8, 17, tzinfo=UTC) <= moment < datetime(2026, 9, 10, tzinfo=UTC)
     return {"deepseek-v4-pro"} if gap else set(RATES)

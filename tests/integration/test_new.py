@@ -1,4 +1,4 @@
-"""`marag new`: what it writes works as it stands, in a copy of the tree and in a folder of one's own."""
+"""`marag new`: generated files work unchanged, in a copy of the tree and in a user's folder."""
 
 import json
 import re
@@ -27,7 +27,7 @@ KINDS = {
     "method": "docs/benchmarks-reference.md",
     "dataset": "docs/benchmarks-reference.md",
 }
-"""The kinds, and the document that lists the members of each."""
+"""Each kind and the document that lists its members."""
 SUITES = (
     *(f"tests/contracts/test_{kind}s.py" for kind in (*KINDS, "prompt")),
     *(f"tests/unit/test_{kind}_new_{kind}.py" for kind in KINDS),
@@ -52,13 +52,13 @@ def marag(*words: str, **env: str) -> Result:
 
 
 def here() -> set[str]:
-    """The files of the working folder, without the data folder."""
+    """The files in the working folder, except the data folder."""
     return {str(path) for path in Path().rglob("*") if path.is_file() and path.parts[0] != "data"}
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the repository in which the command has made a member of each kind."""
+    """A copy of the repository in which the command has created a member of each kind."""
     tree = copied_tree(tmp_path_factory.mktemp("new") / "tree", *PARTS)
     made = in_tree(tree, "-c", MAKE, *KINDS)
     assert made.returncode == 0, made.stdout + made.stderr
@@ -72,15 +72,15 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestInAClone:
-    """The files go into the tree, and everything derived follows."""
+    """Files are written into the tree, and everything derived from them is updated."""
 
-    def test_the_documents_list_them(self, tree: Path) -> None:
+    def test_documents_list_new_members(self, tree: Path) -> None:
         for kind, document in KINDS.items():
             assert f"| `new_{kind}` |" in (tree / document).read_text(encoding="utf-8")
         checked = in_tree(tree, "docs/generate.py", "--check")
         assert (checked.returncode, checked.stdout) == (0, "")
 
-    def test_they_pass_the_contract_suites_and_their_own_tests(self, tree: Path) -> None:
+    def test_new_members_pass_contract_suites_and_their_own_tests(self, tree: Path) -> None:
         names = [f"new_{kind}" for kind in KINDS]
         done = run_suites(tree, SUITES, names)
         assert done.returncode == 0, told(done)
@@ -88,10 +88,10 @@ class TestInAClone:
             assert re.search(rf"^PASSED tests/contracts/.*\[.*{name}.*\]$", done.stdout, re.MULTILINE)
             assert re.search(rf"^PASSED tests/unit/test_\w+_{name}\.py", done.stdout, re.MULTILINE)
 
-    def test_they_are_clean(self, tree: Path) -> None:
+    def test_new_members_pass_ruff(self, tree: Path) -> None:
         assert_clean(tree)
 
-    def test_a_file_that_exists_is_kept(self, tree: Path) -> None:
+    def test_an_existing_file_is_kept(self, tree: Path) -> None:
         file = tree / "backend/meta_agent_rag/agent/deficits/registry.py"
         before = file.read_bytes()
         refused = in_tree(tree, "-m", "meta_agent_rag.cli.main", "new", "deficit", "registry")
@@ -100,7 +100,7 @@ class TestInAClone:
 
 
 def assert_clean(folder: Path) -> None:
-    """Ruff has nothing to say about a folder, by the rules of this repository."""
+    """Ruff reports nothing in a folder under this repository's rules."""
     for words in (("check",), ("format", "--check")):
         rules = [] if (folder / "pyproject.toml").exists() else ["--config", str(ROOT / "pyproject.toml")]
         command = [sys.executable, "-m", "ruff", *words, "--no-cache", *rules, "."]
@@ -109,9 +109,9 @@ def assert_clean(folder: Path) -> None:
 
 
 class TestOutsideAClone:
-    """The files go into the folder that discovery reads."""
+    """Files are written into the folder that discovery reads."""
 
-    def test_each_kind_works_as_it_stands(self) -> None:
+    def test_each_kind_works_unchanged(self) -> None:
         shows = {kind: self.made(kind, f"new_{kind}") for kind in KINDS}
         assert "new_deficit (evidence, retrieves)" in self.run(shows["deficit"])
         with loopback_server(helpful()) as server:
@@ -121,7 +121,7 @@ class TestOutsideAClone:
         assert "12 passed" in self.suite_of([f"my_{kind}s/tests" for kind in KINDS])
         assert marag("deficits", "check", "my_deficits").output == "new_deficit: OK; 5 deficits in total.\n"
 
-    def test_the_longest_names_are_clean_too(self, tmp_path: Path) -> None:
+    def test_the_longest_names_pass_ruff(self, tmp_path: Path) -> None:
         for kind in KINDS:
             self.made(kind, f"{kind}_{LONG}"[:40])
             self.made(kind, kind[:2])
@@ -132,13 +132,13 @@ class TestOutsideAClone:
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def test_two_of_a_kind_get_on(self) -> None:
+    def test_two_members_of_a_kind_coexist(self) -> None:
         self.made("deficit", "one_more")
         self.made("deficit", "yet_another")
         deficits = discover_deficits(Path("my_deficits"))
         assert (deficits["one_more"].priority, deficits["yet_another"].priority) == (5, 6)
 
-    def test_the_setting_names_the_folder(self, tmp_path: Path) -> None:
+    def test_the_setting_chooses_the_folder(self, tmp_path: Path) -> None:
         made = marag("new", "operator", "mine", "--json", OPERATORS_DIR="some where/operators")
         assert made.exit_code == 0, made.output
         told = json.loads(made.stdout)
@@ -147,7 +147,7 @@ class TestOutsideAClone:
         assert here() == set(told["files"])
 
     def made(self, kind: str, name: str) -> str:
-        """Make a member in the working folder; returns the command that shows it at work."""
+        """Create a member in the working folder; returns the command that demonstrates it."""
         result = marag("new", kind, name)
         assert result.exit_code == 0, result.output
         *written, following = result.output.splitlines()
@@ -156,7 +156,7 @@ class TestOutsideAClone:
         return str(command)
 
     def run(self, command: str, **env: str) -> str:
-        """Run a command of ours as it was printed, in this process."""
+        """Run a printed command of ours in this process."""
         first, *words = shlex.split(command)
         assert first == "marag"
         benchmark = words[:2] == ["bench", "runner"]
@@ -166,7 +166,7 @@ class TestOutsideAClone:
         return result.output
 
     def suite_of(self, folders: Sequence[str]) -> str:
-        """Run the tests in some folders, which know nothing of this repository's."""
+        """Run the tests in the given folders, independently of this repository's configuration."""
         command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *folders]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -191,7 +191,7 @@ class TestOutsideAClone:
         ("method", "evaluate", "A prompt is already named 'evaluate'"),
     ],
 )
-def test_a_wrong_name_is_refused(kind: str, name: str, words: str) -> None:
+def test_an_invalid_name_is_rejected(kind: str, name: str, words: str) -> None:
     refused = marag("new", kind, name)
     assert refused.exit_code == 2
     assert words in refused.stderr
@@ -199,7 +199,7 @@ def test_a_wrong_name_is_refused(kind: str, name: str, words: str) -> None:
     assert not here()
 
 
-def test_a_folder_that_cannot_be_written_is_named() -> None:
+def test_an_unwritable_folder_is_reported() -> None:
     Path("file").touch()
     refused = marag("new", "deficit", "mine", DEFICITS_DIR="file")
     assert refused.exit_code == 2
@@ -207,7 +207,7 @@ def test_a_folder_that_cannot_be_written_is_named() -> None:
     assert here() == {"file"}
 
 
-def test_all_files_are_written_or_none() -> None:
+def test_either_all_files_are_written_or_none() -> None:
     Path("my_methods").mkdir()
     Path("my_methods/tests").touch()
     refused = marag("new", "method", "mine")
@@ -216,7 +216,7 @@ def test_all_files_are_written_or_none() -> None:
     assert here() == {"my_methods/tests"}
 
 
-def test_a_clone_is_where_the_package_runs_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_clone_is_the_tree_the_package_runs_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert clone() is None
     monkeypatch.chdir(ROOT / "docs")
     assert clone() == ROOT

@@ -1,4 +1,4 @@
-"""A database that takes connections and answers nothing any more: every request has its answer in time all the same."""
+"""A database that accepts connections but stops replying: every request is still answered in time."""
 
 import asyncio
 import time
@@ -18,12 +18,12 @@ from tests.service import ASKED, Running, bearer, code_of, running
 
 DEADLINE = 2.0
 KNOWN = 2.1
-"""Seconds after which a key is looked up anew."""
+"""Seconds after which a key is looked up again."""
 
 
 @dataclass(kw_only=True)
 class Wire:
-    """A loopback way to a server. Once it hangs it takes connections, and what comes on them, and brings nothing."""
+    """A loopback proxy to a server. Once it hangs, it accepts connections and data but forwards nothing."""
 
     upstream: int
     port: int = 0
@@ -52,7 +52,7 @@ class Wire:
                     writer.write(part)
 
     def recover(self) -> None:
-        """Go on with new connections; the others lost what came on them."""
+        """Serve new connections again; existing ones have lost their data."""
         self.hangs = False
         for writer in self.open:
             writer.close()
@@ -68,7 +68,7 @@ async def wire_to(port: int) -> AsyncIterator[Wire]:
     finally:
         server.close()
         wire.recover()
-        while wire.open:  # noqa: ASYNC110  # they end without telling
+        while wire.open:  # noqa: ASYNC110  # no event signals their end
             await asyncio.sleep(0.01)
 
 
@@ -80,12 +80,12 @@ async def _timed(response: Awaitable[httpx.Response]) -> httpx.Response:
 
 
 def _tasks() -> int:
-    """How many there are beside those of the wire."""
+    """The number of tasks, excluding those of the wire."""
     return sum("Wire" not in repr(task.get_coro()) for task in asyncio.all_tasks())
 
 
 async def _unknown(running: Running, record: str, capped: str) -> None:
-    """What cannot be known without the database is refused in time."""
+    """Requests that need the database are refused in time."""
     client = running.client
     stranger = f"marag_{'0' * 12}_{'x' * 43}"
     refused = await asyncio.gather(
@@ -110,14 +110,14 @@ async def test_requests_are_answered_in_time_while_the_database_hangs(
             tasks = _tasks()
             wire.hangs = True
             record = asked[0].json()["query_id"]
-            await _unknown(service, record, capped)  # over connections that stop replying
+            await _unknown(service, record, capped)  # over connections that stopped replying
             await asyncio.sleep(KNOWN)
-            assert (await _timed(service.ask())).status_code == 200, "a key that was known goes on being served"
-            await _unknown(service, record, capped)  # over new ones that never reply
+            assert (await _timed(service.ask())).status_code == 200, "a known key is still served"
+            await _unknown(service, record, capped)  # over new connections that never reply
             rows = len(service.service.audit.pending)
-            assert rows == 3, "two refusals of the capped key and an answer"
+            assert rows == 3, "two refusals of the capped key and one answer"
             async with asyncio.timeout(1):
-                while len(wire.open) > 1 or _tasks() > tasks:  # noqa: ASYNC110  # the record's own may wait longer
+                while len(wire.open) > 1 or _tasks() > tasks:  # noqa: ASYNC110  # the audit log's connection may wait longer
                     await asyncio.sleep(0.02)
             wire.recover()
             assert (await service.client.get(f"/v1/queries/{record}")).status_code == 200

@@ -1,4 +1,4 @@
-"""`kill -9` in the midst of updates: the embedded dense store keeps what it said it has, and no halves."""
+"""`kill -9` during updates: the embedded dense store keeps acknowledged updates and no partial ones."""
 
 import asyncio
 import random
@@ -15,9 +15,9 @@ from tests.forked import forked_call
 
 DIMENSION = 32
 BATCH = 600
-"""Passages of an update, more than the store sends to the engine at once."""
+"""Passages per update; more than the store sends to the engine at once."""
 KEPT = 3
-"""Updates whose passages stay; each removes those of the one before the last of them."""
+"""Updates whose passages are kept; each update removes those of an older one."""
 
 
 def place(folder: str) -> StorePlace:
@@ -25,7 +25,7 @@ def place(folder: str) -> StorePlace:
 
 
 def batch(number: int) -> list[Passage]:
-    """The passages of one update: those of the even ones come again, with another text, in the next."""
+    """The passages of one update; even ones recur in the next update with different text."""
     return [
         Passage(id=f"{number // 2}-{position}", doc_id=str(number), title="", text=f"Update {number}.")
         for position in range(BATCH)
@@ -37,7 +37,7 @@ def outdated(number: int) -> list[str]:
 
 
 def state_after(number: int) -> dict[str, str]:
-    """What the store holds once the update `number` is done."""
+    """The store's contents after update `number`."""
     state: dict[str, str] = {}
     for done in range(max(0, number - 4 * KEPT), number + 1):
         for passage_id in outdated(done):
@@ -47,7 +47,7 @@ def state_after(number: int) -> dict[str, str]:
 
 
 async def update(folder: str, number: int) -> None:
-    """Do updates from `number` on, and say of each that it is done."""
+    """Run updates from `number` on, acknowledging each."""
     vectors = np.random.default_rng(number).normal(size=(BATCH, DIMENSION)).astype("float32")
     async with discover_stores().dense["qdrant-edge"].open(place(folder), DIMENSION) as store:
         while True:
@@ -57,12 +57,12 @@ async def update(folder: str, number: int) -> None:
 
 
 def updating(folder: str, number: int) -> None:
-    """What the child does."""
+    """The child process's entry point."""
     asyncio.run(update(folder, number))
 
 
 @pytest.mark.slow
-async def test_an_acknowledged_update_outlives_a_kill_and_no_half_of_another_does(tmp_path: Path) -> None:
+async def test_acknowledged_updates_survive_a_kill_and_partial_ones_do_not(tmp_path: Path) -> None:
     folder, pauses = tmp_path / "dense", random.Random(7)
     done, killed_within = -1, 0
     for _ in range(5):
@@ -74,11 +74,11 @@ async def test_an_acknowledged_update_outlives_a_kill_and_no_half_of_another_doe
         killed_within += held == state_after(latest)
         done = latest if held == state_after(latest) else latest + 1
     assert done > 5
-    assert killed_within, "no kill came in the midst of an update"
+    assert killed_within, "no kill interrupted an update"
 
 
 def _run_and_kill(folder: Path, number: int, pause: float) -> int:
-    """Have a child do updates from `number` on, kill it, and return the last one that it acknowledged."""
+    """Run updates from `number` on in a child, kill it, and return the last one it acknowledged."""
     child = forked_call(updating, str(folder), number, folder=folder.parent)
     while child.running and not (child.out.exists() and child.out.read_bytes().count(b"\n") > 1):
         time.sleep(0.01)
