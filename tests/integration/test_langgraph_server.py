@@ -1,4 +1,4 @@
-"""`langgraph.json` leads LangGraph's server to a graph that runs without a `Context` from outside."""
+"""`langgraph.json` points LangGraph's server to a graph that runs without an external `Context`."""
 
 import json
 from contextlib import AbstractAsyncContextManager
@@ -21,7 +21,7 @@ ASKED = {"question": "Which year was it?"}
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The factory that `langgraph.json` names, as the server finds it: by module and attribute."""
+    """The factory named in `langgraph.json`, loaded by module and attribute as the server does."""
     for name, value in {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none"}.items():
         monkeypatch.setenv(name, value)
     for name in ("ENCODER", "MONITOR_ENCODER"):
@@ -39,11 +39,11 @@ def made(factory: Any, **configurable: Any) -> AbstractAsyncContextManager[Compi
 
 
 @pytest.mark.slow
-async def test_a_run_needs_a_question_alone(offered: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_needs_only_a_question(offered: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_server(helpful()) as model:
         monkeypatch.setenv("LLM_BASE_URL", model.base_url)
         async with made(offered, thread_id="1") as graph:
-            # the server hands its checkpointer to a copy of the graph, and plain values to the run
+            # the server gives its checkpointer to a copy of the graph and passes plain values to the run
             served = graph.copy(update={"checkpointer": InMemorySaver()})
             config: Any = {"configurable": {"thread_id": "1"}}
             parts = [part async for part in served.astream(ASKED, config, context={"grounded": False})]
@@ -53,12 +53,12 @@ async def test_a_run_needs_a_question_alone(offered: Any, monkeypatch: pytest.Mo
     assert isinstance(state["rounds"][0], Round)
     assert len(state["evidence"]) == 5, "found in the sample corpus, which is built on first use"
     vote = state["rounds"][0].vote
-    assert len(model.bodies) == 3, "a draft, a plan and one look-up"
+    assert len(model.bodies) == 3, "a draft, a plan and one lookup"
     assert vote is not None
     assert [ballot.route for ballot in vote.ballots] == ["quoted_draft", "derivation"]
 
 
-async def test_reading_the_graph_opens_nothing(offered: Any, tmp_path: Path) -> None:
+async def test_inspecting_the_graph_opens_nothing(offered: Any, tmp_path: Path) -> None:
     async with made(offered) as graph:
         assert graph.get_graph().draw_mermaid() == build_graph().get_graph().draw_mermaid()
         assert list(graph.get_input_jsonschema()["properties"]) == ["question"]
@@ -66,10 +66,10 @@ async def test_reading_the_graph_opens_nothing(offered: Any, tmp_path: Path) -> 
         context = graph.get_context_jsonschema()
         assert context is not None
         assert context["properties"]["corpus"]["default"] == "sample"
-    assert [path.name for path in (tmp_path / "data").iterdir()] == ["encoders"], "there before"
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["encoders"], "existed before"
 
 
-async def test_what_a_run_says_wrongly_is_named(offered: Any) -> None:
+async def test_invalid_run_input_is_reported(offered: Any) -> None:
     async with made(offered) as graph:
         with pytest.raises(InputError, match="empty"):
             await graph.ainvoke({"question": " "})

@@ -1,4 +1,4 @@
-"""Latencies that do not mislead: over a resume, and for the question that comes first."""
+"""Latencies are not misleading after a resume or for the first question."""
 
 import json
 import time
@@ -25,7 +25,7 @@ def latency(folder: Path, method: str = "metarag") -> dict[str, Any]:
 
 
 class SlowToStart(HashEncoder):
-    """An encoder that loads its weights with its first text."""
+    """An encoder that loads its weights on the first text."""
 
     loaded = False
 
@@ -58,7 +58,7 @@ def test_latencies_survive_a_resume(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.1)) as server:
         env = environment(server.base_url, tmp_path / "data")
         child = forked(RUNNER, command("--n", "6", "--concurrency", "1"), env, tmp_path)
-        while len(server.bodies) < 4 * 3 + 2:  # in the middle of the fourth question
+        while len(server.bodies) < 4 * 3 + 2:  # during the fourth question
             assert child.running
             time.sleep(0.01)
         assert child.killed()
@@ -67,7 +67,7 @@ def test_latencies_survive_a_resume(tmp_path: Path) -> None:
     found = latency(folder)
     rows = lines(folder / "samples.jsonl")
     cut = [row for row in rows if not row["timed"]]
-    assert len(cut) == 1, "one question was under way"
+    assert len(cut) == 1, "one question was in progress"
     assert found["timed"] == 5
     assert found["cached_calls"] == cut[0]["cached_calls"] > 0
     assert found["p50"] >= 0.4, "four calls of 0.1 s"
@@ -77,7 +77,7 @@ def test_latencies_survive_a_resume(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_out_of_the_cache_has_no_latencies(tmp_path: Path) -> None:
+def test_a_fully_cached_run_has_no_latencies(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
         assert in_process(["--n", "2", "--output-dir", "one"], env).exit_code == 0
@@ -87,7 +87,7 @@ def test_a_run_out_of_the_cache_has_no_latencies(tmp_path: Path) -> None:
     assert "| metarag | cached | cached | cached | cached |" in (again / "report.md").read_text()
 
 
-def test_what_costs_nothing_is_free_in_every_table(tmp_path: Path) -> None:
+def test_zero_cost_is_shown_as_free_in_every_table(tmp_path: Path) -> None:
     record = Path(__file__).parents[2] / "benchmarks" / "recorded" / "sample.jsonl.gz"
     done = in_process(["--replay", str(record), "--output-dir", "RESULTS"], {"MARAG_DATA_DIR": str(tmp_path / "d")})
     assert done.exit_code == 0, done.output

@@ -1,4 +1,4 @@
-"""What goes over the wire: to proxies, after redirects, and at the end of a stream. Raw servers on loopback."""
+"""HTTP details, tested with raw loopback servers: proxies, redirects and ends of streams."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ CHUNKS = (
 
 @asynccontextmanager
 async def raw(*writes: bytes, leave_open: bool = False) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server that answers every request with the same bytes, but lists no models: its address, and the requests."""
+    """A server that sends every request the same bytes but lists no models; yields its address and the requests."""
     requests: list[bytes] = []
     ended = asyncio.Event()
 
@@ -107,17 +107,17 @@ async def streamed(model_address: str) -> str:
 
 
 @pytest.mark.parametrize("leave_open", [True, False], ids=["open", "cut"])
-async def test_a_stream_that_is_complete_counts_however_it_ends(leave_open: bool) -> None:
+async def test_a_complete_stream_is_accepted_however_it_ends(leave_open: bool) -> None:
     async with raw(stream(*CHUNKS), leave_open=leave_open) as (address, _):
         assert await streamed(address) == "Goethe"
 
 
-async def test_a_reply_with_its_usage_counts_without_the_end_of_its_stream() -> None:
+async def test_a_reply_with_usage_is_accepted_without_an_end_marker() -> None:
     async with raw(stream(*CHUNKS, done=False)) as (address, _):
         assert await streamed(address) == "Goethe"
 
 
-async def test_a_fault_of_the_listener_is_not_swallowed() -> None:
+async def test_an_error_in_the_listener_is_raised() -> None:
     def listen(_: object, text: str) -> None:
         raise RuntimeError(text)
 
@@ -128,12 +128,12 @@ async def test_a_fault_of_the_listener_is_not_swallowed() -> None:
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-async def test_any_line_end_is_read(line_end: str) -> None:
+async def test_any_line_ending_is_accepted(line_end: str) -> None:
     async with raw(stream(*CHUNKS, line_end=line_end)) as (address, _):
         assert await streamed(address) == "Goethe"
 
 
-async def test_a_long_event_is_read() -> None:
+async def test_a_long_event_is_accepted() -> None:
     long = {"choices": [{"delta": {"content": "Goethe"}}], "padding": "x" * 3_000_000}
     async with raw(stream(long, CHUNKS[1])) as (address, _):
         assert await streamed(address) == "Goethe"
@@ -154,7 +154,7 @@ async def test_an_echo_of_the_secrets_is_masked(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", [{"text": "\ud800"}, {"value": float("nan")}, {"value": object()}])
-async def test_what_cannot_be_written_was_not_sent(body: dict[str, object]) -> None:
+async def test_an_unserialisable_body_is_not_sent(body: dict[str, object]) -> None:
     async with raw(response("200 OK", b"{}")) as (address, requests):
         http = client(address)
         with pytest.raises(HttpError) as caught:
@@ -164,7 +164,7 @@ async def test_what_cannot_be_written_was_not_sent(body: dict[str, object]) -> N
     assert requests == []
 
 
-async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreadable_certificate_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file.pem")
     with pytest.raises(SettingsError, match="SSL_CERT_FILE"):
         await client("https://model.example/v1").get("/list")
@@ -183,7 +183,7 @@ async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.Mo
         ({"HTTP_PROXY": "http://10.0.0.1:8080", "NO_PROXY": "example.org"}, "http://10.0.0.1:8080"),
     ],
 )
-def test_the_proxy_is_that_of_the_environment(
+def test_the_proxy_is_taken_from_the_environment(
     environment: dict[str, str], proxy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "ALL_PROXY", "NO_PROXY"):
@@ -194,13 +194,13 @@ def test_the_proxy_is_that_of_the_environment(
     assert _proxy("http://127.0.0.1:80/v1") == proxy
 
 
-def test_a_proxy_that_does_not_speak_http_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_non_http_proxy_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1:1080")
     with pytest.raises(SettingsError, match="'socks5' is not supported"):
         _proxy("https://model.example/v1")
 
 
-async def test_a_client_serves_one_event_loop_after_another() -> None:
+async def test_a_client_works_in_successive_event_loops() -> None:
     async def asked(*, last: bool) -> object:
         reply = await http.get("/list")
         if last:
@@ -214,7 +214,7 @@ async def test_a_client_serves_one_event_loop_after_another() -> None:
     assert len(requests) == 2
 
 
-async def test_a_status_counts_even_if_its_body_cannot_be_read() -> None:
+async def test_the_status_is_used_even_if_the_body_is_unreadable() -> None:
     cut = b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 90\r\n\r\n{}"
     async with raw(cut) as (address, _), opened(address, llm_max_retries=0) as model:
         with pytest.raises(ModelError, match=r"rejected the key \(401\)"):

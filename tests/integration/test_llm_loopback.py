@@ -1,4 +1,4 @@
-"""The door to a model, over a real connection: what is sent, and what is made of what comes back."""
+"""The model client over a real connection: requests sent and replies parsed."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, GOOD, OFF_PEAK, SECRET, Answer, Serve, in_turn, opened
 
 
-async def test_a_deepseek_request(serve: Serve) -> None:
+async def test_a_deepseek_request_has_the_expected_fields(serve: Serve) -> None:
     server = serve(always(GOOD))
     async with opened(server) as model:
         assert await model.session().ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
@@ -42,14 +42,14 @@ async def test_a_deepseek_request(serve: Serve) -> None:
     ]
 
 
-async def test_without_a_schema_no_format_is_asked_for(serve: Serve) -> None:
+async def test_without_a_schema_no_format_is_requested(serve: Serve) -> None:
     server = serve(always(ServerReply(text="<think>Hm.</think> Goethe. ")))
     async with opened(server) as model:
         assert await model.session().ainvoke("write", ASK) == "Goethe."
     assert "response_format" not in server.bodies[0]
 
 
-async def test_thinking_leaves_the_temperature_out(serve: Serve) -> None:
+async def test_thinking_omits_the_temperature(serve: Serve) -> None:
     server = serve(always(GOOD))
     async with opened(server, pro_thinking=True, writer_temperature=0.5) as model:
         await model.session().ainvoke("rewrite", ASK, Answer)
@@ -75,7 +75,7 @@ async def test_stages_go_to_their_tiers(serve: Serve) -> None:
     assert [row.tier for row in session.rows] == ["flash", "pro", "flash", "flash", "pro", "flash"]
 
 
-async def test_a_stage_that_there_is_not(serve: Serve) -> None:
+async def test_an_unknown_stage_is_rejected(serve: Serve) -> None:
     server = serve(always(GOOD))
     with pytest.raises(SettingsError, match="STAGE_TIERS names the unknown stage 'writ'; choose from: write, "):
         async with opened(server, stage_tiers={"writ": "pro"}):
@@ -83,7 +83,7 @@ async def test_a_stage_that_there_is_not(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in providers() if name != EMBEDDED])
-async def test_every_provider_bounds_the_reply_and_asks_for_json(name: str, serve: Serve) -> None:
+async def test_every_provider_limits_the_reply_and_requests_json(name: str, serve: Serve) -> None:
     server = serve(always(GOOD))
     provider = providers()[name]
     keyed = {provider.key: SECRET} if provider.key else {}
@@ -98,7 +98,7 @@ async def test_every_provider_bounds_the_reply_and_asks_for_json(name: str, serv
     assert own == set(provider.thinking_off)
 
 
-async def test_a_provider_of_schemas_is_sent_the_schema(serve: Serve) -> None:
+async def test_a_provider_that_supports_schemas_is_sent_the_schema(serve: Serve) -> None:
     server = serve(always(GOOD))
     tiers = choose_provider(Settings.load(llm_provider=EMBEDDED)).tiers
     transport = ChatTransport(replace(tiers["flash"], base_url=server.base_url), max_retries=0)
@@ -153,7 +153,7 @@ async def test_a_provider_of_schemas_is_sent_the_schema(serve: Serve) -> None:
     ],
     ids=["deepseek", "deepseek thinking", "openai", "bare", "more cached than sent"],
 )
-async def test_usage_as_servers_report_it(
+async def test_reported_usage_is_parsed(
     usage: Mapping[str, Any], columns: tuple[int, ...], cost: str, serve: Serve
 ) -> None:
     server = serve(always(replace(GOOD, usage=usage)))
@@ -184,7 +184,7 @@ async def test_usage_as_servers_report_it(
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}])
-async def test_usage_that_is_not_reported_is_unknown_and_not_zero(usage: dict[str, Any] | None, serve: Serve) -> None:
+async def test_unreported_usage_is_unknown_and_not_zero(usage: dict[str, Any] | None, serve: Serve) -> None:
     server = serve(always(replace(GOOD, usage=usage)))
     async with opened(server, cost_limit_usd=0.01) as model:
         session = model.session()
@@ -193,10 +193,10 @@ async def test_usage_that_is_not_reported_is_unknown_and_not_zero(usage: dict[st
         assert (row.usage_known, row.cost_usd) == (False, None)
         assert total(session.rows).cost_usd is None
         assert model.budget.reserved_usd == 0
-        assert row.paid_usd == model.budget.paid_usd > 0  # the reservation stands, in the row too
+        assert row.paid_usd == model.budget.paid_usd > 0  # the reservation is kept, also in the row
 
 
-async def test_every_call_is_in_the_ledgers_file(serve: Serve, tmp_path: Path) -> None:
+async def test_every_call_is_in_the_ledger_file(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_turn(ServerReply(text="prose"), GOOD, ServerReply(status=400), GOOD))
     async with opened(server) as model:
         first, second = model.session("one"), model.session("two")
@@ -226,7 +226,7 @@ async def test_every_call_is_in_the_ledgers_file(serve: Serve, tmp_path: Path) -
     ],
     ids=json.dumps,
 )
-async def test_a_reply_that_is_no_completion_is_refused(body: dict[str, Any], serve: Serve) -> None:
+async def test_a_reply_that_is_not_a_completion_is_rejected(body: dict[str, Any], serve: Serve) -> None:
     server = serve(always(ServerReply(body=body)))
     async with opened(server) as model:
         session = model.session()
@@ -250,9 +250,7 @@ ODD_USAGES = [
 
 
 @pytest.mark.parametrize(("usage", "read"), ODD_USAGES, ids=str)
-async def test_a_usage_that_is_no_number_of_tokens_is_unknown(
-    usage: Any, read: tuple[int, int, int] | None, serve: Serve
-) -> None:
+async def test_malformed_usage_is_unknown(usage: Any, read: tuple[int, int, int] | None, serve: Serve) -> None:
     body = {"choices": [{"message": {"content": "Goethe"}, "logprobs": {"content": [{"logprob": "nope"}]}}]}
     server = serve(always(ServerReply(body={**body, "usage": usage})))
     async with opened(server, cost_limit_usd=1.0) as model:
@@ -264,27 +262,27 @@ async def test_a_usage_that_is_no_number_of_tokens_is_unknown(
     assert (row.prompt_tokens, row.cache_hit_tokens, row.completion_tokens) == (read or (0, 0, 0))
 
 
-async def test_a_reply_in_parts_is_one_text(serve: Serve) -> None:
+async def test_the_parts_of_a_reply_are_joined(serve: Serve) -> None:
     parts = [{"type": "text", "text": "Goe"}, {"type": "text", "text": "the"}]
     async with opened(serve(always(ServerReply(body={"choices": [{"message": {"content": parts}}]})))) as model:
         assert await model.session().ainvoke("write", ASK) == "Goethe"
 
 
-async def test_a_malformed_reply_is_asked_for_again(serve: Serve) -> None:
+async def test_a_malformed_reply_is_retried(serve: Serve) -> None:
     server = serve(in_turn(ServerReply(text="It was Goethe."), GOOD))
     async with opened(server) as model:
         session = model.session()
         assert await session.ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
     assert [row.attempt for row in session.rows] == [0, 1]
     first, second = (body["messages"] for body in server.bodies)
-    assert second[:2] == first  # the prefix that the provider has cached
+    assert second[:2] == first  # the provider has cached this prefix
     assert second[2] == {"role": "assistant", "content": "It was Goethe."}
     assert second[3]["role"] == "user"
     assert "holds no JSON object" in second[3]["content"]
     assert len(second) == 4
 
 
-async def test_twice_malformed_is_an_error(serve: Serve) -> None:
+async def test_two_malformed_replies_are_an_error(serve: Serve) -> None:
     server = serve(in_turn(ServerReply(text="Goethe."), ServerReply(text='{"reply": "Goethe"}'), GOOD))
     async with opened(server) as model:
         session = model.session()
@@ -297,7 +295,7 @@ async def test_twice_malformed_is_an_error(serve: Serve) -> None:
     assert "answer: Field required" in sentence
 
 
-async def test_an_empty_reply_is_no_answer(serve: Serve) -> None:
+async def test_an_empty_reply_is_an_error(serve: Serve) -> None:
     server = serve(always(ServerReply(text="")))
     async with opened(server) as model:
         with pytest.raises(StructuredOutputError):

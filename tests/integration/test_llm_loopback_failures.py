@@ -1,4 +1,4 @@
-"""The door to a model when the server refuses, fails, hangs, or is not there."""
+"""The model client when the server refuses, fails, hangs or is unreachable."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
 
-import aiohttp  # noqa: F401  # its import takes longer than the time limits below
+import aiohttp  # noqa: F401  # importing it takes longer than the time limits below
 import pytest
 
 from meta_agent_rag.errors import (
@@ -65,7 +65,7 @@ OF_A_SCHEMA = {"error": {"message": "Unknown parameter 'heat'.", "type": "invali
     ],
     ids=lambda value: str(value.status) if isinstance(value, ServerReply) else None,
 )
-async def test_refusals_are_not_retried_and_say_what_to_do(
+async def test_refusals_are_not_retried_and_suggest_a_remedy(
     reply: ServerReply, kind: type[ModelError], said: str, stops: bool, serve: Serve
 ) -> None:
     server = serve(always(reply))
@@ -83,7 +83,7 @@ async def test_refusals_are_not_retried_and_say_what_to_do(
     assert [(row.error, row.cost_usd, row.prompt_tokens) for row in session.rows] == [(kind.__name__, None, 0)]
 
 
-async def test_a_failing_server_is_asked_again(serve: Serve) -> None:
+async def test_a_failing_server_is_retried(serve: Serve) -> None:
     failing = ServerReply(status=500, headers=SOON)
     server = serve(in_turn(failing, failing, GOOD))
     async with opened(server, llm_max_retries=2) as model:
@@ -94,7 +94,7 @@ async def test_a_failing_server_is_asked_again(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
-async def test_retries_run_out(status: int, serve: Serve) -> None:
+async def test_retries_are_limited(status: int, serve: Serve) -> None:
     server = serve(always(ServerReply(status=status, headers=SOON)))
     async with opened(server, llm_max_retries=1) as model:
         with pytest.raises(RefusedError, match=f"rejected the call with {status}: scripted {status}"):
@@ -102,7 +102,7 @@ async def test_retries_run_out(status: int, serve: Serve) -> None:
     assert len(server.bodies) == 2
 
 
-async def test_the_servers_own_waiting_time_is_kept(serve: Serve) -> None:
+async def test_retry_after_is_respected(serve: Serve) -> None:
     arrived: list[float] = []
     replies = in_turn(ServerReply(status=429, headers={"Retry-After": "1"}), GOOD)
 
@@ -112,7 +112,7 @@ async def test_the_servers_own_waiting_time_is_kept(serve: Serve) -> None:
 
     async with opened(serve(behaviour)) as model:
         await model.session().ainvoke("write", ASK)
-    assert 1.0 <= arrived[1] - arrived[0] < 2.5  # our own first pause is half a second
+    assert 1.0 <= arrived[1] - arrived[0] < 2.5  # our first backoff is half a second
 
 
 async def test_retries_do_not_outlast_the_total_time(serve: Serve) -> None:
@@ -124,7 +124,7 @@ async def test_retries_do_not_outlast_the_total_time(serve: Serve) -> None:
     assert time.monotonic() - started < 5
 
 
-async def test_no_server_at_all(serve: Serve) -> None:
+async def test_an_unreachable_server_is_reported(serve: Serve) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
@@ -137,7 +137,7 @@ async def test_no_server_at_all(serve: Serve) -> None:
 
 @asynccontextmanager
 async def answering(raw: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server that answers everything with the same bytes, and what it was sent first on each connection."""
+    """A server that always sends the same bytes; yields the first data received on each connection."""
     heads: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -164,16 +164,16 @@ async def answering(raw: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
         b"",
     ],
 )
-async def test_bytes_that_are_no_http_are_an_error_of_ours(raw: bytes) -> None:
+async def test_a_non_http_reply_is_reported_as_our_error(raw: bytes) -> None:
     async with answering(raw) as (address, heads), opened(address, llm_max_retries=1) as model:
         session = model.session()
         with pytest.raises(ModelError, match=r"cannot be read.*; try again|does not respond"):
             await session.ainvoke("write", ASK)
     assert any(head.startswith(b"POST") for head in heads)
-    assert len(session.rows) > 1, "it was tried again"
+    assert len(session.rows) > 1, "the call was retried"
 
 
-async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_from_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b'{"choices": [{"message": {"content": "Goethe"}}]}'
     reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
     async with answering(reply) as (address, heads):
@@ -185,7 +185,7 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
-async def test_a_server_that_hangs(serve: Serve) -> None:
+async def test_a_hanging_server_is_timed_out(serve: Serve) -> None:
     server = serve(always(HANG))
     started = time.monotonic()
     async with opened(server, llm_timeout_seconds=1.0, cost_limit_usd=1.0) as model:
@@ -201,14 +201,14 @@ async def test_a_server_that_hangs(serve: Serve) -> None:
 
 
 @pytest.mark.slow
-async def test_a_call_that_hung_or_came_garbled_is_tried_again(serve: Serve) -> None:
+async def test_a_hanging_or_garbled_call_is_retried(serve: Serve) -> None:
     server = serve(in_turn(HANG, ServerReply(body={}), GOOD))
     async with opened(server, llm_timeout_seconds=3.0, cost_limit_usd=1.0) as model:
         session = model.session()
         assert await session.ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
         paid = session.rows[-1].paid_usd
         assert paid is not None
-        assert model.budget.paid_usd > 2 * paid  # what failed may have been billed too
+        assert model.budget.paid_usd > 2 * paid  # the failed calls may have been billed too
     assert [row.error for row in session.rows] == ["timeout", "TransientError", None]
 
 
@@ -221,7 +221,7 @@ async def test_a_call_that_hung_or_came_garbled_is_tried_again(serve: Serve) -> 
     ],
     ids=["openai", "pydantic", "older"],
 )
-async def test_a_parameter_that_the_endpoint_does_not_take_is_left_out(error: dict[str, Any], serve: Serve) -> None:
+async def test_a_parameter_that_the_endpoint_rejects_is_omitted(error: dict[str, Any], serve: Serve) -> None:
     def picky(body: dict[str, Any]) -> ServerReply:
         return ServerReply(status=400, body={"error": error}) if "temperature" in body else GOOD
 
@@ -244,7 +244,7 @@ async def test_the_deadline_ends_a_call(serve: Serve) -> None:
     assert [row.error for row in session.rows] == ["timeout"]
 
 
-async def test_no_call_begins_after_the_deadline(serve: Serve) -> None:
+async def test_no_call_starts_after_the_deadline(serve: Serve) -> None:
     server = serve(always(GOOD))
     async with opened(server) as model:
         session = model.session(deadline=time.monotonic() - 0.001)
@@ -254,7 +254,7 @@ async def test_no_call_begins_after_the_deadline(serve: Serve) -> None:
     assert session.rows == []
 
 
-async def test_a_cancelled_call_leaves_a_row(serve: Serve) -> None:
+async def test_a_cancelled_call_is_recorded(serve: Serve) -> None:
     arrived = threading.Event()
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
@@ -274,7 +274,7 @@ async def test_a_cancelled_call_leaves_a_row(serve: Serve) -> None:
         assert total(session.rows).failed_calls == 1
 
 
-async def test_the_balance(serve: Serve) -> None:
+async def test_the_balance_is_parsed(serve: Serve) -> None:
     server = serve(always(GOOD))
     info = {"currency": "USD", "total_balance": "7.50", "granted_balance": "0.50", "topped_up_balance": "7.00"}
     server.account = ServerReply(body={"is_available": False, "balance_infos": [info], "more": "fields"})
@@ -300,7 +300,7 @@ async def test_the_balance(serve: Serve) -> None:
     ],
     ids=["401", "402", "503", "no balance"],
 )
-async def test_a_balance_that_is_not_told(
+async def test_an_unavailable_balance_is_reported(
     account: ServerReply, kind: type[ModelError], said: str, serve: Serve
 ) -> None:
     server = serve(always(GOOD))
@@ -312,7 +312,7 @@ async def test_a_balance_that_is_not_told(
     assert SECRET not in f"{caught.value} {caught.value!r}"
 
 
-async def test_only_deepseek_tells_its_balance(serve: Serve) -> None:
+async def test_only_deepseek_reports_a_balance(serve: Serve) -> None:
     server = serve(always(GOOD))
     for values in ({"llm_provider": COMPATIBLE, "flash_model": "m"}, {"deepseek_api_key": None}):
         with pytest.raises(InputError, match="Only DeepSeek reports its balance; set DEEPSEEK_API_KEY"):

@@ -1,4 +1,4 @@
-"""The door to a model with the response cache, a cost limit, and prices on paper."""
+"""The model client with the response cache, cost limits and nominal prices (PRICE_AS)."""
 
 import asyncio
 import sqlite3
@@ -50,7 +50,9 @@ async def test_another_endpoint_or_parameter_is_another_call(serve: Serve) -> No
     first, second = serve(always(GOOD)), serve(always(ServerReply(text='{"answer": "Marlowe"}')))
     async with opened(first, response_cache=True) as model:
         await model.session().ainvoke("write", ASK, Answer)
-    async with opened(second, response_cache=True) as model:  # says nothing else of itself: the same model, elsewhere
+    async with opened(
+        second, response_cache=True
+    ) as model:  # identifies itself no further: the same model at another URL
         assert (await model.session().ainvoke("write", ASK, Answer)).answer == "Goethe"
     second.listing = ServerReply(body={"data": [{"id": "deepseek-v4-flash", "root": "other-weights"}]})
     async with opened(second, response_cache=True) as model:
@@ -62,7 +64,7 @@ async def test_another_endpoint_or_parameter_is_another_call(serve: Serve) -> No
     assert len(first.bodies) == 3
 
 
-async def test_failures_are_not_kept(serve: Serve) -> None:
+async def test_failures_are_not_cached(serve: Serve) -> None:
     server = serve(in_turn(ServerReply(status=400), GOOD))
     async with opened(server, response_cache=True) as model:
         with pytest.raises(RefusedError):
@@ -70,7 +72,7 @@ async def test_failures_are_not_kept(serve: Serve) -> None:
         assert (await model.session().ainvoke("write", ASK, Answer)).answer == "Goethe"
 
 
-async def test_a_reply_that_is_malformed_twice_is_not_kept(serve: Serve) -> None:
+async def test_a_reply_that_is_malformed_twice_is_not_cached(serve: Serve) -> None:
     server = serve(in_turn(ServerReply(text="Goethe."), ServerReply(text="It was Goethe."), GOOD))
     async with opened(server, response_cache=True) as model:
         with pytest.raises(StructuredOutputError):
@@ -80,7 +82,7 @@ async def test_a_reply_that_is_malformed_twice_is_not_kept(serve: Serve) -> None
     assert len(server.bodies) == 3
 
 
-async def test_the_cache_serves_after_money_and_time_are_spent(serve: Serve) -> None:
+async def test_the_cache_is_used_after_money_and_time_run_out(serve: Serve) -> None:
     server = serve(always(GOOD))
     async with opened(server, response_cache=True) as model:
         await model.session().ainvoke("write", ASK, Answer)
@@ -91,7 +93,7 @@ async def test_the_cache_serves_after_money_and_time_are_spent(serve: Serve) -> 
     assert len(server.bodies) == 1
 
 
-async def test_the_cost_limit_refuses_before_the_call(serve: Serve) -> None:
+async def test_the_cost_limit_is_checked_before_the_call(serve: Serve) -> None:
     server = serve(always(GOOD))
     async with opened(server, cost_limit_usd=0.0001) as model:
         session = model.session()
@@ -103,7 +105,7 @@ async def test_the_cost_limit_refuses_before_the_call(serve: Serve) -> None:
     assert session.rows == []
 
 
-async def test_the_cost_limit_is_kept_by_many_calls_at_once(serve: Serve) -> None:
+async def test_concurrent_calls_respect_the_cost_limit(serve: Serve) -> None:
     usage = {"prompt_tokens": 60, "completion_tokens": 500}
     server = serve(always(replace(GOOD, usage=usage, seconds=0.02)))
     async with opened(server, cost_limit_usd=0.002) as model:
@@ -120,7 +122,7 @@ async def test_the_cost_limit_is_kept_by_many_calls_at_once(serve: Serve) -> Non
     assert 0 < spent <= Decimal("0.002")
 
 
-async def test_a_usage_that_is_missing_counts_as_the_most_that_its_reply_can_have_cost(serve: Serve) -> None:
+async def test_missing_usage_is_charged_at_the_highest_possible_cost(serve: Serve) -> None:
     server = serve(always(replace(GOOD, usage=None)))
     async with opened(server, cost_limit_usd=1.0) as model:
         session = model.session()
@@ -128,12 +130,12 @@ async def test_a_usage_that_is_missing_counts_as_the_most_that_its_reply_can_hav
         (row,) = session.rows
         assert model.budget.reserved_usd == 0
         assert row.paid_usd == model.budget.paid_usd
-        most = Decimal("0.60") * len(GOOD.text.encode()) / Decimal(10**6)  # a token a byte, at the highest tariff
+        most = Decimal("0.60") * len(GOOD.text.encode()) / Decimal(10**6)  # one token per byte at the highest tariff
     assert 0 < model.budget.paid_usd < most + Decimal("0.00015")
 
 
 @pytest.mark.parametrize("wire", ["cut", "reset", "closed"])
-async def test_each_try_of_a_call_whose_reply_was_lost_is_reserved_and_recorded(
+async def test_every_attempt_with_a_lost_reply_is_reserved_and_recorded(
     wire: Literal["cut", "reset", "closed"], serve: Serve
 ) -> None:
     lost = replace(GOOD, wire=wire)
@@ -149,7 +151,7 @@ async def test_each_try_of_a_call_whose_reply_was_lost_is_reserved_and_recorded(
     assert all(row.paid_usd is not None and row.paid_usd > (served.paid_usd or 0) for row in tries)
 
 
-async def test_a_lost_reply_is_not_asked_for_again_where_the_limit_does_not_allow_it(serve: Serve) -> None:
+async def test_a_lost_reply_is_not_retried_beyond_the_cost_limit(serve: Serve) -> None:
     server = serve(always(replace(GOOD, wire="cut")))
     async with opened(server, cost_limit_usd=0.0008) as model:
         with pytest.raises(CostLimitError):
@@ -159,7 +161,7 @@ async def test_a_lost_reply_is_not_asked_for_again_where_the_limit_does_not_allo
 
 
 @pytest.mark.parametrize("text", ["1 2 3 4 5\n", "桥是由建筑师设计的", "𓀀𓀁", "xQzKvW", "¿¡"])
-async def test_the_limit_is_kept_where_every_byte_is_a_token(text: str, serve: Serve) -> None:
+async def test_the_cost_limit_holds_if_every_byte_is_a_token(text: str, serve: Serve) -> None:
     def behaviour(body: dict[str, Any]) -> ServerReply:
         tokens = sum(len(message["content"].encode()) for message in body["messages"])
         return replace(GOOD, usage={"prompt_tokens": tokens, "completion_tokens": body["max_tokens"]}, seconds=0.02)
@@ -175,7 +177,7 @@ async def test_the_limit_is_kept_where_every_byte_is_a_token(text: str, serve: S
     assert len(server.bodies) > 2
 
 
-async def test_a_kept_reply_that_is_damaged_is_asked_for_again(serve: Serve) -> None:
+async def test_a_damaged_cached_reply_is_requested_again(serve: Serve) -> None:
     server = serve(always(GOOD))
     for damaged in ("{", "[]", '{"text": "x"}', '{"text": "x", "finish_reason": null, "usage": {"prompt": 1.5}}'):
         async with opened(server, response_cache=True) as model:
@@ -186,7 +188,7 @@ async def test_a_kept_reply_that_is_damaged_is_asked_for_again(serve: Serve) -> 
     assert len(server.bodies) == 5
 
 
-async def test_what_was_paid_before_counts(serve: Serve) -> None:
+async def test_earlier_payments_count_towards_the_limit(serve: Serve) -> None:
     server = serve(always(GOOD))
     settings = settings_for(server, cost_limit_usd=0.01)
     async with open_language_model(settings, paid_usd=Decimal("0.0099")) as model:
@@ -194,7 +196,7 @@ async def test_what_was_paid_before_counts(serve: Serve) -> None:
             await model.session().ainvoke("write", ASK)
 
 
-async def test_a_limit_needs_a_price(serve: Serve) -> None:
+async def test_a_cost_limit_requires_a_price(serve: Serve) -> None:
     server = serve(always(GOOD))
     local = {"llm_provider": COMPATIBLE, "flash_model": "local"}
     async with opened(server, **local, cost_limit_usd=1.0) as model:
@@ -220,7 +222,7 @@ async def test_a_limit_needs_a_price(serve: Serve) -> None:
         ("openai", "write", "0.000054"),
     ],
 )
-async def test_prices_on_paper(price_as: str, stage: str, cost: str, serve: Serve) -> None:
+async def test_nominal_prices_are_used(price_as: str, stage: str, cost: str, serve: Serve) -> None:
     server = serve(always(GOOD))
     local = {"llm_provider": COMPATIBLE, "flash_model": "local", "cost_limit_usd": 1.0}
     async with opened(server, **local, price_as=price_as) as model:
@@ -233,7 +235,7 @@ async def test_prices_on_paper(price_as: str, stage: str, cost: str, serve: Serv
 
 
 @pytest.mark.parametrize("price_as", ["no-such-model", COMPATIBLE, EMBEDDED])
-async def test_no_price_on_paper_is_none(price_as: str, serve: Serve) -> None:
+async def test_an_unknown_nominal_price_gives_no_cost(price_as: str, serve: Serve) -> None:
     server = serve(always(GOOD))
     async with opened(server, price_as=price_as) as model:
         session = model.session()

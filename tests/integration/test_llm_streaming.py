@@ -1,4 +1,4 @@
-"""Replies received while they are written: the same text, usage and errors as a reply in one piece."""
+"""Streamed replies: the same text, usage and errors as unstreamed ones."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,7 +36,7 @@ async def test_the_text_grows_word_by_word(serve: Serve) -> None:
     assert all(later[1].startswith(earlier[1]) for earlier, later in pairwise(seen))
 
 
-async def test_a_streamed_reply_costs_and_says_the_same(serve: Serve) -> None:
+async def test_a_streamed_reply_has_the_same_text_and_cost(serve: Serve) -> None:
     server = serve(always(WORDS))
     async with opened(server) as model:
         whole, whole_rows = await reply(model, None)
@@ -51,7 +51,7 @@ async def test_a_streamed_reply_costs_and_says_the_same(serve: Serve) -> None:
     assert server.bodies[1]["stream_options"] == {"include_usage": True}
 
 
-async def test_a_parsed_reply_is_streamed_too(serve: Serve) -> None:
+async def test_a_structured_reply_is_streamed_too(serve: Serve) -> None:
     server, seen = serve(always(ServerReply(text='{"answer": "Johann Goethe"}'))), list[tuple[str, str]]()
     async with opened(server) as model:
         session = model.session(on_text=keeping(seen))
@@ -59,7 +59,7 @@ async def test_a_parsed_reply_is_streamed_too(serve: Serve) -> None:
     assert len(seen) > 1
 
 
-async def test_an_endpoint_that_ignores_the_wish_is_not_asked_again(serve: Serve) -> None:
+async def test_streaming_is_not_requested_again_if_ignored(serve: Serve) -> None:
     server, seen = serve(always(replace(WORDS, streams=False))), list[tuple[str, str]]()
     async with opened(server) as model:
         first, rows = await reply(model, seen)
@@ -70,8 +70,8 @@ async def test_an_endpoint_that_ignores_the_wish_is_not_asked_again(serve: Serve
     assert ["stream" in body for body in server.bodies] == [True, False]
 
 
-async def test_an_endpoint_that_streams_no_usage_is_not_asked_again(serve: Serve) -> None:
-    """Costs are computed from usage; without it a call counts with the most that it can cost."""
+async def test_streaming_is_not_requested_again_without_usage(serve: Serve) -> None:
+    """Costs are computed from usage; without it a call is charged its highest possible cost."""
     server = serve(always(replace(WORDS, usage=None)))
     async with opened(server) as model:
         _, rows = await reply(model, [])
@@ -81,7 +81,7 @@ async def test_an_endpoint_that_streams_no_usage_is_not_asked_again(serve: Serve
 
 
 @pytest.mark.parametrize("parameter", ["stream", "stream_options"])
-async def test_a_rejected_parameter_ends_streaming_alone(serve: Serve, parameter: str) -> None:
+async def test_a_rejected_parameter_disables_only_streaming(serve: Serve, parameter: str) -> None:
     refusal = ServerReply(status=400, body={"error": {"message": f"unsupported parameter: {parameter}"}})
     server = serve(in_turn(refusal, WORDS))
     async with opened(server) as model:
@@ -91,7 +91,7 @@ async def test_a_rejected_parameter_ends_streaming_alone(serve: Serve, parameter
     assert ["stream" in body for body in server.bodies] == [True, False, False]
 
 
-async def test_a_stream_that_breaks_off_is_asked_for_again(serve: Serve) -> None:
+async def test_an_interrupted_stream_is_retried(serve: Serve) -> None:
     server, seen = serve(in_turn(replace(WORDS, wire="cut"), WORDS)), list[tuple[str, str]]()
     async with opened(server, llm_max_retries=1) as model:
         got, rows = await reply(model, seen)
@@ -100,7 +100,7 @@ async def test_a_stream_that_breaks_off_is_asked_for_again(serve: Serve) -> None
     assert [text for _, text in seen].count("It ") == 2
 
 
-async def test_a_cut_reply_says_so(serve: Serve) -> None:
+async def test_a_truncated_reply_is_reported(serve: Serve) -> None:
     server = serve(always(replace(WORDS, finish_reason="length")))
     async with opened(server) as model:
         got, _ = await reply(model, [])

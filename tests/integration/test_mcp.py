@@ -1,4 +1,4 @@
-"""The tools of `marag mcp`, called by the protocol's own client."""
+"""The tools of `marag mcp`, called with the official MCP client."""
 
 import asyncio
 import os
@@ -62,7 +62,7 @@ async def test_the_tools_are_described(tmp_path: Path) -> None:
         assert tool.output_schema is not None
     assert tools["ask"].input_schema["required"] == ["question"]
     assert set(tools["search"].input_schema["properties"]) == {"query", "corpus", "k"}
-    assert not model.requests, "to list the tools, nothing is opened and nobody asked"
+    assert not model.requests, "listing the tools opens nothing and calls no model"
 
 
 async def test_an_answer_comes_with_its_citations(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ async def test_an_answer_comes_with_its_citations(tmp_path: Path) -> None:
     assert answer["cost_usd"] > 0
 
 
-async def test_what_documents_do_not_hold_is_refused(tmp_path: Path) -> None:
+async def test_a_question_the_documents_do_not_answer_is_refused(tmp_path: Path) -> None:
     async with client(tmp_path) as (connected, _model):
         result = await connected.call_tool("ask", {"question": "Who wrote Hamlet?", "corpus": "films"})
     assert not result.is_error
@@ -86,7 +86,7 @@ async def test_what_documents_do_not_hold_is_refused(tmp_path: Path) -> None:
     assert (result.structured_content or {})["citations"] == []
 
 
-async def test_a_search_asks_no_model(tmp_path: Path) -> None:
+async def test_a_search_calls_no_model(tmp_path: Path) -> None:
     async with client(tmp_path) as (connected, model):
         result = await connected.call_tool("search", {"query": "Who was born in 1564?", "k": 3})
         assert not model.requests
@@ -107,7 +107,9 @@ async def test_a_search_asks_no_model(tmp_path: Path) -> None:
         ("search", {"query": "a", "k": 1000}, "less than or equal to 50"),
     ],
 )
-async def test_errors_are_sentences(tool: str, arguments: dict[str, Any], said: str, tmp_path: Path) -> None:
+async def test_errors_are_reported_without_a_traceback(
+    tool: str, arguments: dict[str, Any], said: str, tmp_path: Path
+) -> None:
     async with client(tmp_path) as (connected, _):
         result = await connected.call_tool(tool, arguments)
     assert result.is_error
@@ -115,7 +117,7 @@ async def test_errors_are_sentences(tool: str, arguments: dict[str, Any], said: 
     assert "Traceback" not in words(result)
 
 
-async def test_a_model_that_refuses_is_named(tmp_path: Path) -> None:
+async def test_a_model_refusal_is_reported(tmp_path: Path) -> None:
     fault = AuthenticationError("The provider rejected the key (401); check the key.")
     async with client(tmp_path, model=ScriptedModel({"write": fault})) as (connected, _):
         result = await connected.call_tool("ask", ASKED)
@@ -123,7 +125,7 @@ async def test_a_model_that_refuses_is_named(tmp_path: Path) -> None:
     assert str(fault) in words(result)
 
 
-async def test_over_http_beyond_this_machine_a_key_is_needed(tmp_path: Path) -> None:
+async def test_the_http_server_requires_a_key(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     async with open_database(settings) as database, open_library(settings, retrievers=finding()) as library:
         keys = open_keys(database, settings)
@@ -153,8 +155,8 @@ async def test_over_http_beyond_this_machine_a_key_is_needed(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-async def test_over_stdio_nothing_but_the_protocol_is_said(tmp_path: Path) -> None:
-    """The command itself, in a process of its own; the client fails at any other line on standard output."""
+async def test_stdio_carries_only_the_protocol(tmp_path: Path) -> None:
+    """Runs the command in a child process; the client fails on any other line on standard output."""
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "meta_agent_rag.cli.main", "mcp", "--set", "ENCODER=hash-64"],
@@ -167,7 +169,7 @@ async def test_over_stdio_nothing_but_the_protocol_is_said(tmp_path: Path) -> No
     assert "Traceback" not in (tmp_path / "errors").read_text()
 
 
-def test_an_address_that_is_taken_is_named() -> None:
+def test_an_address_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = CliRunner().invoke(app, ["mcp", "--http", "--port", str(taken.getsockname()[1])])
     assert result.exit_code == 2

@@ -52,14 +52,14 @@ def parts() -> list[Path]:
 
 
 def refused(result: Result, said: str, code: int = 2) -> None:
-    """One sentence on stderr, and no file."""
+    """Check for one sentence on stderr and no downloaded file."""
     assert result.exit_code == code, result.output
     assert said in result.stderr
     assert result.stderr.count("\n") == 1, result.stderr
     assert not downloaded().exists()
 
 
-def test_the_list_names_size_licence_and_memory_and_what_auto_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_shows_size_licence_memory_and_the_choice_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "machine_memory", lambda: 7 * 10**9)
     rows = local_models()
     for name in ("qwen2.5-1.5b", "qwen2.5-7b"):
@@ -80,7 +80,7 @@ def test_the_list_names_size_licence_and_memory_and_what_auto_takes(monkeypatch:
     assert told["qwen2.5-1.5b"]["memory"] > told["qwen2.5-1.5b"]["bytes"]
 
 
-def test_nothing_downloaded_leaves_auto_the_packaged_model() -> None:
+def test_without_downloads_auto_uses_the_packaged_model() -> None:
     assert marag("models").stdout.endswith("`auto` chooses smollm2-135m (packaged).\n")
 
 
@@ -113,7 +113,7 @@ fetch(model(), Settings.load())
 """
 
 
-def test_a_download_that_was_killed_goes_on_where_it_stopped(hub: Hub) -> None:
+def test_a_killed_download_is_resumed(hub: Hub) -> None:
     hub.stops, hub.held = [HALF], threading.Event()
     env = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": ""}
     with subprocess.Popen([sys.executable, "-c", SCRIPT], env=env) as killed:
@@ -135,7 +135,7 @@ def test_a_download_that_was_killed_goes_on_where_it_stopped(hub: Hub) -> None:
     assert not parts()
 
 
-def test_a_connection_that_breaks_is_taken_up_in_the_same_command(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_connection_is_resumed_by_the_same_command(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.file_download.time", SimpleNamespace(sleep=lambda _: None))
     hub.stops = [HALF]
     assert marag("models", "get", "tiny").exit_code == 0
@@ -143,7 +143,7 @@ def test_a_connection_that_breaks_is_taken_up_in_the_same_command(hub: Hub, monk
     assert downloaded().read_bytes() == WEIGHTS
 
 
-def test_a_hub_that_is_lost_on_the_way_keeps_what_is_there(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_download_is_kept_if_the_hub_is_lost(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.file_download.time", SimpleNamespace(sleep=lambda _: None))
     hub.stops = [HALF] * 20
     result = marag("models", "get", "tiny")
@@ -157,7 +157,7 @@ def test_a_hub_that_is_lost_on_the_way_keeps_what_is_there(hub: Hub, monkeypatch
     assert hub.ranges[-1] == f"bytes={HALF}-"
 
 
-def test_the_server_that_holds_the_file_gets_the_range_and_no_token(hub: Hub) -> None:
+def test_the_file_server_is_sent_the_range_and_no_token(hub: Hub) -> None:
     downloaded().parent.mkdir()
     downloaded().with_name(f"tiny.gguf.{hub.sha256[:12]}.part").write_bytes(WEIGHTS[:HALF])
     with loopback_hub() as store:
@@ -169,7 +169,7 @@ def test_the_server_that_holds_the_file_gets_the_range_and_no_token(hub: Hub) ->
     assert downloaded().read_bytes() == WEIGHTS
 
 
-def test_a_part_that_is_whole_is_only_checked(hub: Hub) -> None:
+def test_a_complete_partial_file_is_only_verified(hub: Hub) -> None:
     downloaded().parent.mkdir()
     downloaded().with_name(f"tiny.gguf.{hub.sha256[:12]}.part").write_bytes(WEIGHTS)
     assert marag("models", "get", "tiny").exit_code == 0
@@ -177,7 +177,7 @@ def test_a_part_that_is_whole_is_only_checked(hub: Hub) -> None:
     assert downloaded().read_bytes() == WEIGHTS
 
 
-def test_a_wrong_checksum_deletes_the_file(hub: Hub) -> None:
+def test_a_file_with_a_wrong_checksum_is_deleted(hub: Hub) -> None:
     hub.content = OTHER
     refused(
         marag("models", "get", "tiny"),
@@ -188,13 +188,13 @@ def test_a_wrong_checksum_deletes_the_file(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("stated", [hashlib.sha256(OTHER).hexdigest(), "1f" * 20])
-def test_a_file_that_the_hub_states_otherwise_is_not_downloaded(hub: Hub, stated: str) -> None:
+def test_a_file_with_a_different_stated_checksum_is_not_downloaded(hub: Hub, stated: str) -> None:
     hub.sha256 = stated
     refused(marag("models", "get", "tiny"), "does not state the SHA-256 for tiny.gguf that this version expects")
     assert hub.downloads == 0
 
 
-def test_a_full_disk_is_told_before_the_download(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_the_download(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS) - 1))
     result = marag("models", "get", "tiny")
     refused(result, "has 0.1 GB free, but 'tiny' needs another 0.1 GB; free disk space", code=1)
@@ -203,54 +203,54 @@ def test_a_full_disk_is_told_before_the_download(hub: Hub, monkeypatch: pytest.M
     assert marag("models", "get", "tiny").exit_code == 0
 
 
-def test_an_unreachable_hub_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     list_of(monkeypatch, model())
     point_at("http://127.0.0.1:9", monkeypatch)
     refused(marag("models", "get", "tiny"), "The Hugging Face hub (http://127.0.0.1:9) does not respond; run `marag")
 
 
 @pytest.mark.parametrize("status", [401, 404, 500])
-def test_a_hub_that_refuses_is_told_in_one_sentence(hub: Hub, status: int) -> None:
+def test_a_refusal_by_the_hub_is_reported_in_one_sentence(hub: Hub, status: int) -> None:
     hub.status = status
     refused(
         marag("models", "get", "tiny"), f"rejected the request for tiny.gguf of someone/tiny-GGUF ({status}); check"
     )
 
 
-def test_an_unknown_name_gets_those_that_there_are(hub: Hub) -> None:
+def test_an_unknown_name_lists_the_known_ones(hub: Hub) -> None:
     refused(marag("models", "get", "huge"), "There is no model 'huge'; choose from: tiny.")
     refused(marag("models", "get", "smollm2-135m"), "smollm2-135m is packaged and needs no download; `marag models`")
     assert not hub.asked
 
 
-def test_two_downloads_of_one_model_do_not_meet(hub: Hub) -> None:
+def test_a_model_is_downloaded_by_one_process_at_a_time(hub: Hub) -> None:
     downloaded().parent.mkdir()
     with FileLock(downloaded().with_name(".tiny.gguf.lock")):
         refused(marag("models", "get", "tiny"), "Another process is downloading 'tiny'; wait until it is done.", code=1)
     assert not hub.asked
 
 
-def test_a_model_too_large_for_this_machine_is_said_to_be(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_too_large_for_this_machine_is_reported(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "machine_memory", lambda: 10**9)
     result = marag("models", "get", "tiny")
     assert result.exit_code == 0, result.output
     assert "tiny needs 2.6 GB of memory, more than this machine has; `auto` will not choose it." in result.stderr
 
 
-def test_without_the_extra_it_is_named(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     refused(marag("models", "get", "tiny"), '`marag models get` needs the extra "embedded"; install it: pip install')
     assert marag("models").exit_code == 0
 
 
 def doctor(**env: str) -> tuple[str, str]:
-    """What the check-up says of the model: its status, and its words with the remedy."""
+    """The model's line in `marag doctor`: its status, and its message with the remedy."""
     result = marag("doctor", "--json", ENCODER="hash-64", MONITOR_ENCODER="hash-64", **env)
     (found,) = (line for line in json.loads(result.stdout) if line["subject"] == "model")
     return found["status"], f"{found['words']} {found['remedy']}"
 
 
-def test_doctor_reports_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_the_chosen_model(monkeypatch: pytest.MonkeyPatch) -> None:
     status, words = doctor()
     assert status == "note"
     assert "(EMBEDDED_MODEL=auto): a real but very small model" in words
@@ -277,5 +277,5 @@ def test_doctor_reports_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
         ("gpt-5", "EMBEDDED_MODEL names the unknown model 'gpt-5'; choose from: auto, smollm2-135m, qwen2.5-1.5b"),
     ],
 )
-def test_a_question_to_a_model_that_is_not_there_gets_one_sentence(name: str, said: str) -> None:
+def test_a_missing_model_is_reported_in_one_sentence(name: str, said: str) -> None:
     refused(marag("ask", "Who?", EMBEDDED_MODEL=name), said)

@@ -1,4 +1,4 @@
-"""A model server at another address: what is known again, and what is not."""
+"""A model server at another URL: which cached replies are still found."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def settings(server: LoopbackServer | str) -> Settings:
 
 
 async def asked(server: LoopbackServer | str) -> bool:
-    """Ask once; was it answered by the cache?"""
+    """Ask once; returns whether the cache answered."""
     async with open_language_model(settings(server)) as model:
         session = model.session()
         assert await session.ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
@@ -37,10 +37,10 @@ async def asked(server: LoopbackServer | str) -> bool:
         ({"id": "m", "meta": LLAMA}, {"id": "m", "meta": {**LLAMA, "size": 1}}, False),
         ({**VLLM, "root": "/scratch/a/Qwen3"}, {**VLLM, "root": "/scratch/b/Qwen3", "created": 5}, True),
         ({**VLLM, "root": "Qwen3"}, {**VLLM, "root": "Qwen3-Instruct"}, False),
-        ({"id": "other", "meta": LLAMA}, {"id": "another", "meta": LLAMA}, True),  # the only one, under an alias
+        ({"id": "other", "meta": LLAMA}, {"id": "another", "meta": LLAMA}, True),  # the only model, under an alias
     ],
 )
-async def test_a_reply_is_found_again_where_the_same_weights_serve(
+async def test_a_cached_reply_is_found_for_the_same_weights(
     first: dict[str, object], second: dict[str, object], known: bool
 ) -> None:
     with loopback_server(always(GOOD)) as one, loopback_server(always(GOOD)) as other:
@@ -60,14 +60,14 @@ async def test_a_reply_is_found_again_where_the_same_weights_serve(
         ServerReply(body={"models": []}),
     ],
 )
-async def test_a_server_that_tells_nothing_is_known_by_provider_and_model(listing: ServerReply) -> None:
+async def test_a_server_without_metadata_is_identified_by_provider_and_model(listing: ServerReply) -> None:
     with loopback_server(always(GOOD)) as one, loopback_server(always(GOOD)) as other:
         one.listing = other.listing = listing
         assert not await asked(one)
         assert await asked(other)
 
 
-async def test_a_server_that_is_loading_is_asked_again_what_it_serves() -> None:
+async def test_a_loading_server_is_asked_for_its_models_again() -> None:
     with loopback_server(always(GOOD)) as server:
         server.listing = ServerReply(status=503)
         async with open_language_model(settings(server)) as model:
@@ -80,7 +80,7 @@ async def identity(model: LanguageModel) -> str:
     return (await model.connections.to(model.choice.tiers["flash"])).identity
 
 
-async def test_replies_are_found_while_the_server_is_down() -> None:
+async def test_cached_replies_are_found_while_the_server_is_down() -> None:
     with loopback_server(always(GOOD)) as server:
         server.listing = ServerReply(body={"data": [{"id": "m", "meta": LLAMA}]})
         assert not await asked(server)
@@ -88,7 +88,7 @@ async def test_replies_are_found_while_the_server_is_down() -> None:
     assert await asked(address)
 
 
-async def test_what_earlier_versions_kept_under_the_address_is_still_read(tmp_path: Path) -> None:
+async def test_replies_cached_under_the_url_by_earlier_versions_are_found(tmp_path: Path) -> None:
     with loopback_server(always(GOOD)) as server:
         server.listing = ServerReply(body={"data": [{"id": "m", "meta": LLAMA}]})
         request = Request(
@@ -106,11 +106,11 @@ async def test_what_earlier_versions_kept_under_the_address_is_still_read(tmp_pa
         assert not server.bodies
 
 
-async def test_a_malformed_reply_of_an_earlier_version_is_dropped_with_todays(tmp_path: Path) -> None:
+async def test_malformed_replies_are_dropped_under_old_and_new_cache_keys(tmp_path: Path) -> None:
     with loopback_server(always(ServerReply(text="prose"))) as server:
         async with open_language_model(settings(server)) as model:
             session = model.session()
             for _ in range(2):
                 with pytest.raises(Exception, match="did not send the requested JSON"):
                     await session.ainvoke("write", [Message(role="user", content="?")], Answer)
-        assert len(server.bodies) == 4, "neither reply was kept"
+        assert len(server.bodies) == 4, "neither reply was cached"

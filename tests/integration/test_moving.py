@@ -1,4 +1,4 @@
-"""A corpus moves to servers and back: compared at the end, and never lost on the way."""
+"""A corpus is copied to servers and back: copies are verified, and nothing is lost on failure."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ PASSAGES = [
 
 @pytest.fixture
 def settings(tmp_path: Path, elasticsearch_url: str) -> Settings:
-    """The `qdrant-client` in its local mode takes a path for a URL."""
+    """The `qdrant-client` in local mode accepts a path as the URL."""
     settings = Settings.load(marag_data_dir=tmp_path / "data", elasticsearch_url=elasticsearch_url)
     return settings.model_copy(update={"qdrant_url": str(tmp_path / "qdrant")})
 
@@ -40,7 +40,7 @@ async def found(settings: Settings, query: str) -> list[str]:
         return [one.passage.id for one in (await retriever.retrieve([query], k=3)).found]
 
 
-async def test_there_and_back(settings: Settings) -> None:
+async def test_a_corpus_is_copied_to_servers_and_back(settings: Settings) -> None:
     await ensure_corpus(embedded(settings), "lights", PASSAGES, ENCODER)
     before = await found(settings, "Who slept at Lighthouse 7?")
     steps: list[tuple[int, int]] = []
@@ -58,19 +58,19 @@ async def test_there_and_back(settings: Settings) -> None:
     with pytest.raises(CorpusError, match=r"are on servers.*marag corpora copy lights --to embedded"):
         await found(embedded(settings), "x")
 
-    # Documents come and go there as they do here.
+    # Documents can be added and removed there too.
     async with edit_corpus(settings, "lights", ENCODER, chunker="none") as editor:
         record = DocumentRecord(id="new", source="/new", title="New", kind="text", content_hash="1")
         await editor.put(record, [Passage(id="new", doc_id="new", title="Beacon", text="A beacon named Zaffre.")])
     assert (await found(settings, "Zaffre beacon"))[0] == "new"
 
-    # Back, even where the servers cannot be reached any more: the catalogue has everything.
+    # Back, even if the servers are no longer reachable: the catalogue has everything.
     back = await copy_corpus(embedded(settings), "lights", "embedded")
     assert back.dense_passages == back.lexical_passages == 31
     assert (await found(embedded(settings), "Zaffre beacon"))[0] == "new"
 
 
-async def test_a_corpus_is_built_on_servers_where_both_are_set(settings: Settings) -> None:
+async def test_a_corpus_is_built_on_servers_if_both_are_configured(settings: Settings) -> None:
     manifest = await ensure_corpus(settings, "lights", PASSAGES, ENCODER)
     assert manifest.lexical_store == "elasticsearch"
     async with open_corpus(settings, "lights", "hash-64", 64) as corpus:
@@ -79,7 +79,7 @@ async def test_a_corpus_is_built_on_servers_where_both_are_set(settings: Setting
     assert list_corpora(settings.marag_data_dir) == ()
 
 
-async def test_a_document_removed_on_servers_is_gone_from_both_and_can_come_again(settings: Settings) -> None:
+async def test_a_document_removed_from_servers_can_be_added_again(settings: Settings) -> None:
     records = [
         DocumentRecord(id=one.id, source=f"/{one.id}", title=one.title, kind="text", content_hash=one.id)
         for one in PASSAGES
@@ -92,7 +92,7 @@ async def test_a_document_removed_on_servers_is_gone_from_both_and_can_come_agai
     async with open_corpus(settings, "lights", "hash-64", 64) as corpus:
         for store in (corpus.dense, corpus.lexical):
             assert {passage.id async for passage in store.scan()} == {f"p{n}" for n in range(30) if n != 7}
-        async with edit_live(settings, corpus, ENCODER, chunker="none") as editor:  # as the service does
+        async with edit_live(settings, corpus, ENCODER, chunker="none") as editor:  # like the service
             await editor.remove(["p8"])
             await editor.put(records[7], [PASSAGES[7]])
         for store in (corpus.dense, corpus.lexical):
@@ -102,7 +102,7 @@ async def test_a_document_removed_on_servers_is_gone_from_both_and_can_come_agai
     assert list_corpora(settings.marag_data_dir)[0].passages == 29
 
 
-async def test_a_server_that_cannot_be_reached_leaves_the_corpus_where_it_was(settings: Settings) -> None:
+async def test_an_unreachable_server_leaves_the_corpus_in_place(settings: Settings) -> None:
     away = settings.model_copy(update={"elasticsearch_url": "http://127.0.0.1:9"})
     await ensure_corpus(embedded(settings), "lights", PASSAGES, ENCODER)
     before = await found(settings, "Lighthouse 3")
@@ -115,14 +115,14 @@ async def test_a_server_that_cannot_be_reached_leaves_the_corpus_where_it_was(se
         await copy_corpus(settings, "none", "servers")
 
 
-async def test_without_addresses_it_says_what_to_set(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+async def test_missing_server_urls_are_reported(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     await ensure_corpus(embedded(settings), "lights", PASSAGES, ENCODER)
     with pytest.raises(SettingsError, match="Set QDRANT_URL and ELASTICSEARCH_URL to copy the corpus 'lights' there"):
         await copy_corpus(embedded(settings), "lights", "servers")
     assert caplog.text == ""
 
 
-async def test_an_edit_that_was_cut_short_is_completed_wherever_the_corpus_is(settings: Settings) -> None:
+async def test_an_interrupted_edit_is_completed_wherever_the_corpus_is(settings: Settings) -> None:
     await ensure_corpus(embedded(settings), "lights", PASSAGES, ENCODER)
     catalogue = Catalogue(settings.marag_data_dir / "corpora" / "lights" / "catalogue.sqlite", 64)
     passage = Passage(id="late", doc_id="late", title="Zaffre", text="A beacon named Zaffre, lit at night.")

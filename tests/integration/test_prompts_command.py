@@ -1,4 +1,4 @@
-"""`marag prompts list|show`, with prompts of one's own."""
+"""`marag prompts list|show`, with custom prompts."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def own(parent: Path, name: str, text: str) -> str:
     return f"PROMPTS_DIR={folder}"
 
 
-def test_all_prompts_are_listed_and_ones_own_are_marked(tmp_path: Path) -> None:
+def test_all_prompts_are_listed_and_custom_ones_are_marked(tmp_path: Path) -> None:
     mine = own(tmp_path, "answerer", "instruction: Answer in one word. $mode\n")
     listed = RUNNER.invoke(app, ["prompts", "list", "--json", "--set", mine])
     rows = {row["name"]: row for row in json.loads(listed.stdout)}
@@ -30,12 +30,12 @@ def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path) -> None:
     shown = RUNNER.invoke(app, ["prompts", "show", "answerer"])
     assert shown.exit_code == 0
     assert "Rules:\n- $mode" in shown.stdout
-    assert "How to think:" in shown.stdout, "the strategy `grounded` is spelt out"
+    assert "How to think:" in shown.stdout, "the strategy `grounded` is filled in"
     mine = own(tmp_path, "answerer", "instruction: Answer in one word.\n")
     assert RUNNER.invoke(app, ["prompts", "show", "answerer", "--set", mine]).stdout == "Answer in one word.\n"
 
 
-def test_a_faulty_prompt_is_named_with_its_key(tmp_path: Path) -> None:
+def test_a_faulty_prompt_is_reported_with_its_key(tmp_path: Path) -> None:
     for text, words in (
         ("instruction: Go.\nanswers: x\n", "unknown section 'answers'"),
         ("instruction: Go, $reader.\n", "unknown placeholder $reader"),
@@ -50,7 +50,7 @@ def test_a_faulty_prompt_is_named_with_its_key(tmp_path: Path) -> None:
     assert "answers.yaml' replaces no prompt" in result.stderr
 
 
-def test_an_unknown_prompt_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_prompt_is_rejected_with_the_known_ones() -> None:
     result = RUNNER.invoke(app, ["prompts", "show", "writer"])
     assert result.exit_code == 2
     assert "no prompt 'writer'" in result.stderr

@@ -1,4 +1,4 @@
-"""Every example of docs/python.md runs, in the order of the page, against a loopback server."""
+"""Every example in docs/python.md runs, in page order, against a loopback server."""
 
 import importlib.util
 import re
@@ -69,7 +69,7 @@ async def test_the_method_of_the_guide_searches_twice(tmp_path: Path) -> None:
 
 
 def method_from(source: str, folder: Path) -> Method:
-    """The method of a file, loaded as if it lay in `benchmarks/methods`."""
+    """The method in a file, loaded as if it were in `benchmarks/methods`."""
     file = folder / "search_twice.py"
     file.write_text(source, encoding="utf-8")
     name = f"{discover_methods.__module__}._of_the_guide"

@@ -1,4 +1,4 @@
-"""How the Qdrant store chooses between gRPC and REST, and what it makes of a server that refuses or is none."""
+"""How the Qdrant store chooses between gRPC and REST and handles a refusing or missing server."""
 
 import json
 from collections.abc import AsyncIterator
@@ -25,12 +25,12 @@ _PAIRS = 20
 
 
 class Collections(CollectionsServicer):
-    """Has no collection, and tells so to whoever has the key."""
+    """Has no collection, and says so to clients with the key."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def CollectionExists(self, request: Any, context: Any) -> Any:  # noqa: N802  # the name in the protocol
+    async def CollectionExists(self, request: Any, context: Any) -> Any:  # noqa: N802  # the name in the gRPC protocol
         if dict(context.invocation_metadata()).get("api-key") != SECRET:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "Invalid API key")
         self.asked.append(request.collection_name)
@@ -51,7 +51,7 @@ async def grpc_server(port: int = 0) -> AsyncIterator[tuple[Collections, int]]:
 
 @asynccontextmanager
 async def rest_beside_grpc(reply: Any) -> AsyncIterator[tuple[Scripted, Collections]]:
-    """A REST server, and a gRPC server on the port above its own: others may hold that one, then another pair does."""
+    """A REST server and a gRPC server on the next port; retries with another pair if that port is in use."""
     for attempt in range(_PAIRS):
         async with AsyncExitStack() as opened:
             rest = opened.enter_context(serving(Scripted(lambda sent: [], first=reply, headers={})))
@@ -70,13 +70,13 @@ def place(url: str, key: str = SECRET) -> StorePlace:
     return StorePlace(folder=Path("unused"), name="marag-choice", url=url, api_key=SecretStr(key))
 
 
-async def test_grpc_is_used_where_it_answers() -> None:
+async def test_grpc_is_used_if_available() -> None:
     async with grpc_server() as (collections, port):
-        await STORE.drop(place(f"http://127.0.0.1:{port - 1}"))  # where nobody speaks REST
+        await STORE.drop(place(f"http://127.0.0.1:{port - 1}"))  # a port without a REST server
     assert set(collections.asked) == {"marag-choice"}
 
 
-async def test_rest_is_used_where_grpc_is_not_for_us() -> None:
+async def test_rest_is_used_if_grpc_rejects_us() -> None:
     reply = (200, {"result": {"exists": False}, "status": "ok", "time": 0.0})
     async with rest_beside_grpc(reply) as (server, collections):
         await STORE.drop(place(server.url, key="another"))
@@ -84,7 +84,7 @@ async def test_rest_is_used_where_grpc_is_not_for_us() -> None:
 
 
 class Creating(Scripted):
-    """Has no collection, lets one be made, and keeps what it was sent."""
+    """Has no collection, allows creating one, and records requests."""
 
     def __init__(self) -> None:
         super().__init__(lambda sent: [], headers={})
@@ -106,7 +106,7 @@ class Creating(Scripted):
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-async def test_a_compressed_collection_has_codes_in_memory_and_vectors_on_disk(compressed: bool) -> None:
+async def test_a_compressed_collection_keeps_codes_in_memory_and_vectors_on_disk(compressed: bool) -> None:
     with serving(Creating()) as server:
         async with STORE.open(replace(place(server.url), compressed=compressed), 3) as store:
             await store.search(np.ones(3, dtype=np.float32), 5)
@@ -119,14 +119,14 @@ async def test_a_compressed_collection_has_codes_in_memory_and_vectors_on_disk(c
         assert server.searched["params"]["quantization"] == {"rescore": True, "oversampling": 4.0}
 
 
-async def test_nobody_there() -> None:
+async def test_an_unreachable_server_is_reported() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(CorpusError, match=f"{url}.*does not respond") as caught:
         await STORE.drop(place(url))
     assert SECRET not in str(caught.value)
 
 
-async def test_a_refused_key_names_the_server_and_the_setting() -> None:
+async def test_a_rejected_key_is_reported_with_the_server_and_the_setting() -> None:
     reply = (401, {"status": {"error": "Invalid API key"}})
     with serving(Scripted(lambda sent: [], first=reply, headers={})) as server:
         with pytest.raises(SettingsError, match=f"{server.url}.*QDRANT_API_KEY") as caught:

@@ -1,4 +1,4 @@
-"""The contract of stores once more: Qdrant's client over REST, against a server over Qdrant's embedded engine."""
+"""The store contract suite with Qdrant's client over REST, against a server over Qdrant's embedded engine."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,5 +23,5 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path, qdrant_url: str
     await stores.drop_all()
 
 
-def test_there_is_something_to_check() -> None:
+def test_contract_checks_are_found() -> None:
     assert len(CHECKS) > 15

@@ -1,4 +1,4 @@
-"""The recorded run that ships: its table again, and what is told of it, by hand."""
+"""The packaged recorded run: its table is reproduced, and reported figures match a manual count."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def summary(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("record", sorted(RESULTS.rglob("*.jsonl.gz")), ids=lambda record: record.name)
-def test_the_results_are_as_their_readme_tells(record: Path, tmp_path: Path) -> None:
+def test_the_results_match_their_readme(record: Path, tmp_path: Path) -> None:
     results = tmp_path / "RESULTS"
     done = CliRunner().invoke(app, ["--replay", str(record), "--output-dir", str(results), "--no-plots"])
     assert done.exit_code == 0, done.output
@@ -49,7 +49,7 @@ def test_the_results_are_as_their_readme_tells(record: Path, tmp_path: Path) -> 
     methods = summary(folder)["methods"]
     told = (RESULTS / "README.md").read_text(encoding="utf-8")
     row = next(line for line in told.splitlines() if line.startswith(f"| `{record.relative_to(RESULTS)}` |"))
-    # the others' own methods, or rows, in the order of the record
+    # in other records, their own methods or rows, in record order
     held = [figures for name in ("standard_rag", "metarag") if (figures := methods.get(name))] or list(methods.values())
     for score in ("em", "f1"):
         assert ", ".join(f"{figures[score]:.1f}" for figures in held) in row.replace("`standard_rag` ", "").replace(
@@ -58,14 +58,14 @@ def test_the_results_are_as_their_readme_tells(record: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/findings.md"])
-def test_the_tables_of_the_findings_are_those_of_the_records(document: str) -> None:
-    # `python -m benchmarks.tools.findings README.md docs/findings.md` mends them
+def test_the_tables_of_the_findings_match_the_records(document: str) -> None:
+    # to update them: `python -m benchmarks.tools.findings README.md docs/findings.md`
     text = (ROOT / document).read_text(encoding="utf-8")
     assert "<!-- table: quality -->" in text
     assert rendered(text) == text
 
 
-def test_all_methods_are_in_it(replayed: Path) -> None:
+def test_the_replay_contains_all_methods(replayed: Path) -> None:
     assert len(summary(replayed)["methods"]) >= 11
     for name in ("quality", "flips", "calibration", "cost", "latency"):
         assert (replayed / "plots" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -75,8 +75,8 @@ def test_all_methods_are_in_it(replayed: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["2wikimultihopqa", "hotpotqa"])
-def test_the_packed_runs_are_their_records(name: str, tmp_path: Path) -> None:
-    # `python -m benchmarks.tools.pack RUN benchmarks/recorded/NAME.zip` mends one
+def test_the_packed_runs_match_their_records(name: str, tmp_path: Path) -> None:
+    # to update one: `python -m benchmarks.tools.pack RUN benchmarks/recorded/NAME.zip`
     record = RECORD.with_name(f"{name}.jsonl.gz")
     done = CliRunner().invoke(app, ["--replay", str(record), "--output-dir", str(tmp_path / "RESULTS")])
     assert done.exit_code == 0, done.output
@@ -91,7 +91,7 @@ def test_the_packed_runs_are_their_records(name: str, tmp_path: Path) -> None:
 
 
 def timeless(samples: bytes) -> list[dict[str, Any]]:
-    """The rows without their order, and what was measured while they were replayed."""
+    """The rows, ignoring their order and what was measured during the replay."""
     rows = sorted((json.loads(line) for line in samples.splitlines()), key=lambda row: (row["id"], row["method"]))
     for row in rows:
         for round_ in row["rounds"]:
@@ -100,7 +100,7 @@ def timeless(samples: bytes) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_the_newest_record_is_derived_again(tmp_path: Path) -> None:
+def test_the_newest_record_is_reproduced(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["--replay", str(RECORD), "--strict", "--no-plots", "--output-dir", str(tmp_path)])
     changed = changed_files(Player.read(RECORD).run, Settings())
     if done.exit_code == 0:
@@ -153,7 +153,7 @@ for record in sys.argv[1:]:
 
 
 @pytest.mark.slow
-def test_every_record_scores_the_same_after_prompts_deficits_and_prices_changed(tmp_path: Path) -> None:
+def test_records_score_the_same_after_prompts_deficits_and_prices_change(tmp_path: Path) -> None:
     tree = copied_tree(tmp_path / "tree", "backend", "benchmarks")
     package = tree / "backend" / "meta_agent_rag"
     prompts = [file for file in package.rglob("*.yaml") if "instruction: |\n" in file.read_text()]
@@ -175,7 +175,7 @@ def test_every_record_scores_the_same_after_prompts_deficits_and_prices_changed(
     assert "contains no call of stage" in strict.stderr
 
 
-def test_the_reference_has_its_table(replayed: Path) -> None:
+def test_the_reference_contains_the_table(replayed: Path) -> None:
     guide = (
         (ROOT / "docs" / "benchmarks-reference.md")
         .read_text(encoding="utf-8")
@@ -192,14 +192,14 @@ def test_the_reference_has_its_table(replayed: Path) -> None:
 
 
 def test_two_methods_compare_as_counted_by_hand(replayed: Path) -> None:
-    # read off the ten questions: standard_rag is right on sample-006 and sample-048, metarag on none; by F1
+    # from the ten questions: standard_rag is right on sample-006 and sample-048, metarag on none; by F1
     # metarag wins sample-037 (2/19 against 0) and loses sample-006, sample-010 (1/7 against 1/2) and sample-048
     done = CliRunner().invoke(compare, [str(replayed), "--method-a", "standard_rag", "--method-b", "metarag", "--json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     counts = [told[name] for name in ("both_right", "only_a_right", "only_b_right", "neither_right")]
     assert counts == [0, 2, 0, 8]
-    assert told["mcnemar_p"] == 0.5  # two-sided, two heads of two
+    assert told["mcnemar_p"] == 0.5  # two-sided: two heads in two tosses
     assert (told["wins"], told["losses"], told["ties"]) == (1, 3, 6)
     assert [row["id"] for row in told["won"]] == ["sample-037"]
     assert {row["id"] for row in told["lost"]} == {"sample-006", "sample-010", "sample-048"}

@@ -1,4 +1,4 @@
-"""A recorded run is repeated without a call, to the same bytes."""
+"""A recorded run is replayed without calls, byte for byte."""
 
 import gzip
 import json
@@ -34,7 +34,7 @@ def record(server: LoopbackServer, folder: Path, *words: str, retries: int = 0) 
 
 
 def replay(kept: Path, folder: Path, *words: str) -> Any:
-    """Replay a record where there is no key, no server and no corpus."""
+    """Replay a record without a key, server or corpus."""
     env = {"MARAG_DATA_DIR": str(folder / "other-data")}
     from typer.testing import CliRunner
 
@@ -46,7 +46,7 @@ def replay(kept: Path, folder: Path, *words: str) -> Any:
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a run in any order, without the seconds that its rounds took."""
+    """The rows of a run, in any order and without round durations."""
     found = sorted(lines(folder / "samples.jsonl"), key=lambda row: (row["id"], row["method"]))
     for row in found:
         for round_ in row["rounds"]:
@@ -56,7 +56,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("strict", [(), ("--strict",)])
 @pytest.mark.parametrize("mode", ["gold", "open_domain"])
-def test_a_replay_makes_no_call_and_gives_the_same_bytes(tmp_path: Path, mode: str, strict: tuple[str, ...]) -> None:
+def test_a_replay_makes_no_call_and_reproduces_the_bytes(tmp_path: Path, mode: str, strict: tuple[str, ...]) -> None:
     with loopback_server(disagreeing()) as server:
         kept, first = record(server, tmp_path, "--mode", mode, "--n", "3", "--method", METHODS, "--judge")
     again = replay(kept, tmp_path, *strict)
@@ -82,7 +82,7 @@ def test_sweeps_oracles_and_repetitions_are_replayed_too(tmp_path: Path) -> None
     assert len(json.loads((first / "summary.json").read_text())["methods"]) == 20
 
 
-def test_each_encoder_has_its_own_vectors(tmp_path: Path) -> None:
+def test_vectors_are_recorded_per_encoder(tmp_path: Path) -> None:
     served = {"asked for": "hash-64", "hash-32": "hash-32"}
     head = dict.fromkeys(("experiment", "settings", "dataset", "endpoint", "pooled", "model_words"))
     recorder = Recorder(path=tmp_path / "run.jsonl")
@@ -98,7 +98,7 @@ def test_each_encoder_has_its_own_vectors(tmp_path: Path) -> None:
         player.play_vector("another", "passage", "Oslo")
 
 
-def test_an_older_record_names_no_encoder_of_its_vectors(tmp_path: Path) -> None:
+def test_an_older_record_without_encoder_names_is_replayed(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         kept, _ = record(server, tmp_path, "--n", "1")
     older = gzip.decompress(kept.read_bytes()).replace(b'{"vectors": {"encoder": "hash-64", ', b'{"vectors": {')
@@ -108,7 +108,7 @@ def test_an_older_record_names_no_encoder_of_its_vectors(tmp_path: Path) -> None
     assert again.exit_code == 0, again.output
 
 
-def test_failed_calls_fail_again(tmp_path: Path) -> None:
+def test_failed_calls_fail_again_in_the_replay(tmp_path: Path) -> None:
     def broken_for_some(body: dict[str, Any]) -> ServerReply:
         asked = json.dumps(body["messages"])
         return ServerReply(status=418) if "Brannock" in asked else disagreeing()(body)
@@ -120,7 +120,7 @@ def test_failed_calls_fail_again(tmp_path: Path) -> None:
     assert replay(kept, tmp_path, "--strict").exit_code == 0
 
 
-def test_a_follow_up_search_that_failed_fails_again_and_is_asked_again(
+def test_a_failed_follow_up_search_fails_in_the_replay_and_can_be_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = HybridRetriever.retrieve
@@ -150,7 +150,7 @@ def test_a_follow_up_search_that_failed_fails_again_and_is_asked_again(
     assert "search_failed" not in newest.values()
 
 
-def test_a_replay_of_malformed_replies_leaves_the_response_cache(
+def test_replaying_malformed_replies_leaves_the_response_cache_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def prose_for_some(body: dict[str, Any]) -> ServerReply:
@@ -167,7 +167,7 @@ def test_a_replay_of_malformed_replies_leaves_the_response_cache(
 
 
 @pytest.mark.parametrize("failed", [1, 2, 3])
-def test_tries_of_a_call_are_replayed_one_by_one(tmp_path: Path, failed: int) -> None:
+def test_attempts_of_a_call_are_replayed_one_by_one(tmp_path: Path, failed: int) -> None:
     begun: dict[str, int] = {}
 
     def late_at_first(body: dict[str, Any]) -> ServerReply:
@@ -188,7 +188,7 @@ def test_tries_of_a_call_are_replayed_one_by_one(tmp_path: Path, failed: int) ->
     assert sum(row["error"] == "TransientError" for row in made) == failed
 
 
-def test_nothing_secret_and_no_folder_of_this_machine_is_recorded(tmp_path: Path) -> None:
+def test_no_secret_and_no_local_folder_is_recorded(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         kept, _ = record(server, tmp_path, "--n", "1")
     text = gzip.decompress(kept.read_bytes()).decode()
@@ -196,7 +196,7 @@ def test_nothing_secret_and_no_folder_of_this_machine_is_recorded(tmp_path: Path
     assert str(tmp_path) not in text
 
 
-def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_a_mismatched_record_is_rejected_in_one_sentence(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         kept, _ = record(server, tmp_path, "--n", "2")
     whole = gzip.decompress(kept.read_bytes()).split(b"\n")
@@ -226,7 +226,7 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
         changed = [*whole[:-2], b'{"summary": {"sha256": "0"}}']
         refused(changed, "differs from the recorded one", *words, exit_code=1)
     refused([b"{"], "not a complete record")
-    # the same calls, kept with the summary of today
+    # the same calls, stored with the current summary
     signed = tmp_path / "signed.jsonl.gz"
     assert replay(tmp_path / "other.jsonl", tmp_path, "--record", str(signed)).exit_code == 2
     (tmp_path / "other.jsonl").write_bytes(b"\n".join([*whole[:-2], b'{"summary": {"sha256": "0"}}']))
@@ -241,7 +241,7 @@ def test_a_record_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -
 
 
 def content(path: Path) -> list[Any]:
-    """The lines of a record, without the seconds that rounds took."""
+    """The lines of a record, without round durations."""
     found = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     for line in found:
         for round_ in line.get("row", {}).get("rounds", ()):
@@ -249,7 +249,7 @@ def content(path: Path) -> list[Any]:
     return found
 
 
-def test_a_record_of_the_format_without_rows_is_converted_once(tmp_path: Path) -> None:
+def test_a_record_without_rows_is_converted_once(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         kept, _ = record(server, tmp_path, "--n", "2", "--method", "metarag,standard_rag")
     older = tmp_path / "older.jsonl"
@@ -265,7 +265,7 @@ def test_a_record_of_the_format_without_rows_is_converted_once(tmp_path: Path) -
 
 
 def without_rows(line: dict[str, Any]) -> dict[str, Any]:
-    """A line as the first format had it."""
+    """A line in the first format."""
     if "run" in line:
         later = ("arms", "quadrants", "analyses", "tariffs")
         kept = {name: value for name, value in line["run"].items() if name not in later}
@@ -275,7 +275,7 @@ def without_rows(line: dict[str, Any]) -> dict[str, Any]:
     return line
 
 
-def test_a_record_is_scored_though_its_prompts_methods_and_deficits_are_gone(tmp_path: Path) -> None:
+def test_a_record_is_scored_without_its_prompts_methods_and_deficits(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         kept, _ = record(server, tmp_path, "--n", "2", "--method", "metarag,standard_rag")
     text = gzip.decompress(kept.read_bytes()).decode()
@@ -296,7 +296,7 @@ def test_a_record_is_scored_though_its_prompts_methods_and_deficits_are_gone(tmp
         assert "reasoning_error" not in methods["metarag"]["deficits"]
 
 
-def test_a_record_runs_no_file_and_names_no_folder_and_no_address(tmp_path: Path) -> None:
+def test_a_record_cannot_run_files_or_choose_folders_or_urls(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
         kept, _ = record(server, tmp_path, "--n", "1")
     head, *rest = gzip.decompress(kept.read_bytes()).split(b"\n")
@@ -343,10 +343,10 @@ def test_a_run_that_stops_early_leaves_no_record(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = in_process(["--n", "1", "--record", str(tmp_path / "file" / "run.jsonl")], env)
     assert done.exit_code == 2
-    assert not server.bodies[asked:], "what cannot be recorded is not asked"
+    assert not server.bodies[asked:], "nothing is asked that cannot be recorded"
 
 
-def test_two_runs_at_once_write_no_record_together(tmp_path: Path) -> None:
+def test_two_concurrent_runs_cannot_share_a_record(tmp_path: Path) -> None:
     kept = tmp_path / "run.jsonl"
     with loopback_server(disagreeing(0.3)) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -361,7 +361,7 @@ def test_two_runs_at_once_write_no_record_together(tmp_path: Path) -> None:
         assert "is being written by another run" in other.stderr
         assert first.ended(60) == 0
         mine = {json.dumps(body["messages"]) for body in server.bodies}
-        assert len(mine) == len(server.bodies) > asked, "what cannot be recorded is not asked"
+        assert len(mine) == len(server.bodies) > asked, "nothing is asked that cannot be recorded"
         assert replay(kept, tmp_path).exit_code == 0
         killed = forked(RUNNER, words, {**env, "RESPONSE_CACHE": "false"}, tmp_path)
         while len(server.bodies) == len(mine):
@@ -369,7 +369,7 @@ def test_two_runs_at_once_write_no_record_together(tmp_path: Path) -> None:
             time.sleep(0.01)
         killed.send(signal.SIGKILL)
         killed.ended(10)
-        assert in_process(["--n", "1", "--record", str(kept)], env).exit_code == 0, "a killed run bars nobody"
+        assert in_process(["--n", "1", "--record", str(kept)], env).exit_code == 0, "a killed run blocks no other"
     assert [path.name for path in tmp_path.iterdir() if "run.jsonl" in path.name] == ["run.jsonl"]
 
 
@@ -388,7 +388,7 @@ def test_two_runs_at_once_write_no_record_together(tmp_path: Path) -> None:
         (["--dry-run"], "--probe 3"),
     ],
 )
-def test_flags_that_contradict_each_other_are_refused(tmp_path: Path, words: list[str], said: str) -> None:
+def test_contradictory_flags_are_rejected(tmp_path: Path, words: list[str], said: str) -> None:
     env = environment("http://127.0.0.1:9/v1", tmp_path / "data")
     from typer.testing import CliRunner
 
