@@ -1,4 +1,4 @@
-"""A run is taken up only as what it began as, by one process, within its budget."""
+"""A run is resumed only with its original configuration, by one process at a time, within its budget."""
 
 import json
 import signal
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def finished(tmp_path: Path) -> Iterator[tuple[LoopbackServer, dict[str, str], Path]]:
-    """A finished run of two questions, the server that it asked, and its environment."""
+    """A finished run of two questions, its model server and its environment."""
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
         done = in_process(["--n", "2", "--output-dir", str(tmp_path / "RESULTS")], env)
@@ -32,7 +32,7 @@ def finished(tmp_path: Path) -> Iterator[tuple[LoopbackServer, dict[str, str], P
         yield server, env, only_run(tmp_path)
 
 
-def test_another_prompt_model_or_deficit_is_refused(
+def test_a_different_prompt_model_or_deficit_is_rejected(
     finished: tuple[LoopbackServer, dict[str, str], Path], tmp_path: Path
 ) -> None:
     _, env, folder = finished
@@ -56,7 +56,7 @@ def test_another_prompt_model_or_deficit_is_refused(
     assert "is damaged" in done.stderr
 
 
-def test_records_of_another_shape_are_passed_over(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
+def test_malformed_records_are_skipped(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
     server, env, folder = finished
     asked = len(server.bodies)
     for name in ("samples.jsonl", "calls.jsonl"):
@@ -78,7 +78,7 @@ def test_records_of_another_shape_are_passed_over(finished: tuple[LoopbackServer
         ({"error": 1}, "error"),
     ],
 )
-def test_a_damaged_row_is_one_sentence(
+def test_a_damaged_row_is_reported_in_one_sentence(
     finished: tuple[LoopbackServer, dict[str, str], Path], change: dict[str, object], field: str
 ) -> None:
     server, env, folder = finished
@@ -96,7 +96,7 @@ def test_a_damaged_row_is_one_sentence(
     assert [row["id"] for row in lines(samples)] == [first["id"], second["id"]]
 
 
-def test_one_process_at_a_time(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
+def test_only_one_process_can_resume_a_run(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
     _, env, folder = finished
     with RunFolder(folder).locked():
         done = in_process(["--resume", str(folder)], env)
@@ -105,12 +105,12 @@ def test_one_process_at_a_time(finished: tuple[LoopbackServer, dict[str, str], P
     assert in_process(["--resume", str(folder)], env).exit_code == 0
 
 
-def test_a_negative_seed_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
+def test_a_negative_seed_is_rejected_before_any_payment(tmp_path: Path) -> None:
     done = in_process(["--seed", "-1"], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
     assert done.exit_code == 2
 
 
-def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+def test_sigterm_stops_a_run_like_ctrl_c(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.3)) as server:
         env = environment(server.base_url, tmp_path / "data")
         words = command("--n", "8", "--concurrency", "1", "--cost-limit", "1")
@@ -123,12 +123,12 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     assert "Continue with: --resume" in child.err.read_text()
     rows = list(read_ledger(only_run(tmp_path) / "calls.jsonl"))
     cut = [row for row in rows if row.error == "cancelled"]
-    assert cut, "a call under way leaves its row"
-    assert all(row.paid_usd for row in cut), "what it could have cost counts as paid"
+    assert cut, "a call in progress is recorded"
+    assert all(row.paid_usd for row in cut), "its highest possible cost counts as paid"
     assert RunFolder(only_run(tmp_path)).paid_usd() >= sum(row.paid_usd or 0 for row in rows)
 
 
-def test_what_a_kill_cut_off_counts_under_a_limit_that_is_set_later(tmp_path: Path) -> None:
+def test_killed_calls_count_towards_a_later_cost_limit(tmp_path: Path) -> None:
     slow = [True]
     quick = disagreeing()
     usage = {"prompt_tokens": 800, "completion_tokens": 300}
@@ -153,13 +153,13 @@ def test_what_a_kill_cut_off_counts_under_a_limit_that_is_set_later(tmp_path: Pa
     assert unknown > 6 * Decimal("0.0003")
 
 
-def test_a_journal_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_an_unwritable_journal_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be written"):
         Journal(tmp_path / "file" / "below.jsonl")
 
 
-async def test_a_question_that_is_no_unicode_is_refused(tmp_path: Path) -> None:
+async def test_a_question_with_invalid_unicode_is_rejected(tmp_path: Path) -> None:
     from tests.loop import ask
 
     with pytest.raises(InputError, match="not valid Unicode"):

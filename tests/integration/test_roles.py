@@ -1,4 +1,4 @@
-"""Several endpoints in one run: who is asked what, in which dialect, and what the run keeps of it."""
+"""Several endpoints in one run: which is called for what, in which dialect, and what the run records."""
 
 import csv
 import json
@@ -26,7 +26,7 @@ class Three:
     judge: LoopbackServer
 
     def roles(self, folder: Path, **judge: Any) -> Path:
-        """The file that maps them to roles, the rest being left to the tiers."""
+        """Write the file that maps the endpoints to roles; other roles use the tiers."""
         endpoints = {
             "second": {"provider": "openai", "base_url": self.critic.base_url, "model": "gpt-4.1", "key": "SECOND_KEY"},
             "impartial": {
@@ -62,7 +62,7 @@ def env(three: Three, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_each_endpoint_is_asked_in_its_own_dialect(three: Three, env: dict[str, str], tmp_path: Path) -> None:
+def test_each_endpoint_is_called_in_its_own_dialect(three: Three, env: dict[str, str], tmp_path: Path) -> None:
     done = in_process([*METHODS], env)
     assert done.exit_code == 0, done.output
     assert "deepseek-v4-flash at DeepSeek" in done.stderr
@@ -86,7 +86,9 @@ def test_each_endpoint_is_asked_in_its_own_dialect(three: Three, env: dict[str, 
     assert all(call["cost_usd"] is None for call in paid["llama_server"])
 
 
-def test_the_run_and_its_record_name_them_without_secrets(three: Three, env: dict[str, str], tmp_path: Path) -> None:
+def test_the_run_and_its_record_name_the_endpoints_without_secrets(
+    three: Three, env: dict[str, str], tmp_path: Path
+) -> None:
     kept = tmp_path / "run.jsonl"
     assert in_process([*METHODS, "--record", str(kept)], env).exit_code == 0
     folder = only_run(tmp_path)
@@ -108,7 +110,7 @@ def test_the_run_and_its_record_name_them_without_secrets(three: Three, env: dic
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strict", [(), ("--strict",)])
-def test_the_record_replays_without_any_of_them(
+def test_the_record_replays_without_the_endpoints(
     three: Three, env: dict[str, str], tmp_path: Path, strict: tuple[str, ...]
 ) -> None:
     kept = tmp_path / "run.jsonl"
@@ -122,7 +124,7 @@ def test_the_record_replays_without_any_of_them(
 
 
 @pytest.mark.slow
-def test_every_table_of_a_mixed_run_says_so(env: dict[str, str], tmp_path: Path) -> None:
+def test_every_table_of_a_mixed_run_has_a_caveat(env: dict[str, str], tmp_path: Path) -> None:
     assert in_process([*METHODS], env).exit_code == 0
     folder = only_run(tmp_path)
     models = {name: found["models"] for name, found in summary(folder)["methods"].items()}
@@ -140,7 +142,7 @@ def test_every_table_of_a_mixed_run_says_so(env: dict[str, str], tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_by_default_every_method_has_one_model_and_no_table_has_a_caveat(three: Three, tmp_path: Path) -> None:
+def test_by_default_every_method_uses_one_model_and_no_table_has_a_caveat(three: Three, tmp_path: Path) -> None:
     env = environment(three.writer.base_url, tmp_path / "data")
     assert in_process([*METHODS[:4]], env).exit_code == 0
     folder = only_run(tmp_path)
@@ -160,7 +162,7 @@ def summary(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_resumed_run_keeps_its_judge_on_another_node_and_takes_no_other(
+def test_a_resumed_run_accepts_its_judge_on_another_node_but_no_other_judge(
     three: Three, env: dict[str, str], tmp_path: Path
 ) -> None:
     assert in_process([*METHODS], env).exit_code == 0
@@ -170,10 +172,10 @@ def test_a_resumed_run_keeps_its_judge_on_another_node_and_takes_no_other(
         moved = Three(writer=three.writer, critic=three.critic, judge=node)
         moved.roles(tmp_path, concurrency=8, context=4096)
         done = in_process(["--resume", str(folder)], env)
-        assert done.exit_code == 2, "the window that evidence is cut for shapes answers"
+        assert done.exit_code == 2, "evidence is cut to the context window, which affects answers"
         moved.roles(tmp_path, concurrency=8)
         assert in_process(["--resume", str(folder)], env).exit_code == 0
-        assert not node.bodies, "all of it was answered"
+        assert not node.bodies, "everything had been answered"
         node.listing = ServerReply(body={"data": [{"id": "judge-7b", "meta": {"n_params": 8}}]})
         done = in_process(["--resume", str(folder)], env)
     assert done.exit_code == 2
@@ -184,7 +186,7 @@ def test_a_resumed_run_keeps_its_judge_on_another_node_and_takes_no_other(
     assert "different values of MODEL_ROLES" in done.stderr
 
 
-def test_a_missing_key_is_named_before_anything_is_paid(three: Three, env: dict[str, str], tmp_path: Path) -> None:
+def test_a_missing_key_is_reported_before_any_payment(three: Three, env: dict[str, str], tmp_path: Path) -> None:
     del env["SECOND_KEY"]
     done = in_process([*METHODS], env)
     assert done.exit_code == 2

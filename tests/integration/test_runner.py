@@ -29,7 +29,7 @@ def server() -> Iterator[LoopbackServer]:
 
 
 def environment(base_url: str, data_dir: Path) -> dict[str, str]:
-    """The environment of a run against a loopback DeepSeek, with nothing of the developer's own."""
+    """The environment of a run against a loopback DeepSeek, without the developer's settings."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     return {
         **kept,
@@ -40,19 +40,19 @@ def environment(base_url: str, data_dir: Path) -> dict[str, str]:
         "MONITOR_ENCODER": "hash-64",
         "ENCODER": "hash-64",
         "MARAG_DATA_DIR": str(data_dir),
-        "MONITOR_POLICY": "agreement",  # whose calls are few enough to count by hand
+        "MONITOR_POLICY": "agreement",  # makes few enough calls to count by hand
         "MAX_METACOGNITIVE_ROUNDS": "1",
         "LLM_MAX_RETRIES": "0",
     }
 
 
 def command(*words: str) -> list[str]:
-    """What the runner is given; plots, which take longest, are drawn for `test_recorded_run`."""
+    """The runner's arguments, without plots, which are slow and are covered by `test_recorded_run`."""
     return ["--dataset", "sample", "--display", "none", "--no-plots", *words]
 
 
 def run(words: list[str], env: Mapping[str, str], cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """Run the command of `command()` to its end, without a process of its own, which is faster."""
+    """Run the command of `command()` to completion in this process, which is faster."""
     assert Path.cwd() == cwd
     done = CliRunner().invoke(app, words, env=dict(env))
     if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -67,7 +67,7 @@ def only_run(folder: Path) -> Path:
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """Whole records of a JSONL file."""
+    """The complete records of a JSONL file."""
     records = []
     for line in path.read_bytes().split(b"\n"):
         try:
@@ -78,7 +78,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def summary_of(run_folder: Path) -> dict[str, Any]:
-    """The summary without what depends on the clock."""
+    """The summary without time-dependent values."""
     summary: dict[str, Any] = json.loads((run_folder / "summary.json").read_text())
     for figures in summary["methods"].values():
         del figures["latency_s"]
@@ -114,13 +114,13 @@ def test_a_run_leaves_a_complete_folder(server: LoopbackServer, tmp_path: Path, 
     assert len(predictions["answer"]) == 4
 
 
-def test_ledger_rows_equal_the_calls_that_the_server_saw(server: LoopbackServer, tmp_path: Path) -> None:
+def test_ledger_rows_match_the_calls_received_by_the_server(server: LoopbackServer, tmp_path: Path) -> None:
     env = environment(server.base_url, tmp_path / "data")
     assert run(command("--n", "3"), env, tmp_path).returncode == 0
     rows = lines(only_run(tmp_path) / "calls.jsonl")
     assert len(rows) == len(server.bodies)
     assert all(row["cache_hit_tokens"] == 60 and row["cache_miss_tokens"] == 40 for row in rows)
-    assert {row["model"] for row in rows} == {"deepseek-v4-flash"}, "every method has the same model"
+    assert {row["model"] for row in rows} == {"deepseek-v4-flash"}, "every method uses the same model"
     assert {row["role"] for row in rows} == {"writer", "second_route", "critic"}
 
 
@@ -147,7 +147,7 @@ def test_a_killed_run_resumes_without_asking_again(tmp_path: Path, finished: int
         assert child.killed()
         folder = only_run(tmp_path)
         before = {row["id"] for row in lines(samples)}
-        with samples.open("ab") as file:  # what a kill in the middle of a write leaves
+        with samples.open("ab") as file:  # as left by a kill during a write
             file.write(b'{"id": "torn", "met')
         answered = {row["request"] for row in lines(folder / "calls.jsonl")}
         calls_before = len(server.bodies)
@@ -155,7 +155,7 @@ def test_a_killed_run_resumes_without_asking_again(tmp_path: Path, finished: int
         assert resumed.returncode == 0, resumed.stderr
         again = lines(folder / "calls.jsonl")[len(answered) :]
         assert not {row["question_id"] for row in again} & before, "a finished question was asked again"
-        assert all(row["cached"] for row in again if row["request"] in answered), "a paid call was paid again"
+        assert all(row["cached"] for row in again if row["request"] in answered), "a call was paid for again"
         assert len(server.bodies) - calls_before == sum(not row["cached"] for row in again)
         unbroken = run(command("--n", "8", "--output-dir", "whole"), env, tmp_path)
         assert unbroken.returncode == 0
@@ -198,7 +198,7 @@ def _wait_for_rows(folder: Path, rows: int) -> Path:
         (["--set", "MONITOR_POLICY=nope"], "There is no monitor policy 'nope'"),
     ],
 )
-def test_wrong_input_gets_one_sentence_and_code_2(tmp_path: Path, words: list[str], said: str) -> None:
+def test_wrong_input_is_reported_in_one_sentence_with_exit_code_2(tmp_path: Path, words: list[str], said: str) -> None:
     done = in_process(words, environment("http://127.0.0.1:9/v1", tmp_path / "data"))
     assert done.exit_code == 2, done.output
     assert said in done.stderr
@@ -206,15 +206,15 @@ def test_wrong_input_gets_one_sentence_and_code_2(tmp_path: Path, words: list[st
     assert len(sentences) == 1
     assert isinstance(done.exception, SystemExit)
     if "--corpus" not in words:
-        assert not (tmp_path / "RESULTS").exists(), "a run that cannot start leaves no folder"
+        assert not (tmp_path / "RESULTS").exists(), "a run that cannot start creates no folder"
 
 
 def in_process(words: list[str], env: Mapping[str, str]) -> Result:
-    """Run the command without a process of its own, which is faster."""
+    """Run the command in this process, which is faster."""
     return CliRunner().invoke(app, command(*words), env=dict(env))
 
 
-def test_a_malformed_row_is_named_by_row_and_field(tmp_path: Path) -> None:
+def test_a_malformed_row_is_reported_by_row_and_field(tmp_path: Path) -> None:
     rows = json.loads(QUESTIONS.read_text())[:3]
     del rows[1]["answer"]
     (tmp_path / "broken.json").write_text(json.dumps(rows))
@@ -234,7 +234,7 @@ def test_a_malformed_row_is_named_by_row_and_field(tmp_path: Path) -> None:
         (ServerReply(text="The answer is plain prose."), "requested JSON"),
     ],
 )
-def test_a_model_that_cannot_serve_ends_the_run_with_its_remedy(tmp_path: Path, reply: ServerReply, said: str) -> None:
+def test_a_model_failure_ends_the_run_with_a_remedy(tmp_path: Path, reply: ServerReply, said: str) -> None:
     with loopback_server(always(reply)) as server:
         done = run(command("--n", "3"), environment(server.base_url, tmp_path / "data"), tmp_path)
     assert done.returncode == 2, done.stderr
@@ -252,7 +252,7 @@ def test_an_unreachable_server_ends_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_loses_its_key_keeps_what_it_has(tmp_path: Path) -> None:
+def test_a_run_whose_key_is_revoked_keeps_its_answers(tmp_path: Path) -> None:
     replies = iter(range(10_000))
 
     def revoked_later(body: dict[str, Any]) -> ServerReply:
@@ -265,7 +265,7 @@ def test_a_run_that_loses_its_key_keeps_what_it_has(tmp_path: Path) -> None:
         assert "Stopped after 3 of 6 answers" in done.stderr
         folder = only_run(tmp_path)
         assert json.loads((folder / "summary.json").read_text())["methods"]["metarag"]["answered"] == 3
-    with loopback_server(helpful()) as server:  # at another address, with another model
+    with loopback_server(helpful()) as server:  # at another URL, with another model
         env["LLM_BASE_URL"] = server.base_url
         server.listing = ServerReply(body={"data": [{"id": "deepseek-v4-flash", "root": "other-weights"}]})
         done = run(command("--resume", str(folder)), env, tmp_path)
@@ -274,7 +274,7 @@ def test_a_run_that_loses_its_key_keeps_what_it_has(tmp_path: Path) -> None:
         server.listing = LoopbackServer(behaviour=helpful()).listing
         asked = len(server.bodies)
         assert run(command("--resume", str(folder)), env, tmp_path).returncode == 0
-        assert len(server.bodies) - asked == 2 * 3 - 1, "three questions, and what was answered before is kept"
+        assert len(server.bodies) - asked == 2 * 3 - 1, "three questions remain, and earlier replies are cached"
 
 
 @pytest.mark.slow
@@ -295,13 +295,13 @@ def test_a_refused_key_or_account_ends_the_run_within_two_seconds(tmp_path: Path
     assert done.returncode == 2, done.stderr
     assert f"({status})" in done.stderr
     assert "Continue with: --resume" in done.stderr
-    assert seconds < 10  # two, and what a busy machine takes to write the report and leave
+    assert seconds < 10  # two, plus the time a busy machine takes to write the report and exit
     assert sum(row["error"] == "cancelled" for row in lines(only_run(tmp_path) / "calls.jsonl")) == 7
 
 
 @pytest.mark.slow
 def test_a_cost_limit_stops_the_run_cleanly_and_it_resumes(server: LoopbackServer, tmp_path: Path) -> None:
-    env = {**environment(server.base_url, tmp_path / "data"), "PRICE_AS": "gpt-4.1"}  # the same at any hour
+    env = {**environment(server.base_url, tmp_path / "data"), "PRICE_AS": "gpt-4.1"}  # the same price at any hour
     done = run(command("--n", "6", "--cost-limit", "0.02"), env, tmp_path)
     assert done.returncode == 1, done.stderr
     assert "limit" in done.stderr
@@ -339,7 +339,7 @@ def test_secrets_stay_out_of_the_run_folder(server: LoopbackServer, tmp_path: Pa
         assert path.is_dir() or b"sk-planted-secret" not in path.read_bytes(), path.name
 
 
-def test_a_deficit_file_of_ones_own_reaches_the_report(tmp_path: Path) -> None:
+def test_a_custom_deficit_file_reaches_the_report(tmp_path: Path) -> None:
     folder = tmp_path / "deficits"
     folder.mkdir()
     (folder / "unit_slip.py").write_text(
@@ -361,7 +361,7 @@ def test_a_deficit_file_of_ones_own_reaches_the_report(tmp_path: Path) -> None:
     assert "unit_slip" in (run_folder / "report.md").read_text()
 
 
-def test_json_display_prints_json_alone(server: LoopbackServer, tmp_path: Path) -> None:
+def test_json_display_prints_only_json(server: LoopbackServer, tmp_path: Path) -> None:
     words = command("--n", "2")
     words[words.index("none")] = "json"
     done = run(words, environment(server.base_url, tmp_path / "data"), tmp_path)

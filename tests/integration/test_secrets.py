@@ -1,4 +1,4 @@
-"""Planted secrets, and a model server that repeats the key that it was sent: none is said, logged or kept."""
+"""Planted secrets, and a model server that echoes the key it is sent: none is output, logged or stored."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ REFUSED = "Is the key refused?"
 
 
 def repeating(body: dict[str, Any]) -> ServerReply:
-    """Some servers quote the key that they refuse, and proxies whole requests."""
+    """Some servers quote a rejected key, and some proxies the whole request."""
     if REFUSED not in json.dumps(body):
         return helpful()(body)
     words = {"error": {"message": f"Incorrect API key provided: {KEY}", "headers": {"authorization": f"Bearer {KEY}"}}}
@@ -33,7 +33,7 @@ def repeating(body: dict[str, Any]) -> ServerReply:
 
 
 @pytest.mark.slow
-async def test_no_secret_is_said_logged_or_kept(
+async def test_no_secret_is_output_logged_or_stored(
     nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
@@ -72,7 +72,7 @@ async def test_no_secret_is_said_logged_or_kept(
             service.stop(signal.SIGTERM)
             secrets = [*PLANTED.values(), WRONG, service.token]
             log = service.log.read_text()
-    assert log.count('"') > 10, "there is a log to look at"
+    assert log.count('"') > 10, "the log exists"
     kept = files_below(tmp_path)
     assert any(name.endswith((".sqlite", ".db")) for name in kept), kept
     for secret in secrets:

@@ -1,4 +1,4 @@
-"""`marag serve` as it is started: with a model behind HTTP, until SIGTERM; and what keeps it from serving."""
+"""`marag serve` with a model over HTTP, from start to SIGTERM, and errors that prevent starting."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ async def test_a_started_service_answers_cancels_and_drains(
         started = time.monotonic()
         code = await asyncio.to_thread(process.stop, signal.SIGTERM)
         assert time.monotonic() - started < 10
-        assert (await under_way).status_code == 200, "what was under way is finished"
+        assert (await under_way).status_code == 200, "the answer in progress is completed"
     said = process.log.read_text()
     assert code == 0, said
     lines = [json.loads(line) for line in said.splitlines()]
@@ -56,7 +56,7 @@ async def test_a_started_service_answers_cancels_and_drains(
     assert [row["status"] for row in json.loads(kept.stdout)] == [200, 504, 200]
 
 
-def test_what_keeps_it_from_serving_is_one_sentence(tmp_path: Path) -> None:
+def test_startup_errors_are_reported_in_one_sentence(tmp_path: Path) -> None:
     for words, said in (
         (["--host", "no.such.host.invalid"], "listen"),
         (["--port", "0", "--set", "DATABASE_URL=mysql://host/name"], "mysql"),

@@ -1,9 +1,9 @@
-r"""The contract of stores once more, against real servers: those that QDRANT_URL and ELASTICSEARCH_URL name.
+r"""The store contract suite against real servers, at QDRANT_URL and ELASTICSEARCH_URL.
 
     docker compose up -d && QDRANT_URL=http://127.0.0.1:6333 ELASTICSEARCH_URL=http://127.0.0.1:9200 \
         uv run pytest tests/integration/test_server_stores.py
 
-Indexes and collections are called `marag-test-...` and are removed at the end.
+Indexes and collections are named `marag-test-...` and removed at the end.
 """
 
 import os
@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from tests.contracts import test_stores as contract
 from tests.stores import Stores
 
-# Read here, since every test runs without the developer's settings.
+# Read at import, since tests run without the developer's settings.
 SERVERS = {
     "qdrant": (os.environ.get("QDRANT_URL"), os.environ.get("QDRANT_API_KEY")),
     "elasticsearch": (os.environ.get("ELASTICSEARCH_URL"), os.environ.get("ELASTICSEARCH_API_KEY")),
@@ -32,7 +32,7 @@ globals().update(CHECKS)
 
 @pytest.fixture(params=SERVERS)
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
-    """Each server in turn; names that nobody else has."""
+    """Each server in turn, with unique names."""
     if request.param not in SERVERS:
         pytest.skip("this store needs no server")
     url, key = SERVERS[request.param]
@@ -45,5 +45,5 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     await servers.drop_all()
 
 
-def test_there_is_something_to_check() -> None:
+def test_contract_checks_are_found() -> None:
     assert len(CHECKS) > 15

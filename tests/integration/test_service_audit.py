@@ -1,4 +1,4 @@
-"""One row for each response: whatever the answer, while the database is away, and through kills."""
+"""One audit row for each response, whatever the outcome, even if the database is down or the process is killed."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ async def rows_in(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_every_response_leaves_one_whole_row(tmp_path: Path) -> None:
+async def test_every_response_leaves_one_complete_row(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         good = (await service.ask()).json()
         await service.ask(question="")
@@ -85,12 +85,12 @@ async def test_every_response_leaves_one_whole_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_a_record_is_its_own_clients_alone(tmp_path: Path) -> None:
+async def test_a_record_is_visible_only_to_its_client(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         id_ = (await service.ask()).json()["query_id"]
         other = await service.token_for("other", "ask", "admin")
         address = f"/v1/queries/{id_}"
-        for _ in range(2):  # while it waits, and once it is in the database
+        for _ in range(2):  # while pending, and once it is in the database
             assert (await service.client.get(address)).json()["query_id"] == id_
             assert (await service.client.get(address, headers=bearer(other))).status_code == 404
             await service.drained()
@@ -98,7 +98,7 @@ async def test_a_record_is_its_own_clients_alone(tmp_path: Path) -> None:
             assert (await service.client.get(f"/v1/queries/{wrong}")).status_code in {404, 422}
 
 
-async def test_a_timed_out_request_has_its_row_with_what_was_spent(tmp_path: Path) -> None:
+async def test_a_timed_out_request_is_recorded_with_its_cost(tmp_path: Path) -> None:
     model = ScriptedModel(SCRIPT, seconds=0.4)
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.6", model=model) as service:
         assert (await service.ask()).status_code == 504
@@ -112,7 +112,7 @@ async def test_a_timed_out_request_has_its_row_with_what_was_spent(tmp_path: Pat
 
 
 @pytest.mark.parametrize("address", ["/v1/ask", "/v1/ask/stream"])
-async def test_an_answer_that_nobody_waits_for_is_given_up(
+async def test_an_answer_is_cancelled_if_the_client_disconnects(
     address: str, serve: Serve, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LLM_BASE_URL", serve(always(ServerReply(seconds=30))).base_url)
@@ -131,7 +131,7 @@ async def test_an_answer_that_nobody_waits_for_is_given_up(
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_rows_wait_while_the_database_is_away(tmp_path: Path) -> None:
+async def test_rows_are_held_while_the_database_is_down(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         audit: AuditLog = service.service.audit
         async with audit.engine.begin() as connection:
@@ -150,7 +150,7 @@ async def test_rows_wait_while_the_database_is_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_what_a_database_refuses_for_itself_holds_up_nothing(tmp_path: Path) -> None:
+async def test_a_row_rejected_by_the_database_does_not_block_others(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         audit = service.service.audit
         await service.ask()
@@ -165,26 +165,26 @@ async def test_what_a_database_refuses_for_itself_holds_up_nothing(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_a_torn_line_and_files_taken_twice_do_no_harm(tmp_path: Path) -> None:
+async def test_truncated_lines_and_duplicate_files_are_handled(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         await service.ask()
         (row,) = service.service.audit.pending.values()
     spool = tmp_path / "audit"
     whole = json.dumps(row).encode()
     (spool / "slot-0" / "live.jsonl").write_bytes(whole + b"\n" + whole[:40])
-    earlier = {name: value for name, value in row.items() if name != "mode"}  # as an earlier version wrote it
+    earlier = {name: value for name, value in row.items() if name != "mode"}  # as written by an earlier version
     (spool / "waiting" / "a.jsonl").write_bytes(whole + b"\n" + json.dumps({**earlier, "query_id": "e" * 32}).encode())
     async with open_database(settings_in(tmp_path)) as database, open_audit(database, spool) as log:
         assert not log.spool.take()
         assert [one["mode"] for one in await latest(database, 10)] == ["grounded", ""]
 
 
-def test_each_process_has_its_own_place_in_the_spool(tmp_path: Path) -> None:
+def test_each_process_has_its_own_spool_slot(tmp_path: Path) -> None:
     first, second = open_spool(tmp_path), open_spool(tmp_path)
     assert first.slot != second.slot
     second.append({"query_id": "1"})
     assert second._journal is not None
-    second._journal.close()  # as a kill does
+    second._journal.close()  # like a kill
     second.lock.release()
     third = open_spool(tmp_path)
     assert third.slot == second.slot
@@ -197,12 +197,12 @@ def test_each_process_has_its_own_place_in_the_spool(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_the_migrations_make_the_tables_that_the_code_names(tmp_path: Path) -> None:
+async def test_migrations_create_the_tables_defined_in_code(tmp_path: Path) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
     def differences(connection: Any) -> Any:
-        migrate(connection)  # a second time: nothing happens
+        migrate(connection)  # the second time has no effect
         context = MigrationContext.configure(connection, opts={"include_object": without_months})
         return compare_metadata(context, METADATA)
 
@@ -213,14 +213,14 @@ async def test_the_migrations_make_the_tables_that_the_code_names(tmp_path: Path
         assert await connection.run_sync(differences) == []
 
 
-async def test_a_database_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+async def test_an_unusable_database_is_reported(tmp_path: Path) -> None:
     (tmp_path / "service.sqlite").write_text("no database " * 100)
     with pytest.raises(StorageError, match="not a database"):
         await rows_in(tmp_path)
 
 
 @pytest.mark.usefixtures("either_database", "patient_service")
-async def test_kills_lose_no_row_and_double_none(nursery: Nursery, tmp_path: Path) -> None:
+async def test_kills_neither_lose_nor_duplicate_rows(nursery: Nursery, tmp_path: Path) -> None:
     async with service_process(nursery, tmp_path) as process:
 
         def killed() -> None:
@@ -232,11 +232,11 @@ async def test_kills_lose_no_row_and_double_none(nursery: Nursery, tmp_path: Pat
         process.stop(signal.SIGTERM)
     found = await verdict(Settings.load(), storm.received)
     assert (found.missing, found.doubled) == (0, 0)
-    assert found.unheard <= storm.clients * KILLS, "what was under way at a kill may have left a row"
+    assert found.unheard <= storm.clients * KILLS, "requests in progress at a kill may have left a row"
 
 
 @pytest.mark.usefixtures("patient_service")
-async def test_an_immediate_stop_of_postgresql_delays_no_answer_and_loses_no_row(
+async def test_stopping_postgresql_delays_no_answer_and_loses_no_row(
     new_postgresql: Postgres, nursery: Nursery, tmp_path: Path
 ) -> None:
     def stopped() -> None:
@@ -247,7 +247,7 @@ async def test_an_immediate_stop_of_postgresql_delays_no_answer_and_loses_no_row
         storm = Storm(url=process.url, token=process.token, body=ASKED)
         await storm.through([stopped], answers=ANSWERS, chance=random.Random(8))
         process.stop(signal.SIGTERM)
-    assert storm.statuses[200] == len(storm.received), "the database is not waited for"
+    assert storm.statuses[200] == len(storm.received), "answers do not wait for the database"
     found = await verdict(Settings.load(), storm.received)
     assert found.rows == found.responses
     assert (found.missing, found.doubled) == (0, 0)
@@ -255,11 +255,11 @@ async def test_an_immediate_stop_of_postgresql_delays_no_answer_and_loses_no_row
 
 @pytest.fixture
 def patient_service(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No answer is late on a busy machine."""
+    """Raise the deadline so that no answer is late on a busy machine."""
     monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "60")
 
 
-async def test_an_answer_that_cannot_be_recorded_is_refused_and_the_log_says_why(
+async def test_an_answer_that_cannot_be_recorded_is_withheld_and_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(self: Spool, row: Row) -> None:
@@ -280,7 +280,7 @@ async def test_an_answer_that_cannot_be_recorded_is_refused_and_the_log_says_why
     assert all("no space left" in why for why in whys)
 
 
-async def test_a_client_that_went_and_cannot_be_recorded_is_served_to_its_end(
+async def test_an_unrecordable_request_completes_after_a_disconnect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(self: Spool, row: Row) -> None:
@@ -292,7 +292,7 @@ async def test_a_client_that_went_and_cannot_be_recorded_is_served_to_its_end(
         return body.pop() if body else {"type": "http.disconnect"}
 
     async def sent(message: Any) -> None:
-        raise AssertionError(f"nobody is there for {message}")
+        raise AssertionError(f"the client has disconnected, but was sent {message}")
 
     async with running(tmp_path) as service:
         monkeypatch.setattr(Spool, "append", full)
@@ -310,7 +310,7 @@ def jsonl_in(folder: Path) -> list[str]:
 
 
 def export_that_stalls(path: Path) -> None:
-    """Export, and say so and wait for ever before the third row."""
+    """Export, then signal and stall before the third row."""
     seen: list[Row] = []
 
     def stalling(row: Row) -> dict[str, Any]:
@@ -329,14 +329,12 @@ def export_that_stalls(path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-async def test_an_export_that_is_ended_half_way_leaves_nothing_that_passes_for_one(
-    number: signal.Signals, tmp_path: Path
-) -> None:
+async def test_an_interrupted_export_leaves_no_file(number: signal.Signals, tmp_path: Path) -> None:
     async with open_database(settings_in(tmp_path / "data")) as database:
         await fill(database, [(count, datetime(2026, 11, 1, second=count, tzinfo=UTC)) for count in range(5)])
         whole, stalled = tmp_path / "all.jsonl", tmp_path / "stalled"
         child = forked_call(export_that_stalls, whole, folder=tmp_path)
-        while not stalled.exists():  # another process does not tell
+        while not stalled.exists():  # no event signals it from another process
             assert child.running
             await asyncio.sleep(0.01)
         child.send(number)
@@ -348,7 +346,7 @@ async def test_an_export_that_is_ended_half_way_leaves_nothing_that_passes_for_o
 
 
 @pytest.mark.parametrize("linking", [True, False])
-async def test_an_export_writes_over_no_file(linking: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_export_overwrites_no_file(linking: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise PermissionError(1, "no hard links here")
 
@@ -362,7 +360,7 @@ async def test_an_export_writes_over_no_file(linking: bool, tmp_path: Path, monk
         await fill(database, [(0, datetime(2026, 11, 1, tzinfo=UTC))])
         assert await reading.export(database, tmp_path / "own.jsonl", since=None, client_id=None) == 1
         monkeypatch.setattr(reading, "as_json", made_meanwhile)
-        for _ in range(2):  # it comes while the export is at work, then it is there
+        for _ in range(2):  # first it appears during the export, then it already exists
             with pytest.raises(InputError, match="already exists"):
                 await reading.export(database, tmp_path / "other.jsonl", since=None, client_id=None)
     assert jsonl_in(tmp_path) == ["other.jsonl", "own.jsonl"]

@@ -1,4 +1,4 @@
-"""The deadline holds for the whole request; an index that is down is survived, both are not."""
+"""The deadline covers the whole request; the service survives one index being down, but not both."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ TIMED_OUT = "Query processing timed out. Try a simpler question."
 
 
 def slow_at(stage: str, seconds: float = 30.0) -> "_Hanging":
-    """A model that hangs in one stage and repairs a wrong draft otherwise."""
+    """A model that hangs in one stage and otherwise repairs a wrong draft."""
     return _Hanging(WRONG, stage=stage, slow=seconds)
 
 
@@ -49,9 +49,9 @@ class _Hanging(ScriptedModel):
 
 
 @pytest.mark.parametrize("stage", ["write", "reference", "evaluate"])
-async def test_past_the_deadline_nothing_half_verified_is_returned(stage: str, tmp_path: Path) -> None:
+async def test_no_unverified_answer_is_returned_after_the_deadline(stage: str, tmp_path: Path) -> None:
     expected = 200 if stage == "evaluate" else 504
-    for seconds in (0.6, 2.0, 5.0):  # a busy machine needs longer until the model hangs; none may answer late
+    for seconds in (0.6, 2.0, 5.0):  # a busy machine takes longer to reach the hanging call; no answer may be late
         model = slow_at(stage)
         async with running(tmp_path, f"SERVICE_DEADLINE_SECONDS={seconds}", model=model) as service:
             started = time.monotonic()
@@ -61,24 +61,24 @@ async def test_past_the_deadline_nothing_half_verified_is_returned(stage: str, t
             break
     assert response.status_code == expected
     assert late < 0.3
-    assert model.cancelled == 1, "the call upstream ends too"
+    assert model.cancelled == 1, "the upstream call is cancelled too"
     said = response.json()
-    if stage == "evaluate":  # the draft was judged, and is wrong: without a quote it is not shown
+    if stage == "evaluate":  # the draft was judged wrong and has no quote, so it is not shown
         assert said["refused"] == "invented_quotes"
     else:
         assert (code_of(response), said["error"]["message"]) == ("timeout", TIMED_OUT)
 
 
-async def test_a_round_that_cannot_be_finished_is_not_begun(tmp_path: Path) -> None:
+async def test_a_round_that_cannot_finish_in_time_is_not_started(tmp_path: Path) -> None:
     model = ScriptedModel({**WRONG, "write": draft("Paris", quotes=["Mira Holt was born in Oslo."])}, seconds=0.3)
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=2.0", model=model) as service:
         response = await service.ask()
         assert response.status_code == 200
         assert (response.json()["rounds"], response.json()["stop_reason"]) == (1, "deadline")
-        assert not model.asked("rewrite"), "0.9 s of a round were spent, and less was left"
+        assert not model.asked("rewrite"), "a round took 0.9 s, and less time was left"
 
 
-def test_the_budgets_of_a_request() -> None:
+def test_request_budgets_depend_on_provider_and_settings() -> None:
     def budgets(*assignments: str) -> Budgets:
         return Budgets.of(Settings.load(assignments))
 
@@ -87,7 +87,7 @@ def test_the_budgets_of_a_request() -> None:
     assert budgets("LLM_PROVIDER=embedded", "SERVICE_DEADLINE_SECONDS=9").total == 9.0
 
 
-async def test_a_body_that_does_not_end_is_refused_in_time(tmp_path: Path) -> None:
+async def test_an_endless_body_is_rejected_in_time(tmp_path: Path) -> None:
     async def endless() -> Any:
         yield b"{"
         await asyncio.sleep(30)
@@ -99,7 +99,7 @@ async def test_a_body_that_does_not_end_is_refused_in_time(tmp_path: Path) -> No
 
 @dataclass(frozen=True)
 class _Down:
-    """An index that is down, or slow."""
+    """An index that is down or slow."""
 
     fault: Callable[[], Exception] | None = None
 
@@ -125,7 +125,7 @@ async def _ask_with(folder: Path, *down: str, fault: Callable[[], Exception] | N
 
 
 @pytest.mark.parametrize("side", ["dense", "lexical"])
-async def test_one_index_down_is_survived_and_flagged(side: str, tmp_path: Path) -> None:
+async def test_one_index_down_is_tolerated_and_reported(side: str, tmp_path: Path) -> None:
     response, ready = await _ask_with(tmp_path, side, fault=lambda: CorpusError("The server does not answer."))
     assert response.status_code == 200
     assert response.json()["degraded"] == [side]
@@ -133,18 +133,18 @@ async def test_one_index_down_is_survived_and_flagged(side: str, tmp_path: Path)
     assert (ready.status_code, ready.json()["status"], ready.json()["degraded"]) == (200, "degraded", [side])
 
 
-async def test_an_index_that_does_not_answer_in_time_counts_as_down(tmp_path: Path) -> None:
+async def test_a_slow_index_counts_as_down(tmp_path: Path) -> None:
     response, _ = await _ask_with(tmp_path, "lexical", fault=None)
     assert response.json()["degraded"] == ["lexical"]
 
 
-async def test_both_indexes_down_is_said_at_once(tmp_path: Path) -> None:
+async def test_both_indexes_down_is_reported_at_once(tmp_path: Path) -> None:
     response, ready = await _ask_with(tmp_path, "dense", "lexical", fault=lambda: CorpusError("Down."))
     assert (response.status_code, code_of(response)) == (503, "search_unavailable")
     assert ready.status_code == 503
 
 
-async def test_more_than_the_places_is_refused_at_once(tmp_path: Path) -> None:
+async def test_requests_beyond_the_concurrency_limit_are_refused_at_once(tmp_path: Path) -> None:
     model = ScriptedModel(SCRIPT, seconds=0.4)
     async with running(tmp_path, "SERVICE_CONCURRENCY=2", model=model) as service:
         started = time.monotonic()
@@ -157,7 +157,7 @@ async def test_more_than_the_places_is_refused_at_once(tmp_path: Path) -> None:
         refused = [outcome for outcome in outcomes if outcome[0] == 503]
         assert sorted(status for status, *_ in outcomes) == [200, 200, 503, 503, 503, 503]
         assert all(seconds < 0.2 and after == "1" for _, seconds, after in refused)
-        assert (await service.ask()).status_code == 200, "places are given back"
+        assert (await service.ask()).status_code == 200, "slots are released"
 
 
 async def test_a_stream_that_runs_out_of_time_ends_with_an_error_event(tmp_path: Path) -> None:
@@ -169,13 +169,13 @@ async def test_a_stream_that_runs_out_of_time_ends_with_an_error_event(tmp_path:
         assert response.text.endswith("event: done\ndata: {}\n\n")
 
 
-async def test_a_retriever_without_sides_is_watched_too(tmp_path: Path) -> None:
+async def test_a_retriever_without_separate_indexes_is_supported(tmp_path: Path) -> None:
     async with running(tmp_path, retrievers={"films": FakeRetriever({})}) as service:
         assert (await service.ask()).json()["refused"] == "no_evidence"
 
 
 @pytest.mark.slow
-async def test_hanging_calls_delay_no_response_beyond_the_deadline(tmp_path: Path) -> None:
+async def test_hanging_calls_do_not_delay_responses_beyond_the_deadline(tmp_path: Path) -> None:
     chance = random.Random(3)
     model = _Sometimes(SCRIPT, seconds=0.05, hangs=lambda: chance.random() < 0.3)
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=3.0", model=model) as service:

@@ -1,4 +1,4 @@
-"""Uploads: into a corpus that is being asked, through restarts, and what is refused on the way."""
+"""Uploads into a corpus in use, across restarts, and rejected uploads."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ KEPT = ("../../etc/passwd.txt", "passwd.txt"), ("/abs/plan.md", "plan.md"), ("C:
 
 @asynccontextmanager
 async def serving(folder: Path, *assignments: str) -> AsyncIterator[tuple[Running, dict[str, str]]]:
-    """A service over a corpus of two documents, and the header of a key that may bring more."""
+    """A service over a corpus of two documents, and the header of a key that may upload."""
     assignments = ("SERVICE_RATE_PER_MINUTE=10000", *assignments)
     settings, encoder = settings_in(folder, *assignments), AsyncEncoder(HashEncoder())
     if not (settings.marag_data_dir / "corpora" / "films").exists():
@@ -57,7 +57,7 @@ class _Shelf:
 
 
 async def settled(service: Running, key: dict[str, str], id_: str) -> dict[str, Any]:
-    """How a document stands in the end."""
+    """Wait for a document's final status."""
     async with asyncio.timeout(120):
         while True:
             told = (await service.client.get(f"/v1/documents/{id_}", headers=key)).json()
@@ -67,7 +67,7 @@ async def settled(service: Running, key: dict[str, str], id_: str) -> dict[str, 
 
 
 @pytest.mark.slow
-async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -> None:
+async def test_an_uploaded_document_is_found_by_the_running_service(tmp_path: Path) -> None:
     async with serving(tmp_path) as (service, key):
         post = service.client.post
         files = [
@@ -96,7 +96,7 @@ async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -
         (again,) = (await post("/v1/documents", files=changed, headers=key)).json()["documents"]
         assert (await settled(service, key, again["id"]))["state"] == "indexed"
         assert (await service.client.get("/v1/corpora")).json()["corpora"][0]["documents"] == 4, (
-            "it is replaced, and its copy stands for itself"
+            "the document is replaced, but its copy is independent"
         )
         stranger = bearer(await service.token_for("others", "ingest"))
         other = await service.client.get(f"/v1/documents/{tunnel['id']}", headers=stranger)
@@ -105,7 +105,7 @@ async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -
         assert (data / "films" / "tunnel.md").read_bytes() == changed[0][1][1]
         assert not [*(data / ".waiting").iterdir()]
         assert not [*(data / ".incoming").iterdir()]
-        # a process that was killed while it read
+        # as left by a process that was killed while parsing
         record = json.loads((data / ".records" / f"{again['id']}.json").read_text())
         late = {**record, "id": "f" * 32, "name": "late.txt", "state": "parsing"}
         (data / ".records" / f"{'f' * 32}.json").write_text(json.dumps(late))
@@ -117,7 +117,7 @@ async def test_a_document_is_found_by_the_service_that_took_it(tmp_path: Path) -
         assert await _until_found(service, "Where does the Ferry Inn stand?", "Lund")
 
 
-async def test_a_copy_outlives_the_document_that_it_was_a_copy_of(tmp_path: Path) -> None:
+async def test_a_copy_outlives_the_original_document(tmp_path: Path) -> None:
     async with serving(tmp_path) as (service, key):
         ferry = b"# The Ferry Inn\n\nIt burnt down.\n"
         for name, content in (("one.md", TUNNEL), ("copy.md", TUNNEL), ("one.md", ferry)):
@@ -127,7 +127,7 @@ async def test_a_copy_outlives_the_document_that_it_was_a_copy_of(tmp_path: Path
         assert "Ines Karstad" in found.found[0].passage.text
 
 
-async def test_a_document_is_listed_deleted_and_sent_again(tmp_path: Path) -> None:
+async def test_a_document_is_listed_deleted_and_uploaded_again(tmp_path: Path) -> None:
     async with serving(tmp_path) as (service, key):
         client, tunnel = service.client, [("files", ("tunnel.md", TUNNEL))]
 
@@ -150,23 +150,21 @@ async def test_a_document_is_listed_deleted_and_sent_again(tmp_path: Path) -> No
         assert (await client.get("/v1/documents?limit=1&offset=1", headers=key)).json()["documents"][0]["id"] == first
         stranger = bearer(await service.token_for("others", "ingest"))
         assert (await client.delete(f"/v1/documents/{first}", headers=stranger)).status_code == 404
-        assert (await client.delete(f"/v1/documents/{first}")).status_code == 403, "this key may only ask"
+        assert (await client.delete(f"/v1/documents/{first}")).status_code == 403, "this key may only ask questions"
         for _ in range(2):
             gone = await client.delete(f"/v1/documents/{first}", headers=key)
             assert (gone.status_code, gone.json()["state"]) == (200, "deleted"), gone.text
-        assert await found(), "its copy stands for itself"
+        assert await found(), "its copy is independent"
         await client.delete(f"/v1/documents/{copy}", headers=key)
         assert (await listed(), await found()) == ([], False)
         assert not [*(service.service.settings.marag_data_dir / "uploads" / "films").iterdir()]
         again = await sent("tunnel.md", TUNNEL)
         newer = await sent("tunnel.md", TUNNEL.replace(b"1871", b"1872"))
         await client.delete(f"/v1/documents/{again}", headers=key)
-        assert (await listed(), await found()) == ([newer], True), "a replaced upload does not take the newer one along"
+        assert (await listed(), await found()) == ([newer], True), "deleting a replaced upload keeps the newer one"
 
 
-async def test_an_index_that_fails_for_a_moment_loses_no_upload(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_temporary_index_failure_loses_no_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake, "_PAUSES_SECONDS", (0.1, 0.1))
     async with serving(tmp_path) as (service, key):
         update, failures = TantivyStore.update, [CorpusError("The lexical index does not answer.")]
@@ -186,9 +184,7 @@ async def test_an_index_that_fails_for_a_moment_loses_no_upload(
         assert "Ines Karstad" in found.found[0].passage.text
 
 
-async def test_an_index_that_goes_on_failing_holds_up_no_other_corpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failing_index_does_not_block_other_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[tuple[str, str]] = []
 
     async def taking(self: Intake, group: Sequence[Upload]) -> list[Upload]:
@@ -216,14 +212,16 @@ async def test_an_index_that_goes_on_failing_holds_up_no_other_corpus(
         else:
             pytest.fail(f"{_states(opened, uploads)}")
     assert taken[:2] == [("broken", "a.md"), ("films", "b.md")]
-    assert taken.count(("broken", "a.md")) == 6, "each three times, the first to its end before the second"
+    assert taken.count(("broken", "a.md")) == 6, (
+        "three attempts each; the first upload fails before the second is tried"
+    )
 
 
 def _states(of: Intake, uploads: Sequence[Upload]) -> list[State]:
     return [found.state for upload in uploads if (found := of.status(upload.id, "one")) is not None]
 
 
-async def test_how_a_document_ended_is_kept_for_90_days(tmp_path: Path) -> None:
+async def test_a_document_status_is_kept_for_90_days(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     folder = UploadFolder(path=settings.marag_data_dir / "uploads")
     states: list[tuple[State, int]] = [("indexed", 91), ("failed", 91), ("indexed", 89), ("queued", 91)]
@@ -239,7 +237,7 @@ async def test_how_a_document_ended_is_kept_for_90_days(tmp_path: Path) -> None:
     assert [upload and upload.state for upload in known] == [None, None, "indexed", "queued"]
 
 
-async def test_the_coach_keeps_to_what_the_corpus_is_about(tmp_path: Path) -> None:
+async def test_the_coach_keeps_to_the_topics_of_the_corpus(tmp_path: Path) -> None:
     async with serving(tmp_path, "SCOPE_THRESHOLD=0.3") as (service, key):
         asked = {"question": "How is a sourdough bread baked in a wood-fired oven?", "corpus": "films", "mode": "coach"}
         told = (await service.client.post("/v1/ask", json=asked)).json()
@@ -249,7 +247,7 @@ async def test_the_coach_keeps_to_what_the_corpus_is_about(tmp_path: Path) -> No
         sent = await service.client.post("/v1/documents?corpus=films", files=files, headers=key)
         assert (await settled(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
         await service.client.post("/v1/ask", json=asked)
-        assert [request.stage for request in service.model.requests][:1] == ["coach"], "it is about this now"
+        assert [request.stage for request in service.model.requests][:1] == ["coach"], "the topic is now in the corpus"
 
 
 async def _until_found(service: Running, question: str, word: str) -> bool:
@@ -261,7 +259,7 @@ async def _until_found(service: Running, question: str, word: str) -> bool:
             await asyncio.sleep(0.05)
 
 
-async def test_uploads_that_are_refused_leave_nothing_behind(tmp_path: Path) -> None:
+async def test_rejected_uploads_leave_nothing_behind(tmp_path: Path) -> None:
     async with serving(tmp_path, "SERVICE_UPLOAD_MB=0.01") as (service, key):
         small = {"files": ("a.txt", b"A text.")}
 
@@ -299,11 +297,11 @@ async def _endless(pause: float = 0.0) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize(("given", "kept"), KEPT)
-def test_only_the_name_of_a_path_is_kept(given: str, kept: str) -> None:
+def test_only_the_file_name_of_a_path_is_kept(given: str, kept: str) -> None:
     assert safe_name(given) == kept
 
 
-def test_names_are_harmless_whatever_was_given() -> None:
+def test_file_names_are_always_sanitised() -> None:
     for given in ("", ".", "..", "a/..", "\x00", "x" * 500 + ".md", "é" * 300 + ".pdf", "a\r\nb.txt", "\u202etxt.exe"):
         name = safe_name(given)
         assert name not in {"", ".", ".."}

@@ -1,4 +1,4 @@
-"""Keys: who is let in, what is kept of a key, and how much it may ask."""
+"""API keys: authentication, storage, rate limits and cost caps."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from tests.loop import settings_in
 from tests.service import ASKED, SCRIPT, bearer, code_of, running
 
 
-async def test_who_is_let_in(tmp_path: Path) -> None:
+async def test_requests_without_a_valid_key_and_scope_are_rejected(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         id_ = service.token.split("_")[1]
         wrong = [
@@ -45,7 +45,7 @@ async def test_who_is_let_in(tmp_path: Path) -> None:
         assert service.model.requests == []
 
 
-async def test_an_expired_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
+async def test_expired_and_revoked_keys_are_rejected(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         token = await service.token_for("short", days=1)
         id_ = token.split("_")[1]
@@ -60,7 +60,7 @@ async def test_an_expired_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
         assert (revoked.status_code, "revoked" in revoked.text) == (401, True)
 
 
-def test_the_command_shows_a_key_once_and_keeps_none(tmp_path: Path) -> None:
+def test_the_command_shows_a_key_once_and_stores_none(tmp_path: Path) -> None:
     def run(*words: str) -> str:
         done = CliRunner().invoke(app, ["keys", *words])
         assert done.exit_code == 0, done.output
@@ -90,14 +90,14 @@ def test_the_command_shows_a_key_once_and_keeps_none(tmp_path: Path) -> None:
     assert len(digest) == 64
 
 
-async def test_what_the_database_refuses_is_said_without_the_statement(tmp_path: Path) -> None:
+async def test_a_database_error_is_reported_without_the_statement(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"database cannot be used \(no such table: none\); repair it") as told:
         async with open_database(settings_in(tmp_path)) as engine, engine.begin() as connection:
             await connection.execute(text("INSERT INTO none VALUES (:value)"), {"value": "sk-planted"})
     assert "sk-planted" not in str(told.value)
 
 
-async def test_another_pepper_makes_all_keys_void(tmp_path: Path) -> None:
+async def test_changing_the_pepper_invalidates_all_keys(tmp_path: Path) -> None:
     async with running(tmp_path, "SERVICE_KEY_PEPPER=one") as service:
         token = service.token
         assert (await service.ask()).status_code == 200
@@ -106,12 +106,12 @@ async def test_another_pepper_makes_all_keys_void(tmp_path: Path) -> None:
         assert response.status_code == 401
 
 
-async def test_the_rate_of_a_key_over_a_restart(tmp_path: Path) -> None:
+async def test_a_rate_limit_persists_across_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path, "SERVICE_RATE_PER_MINUTE=3") as service:
         token = service.token
         first = await service.ask()
         assert (first.headers["x-ratelimit-limit"], first.headers["x-ratelimit-remaining"]) == ("3", "2")
-        assert (await service.ask(question="")).status_code == 422, "what is wrong counts as well"
+        assert (await service.ask(question="")).status_code == 422, "invalid requests count too"
         other = await service.token_for("other")
         assert (await service.client.post("/v1/ask", json=ASKED, headers=bearer(other))).status_code == 200
     async with running(tmp_path, "SERVICE_RATE_PER_MINUTE=3") as service:
@@ -124,10 +124,10 @@ async def test_the_rate_of_a_key_over_a_restart(tmp_path: Path) -> None:
         assert all(1 <= int(response.headers["retry-after"]) <= 60 for response in refused)
         assert refused[0].headers["x-ratelimit-remaining"] == "0"
         reads = await service.client.get(f"/v1/queries/{'0' * 32}", headers=bearer(token))
-        assert reads.status_code == 404, "reads are counted apart"
+        assert reads.status_code == 404, "reads are counted separately"
 
 
-async def test_a_day_of_a_key_costs_no_more_than_its_cap(tmp_path: Path) -> None:
+async def test_a_key_cannot_exceed_its_daily_cost_cap(tmp_path: Path) -> None:
     async with running(tmp_path, model=ScriptedModel(SCRIPT)) as service:
         cost = (await service.ask()).json()["cost_usd"]
         token = await service.token_for("poor", daily_usd=1.5 * cost)
@@ -140,7 +140,7 @@ async def test_a_day_of_a_key_costs_no_more_than_its_cap(tmp_path: Path) -> None
         response = await service.client.post("/v1/ask", json=ASKED, headers=bearer(token))
         assert code_of(response) == "daily_cost_cap"
         assert 0 < int(response.headers["retry-after"]) <= 86_400
-        assert (await service.ask()).status_code == 200, "other keys go on"
+        assert (await service.ask()).status_code == 200, "other keys still work"
 
 
 class _Hanging(ScriptedModel):
@@ -149,7 +149,7 @@ class _Hanging(ScriptedModel):
         raise AssertionError
 
 
-async def test_what_was_cut_off_counts_for_the_cap(tmp_path: Path) -> None:
+async def test_timed_out_requests_count_towards_the_cap(tmp_path: Path) -> None:
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.5", model=_Hanging()) as service:
         token = await service.token_for("poor", daily_usd=0.000001)
         codes = [(await service.client.post("/v1/ask", json=ASKED, headers=bearer(token))) for _ in range(2)]
@@ -157,7 +157,7 @@ async def test_what_was_cut_off_counts_for_the_cap(tmp_path: Path) -> None:
         assert code_of(codes[1]) == "daily_cost_cap"
 
 
-async def test_a_cap_is_not_pretended_where_there_is_no_price(tmp_path: Path) -> None:
+async def test_a_capped_key_is_refused_if_the_price_is_unknown(tmp_path: Path) -> None:
     settings = ("FLASH_MODEL=unheard-of", "PRO_MODEL=unheard-of")
     async with running(tmp_path, *settings) as service:
         token = await service.token_for("capped", daily_usd=1.0)

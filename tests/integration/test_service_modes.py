@@ -1,4 +1,4 @@
-"""`mode` of `POST /v1/ask`: the teacher explains what was checked, the coach asks back, both within the deadline."""
+"""`mode` of `POST /v1/ask`: the teacher explains checked answers and the coach asks questions, within the deadline."""
 
 import asyncio
 import json
@@ -24,12 +24,12 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path
         assert (asked["mode"], asked["answer"], asked["stop_reason"]) == ("coach", COUNTER_QUESTION, "accepted")
         assert (asked["citations"], asked["confidence"], asked["short_answer"]) == ([], None, "")
         assert asked["cost_usd"] > 0
-        assert "Oslo" in str(model.asked("coach")[-1].messages), "what the teacher said is known"
+        assert "Oslo" in str(model.asked("coach")[-1].messages), "the teacher's explanation is remembered"
         again = (await service.ask(question="The Sun turns.", mode="coach", session="one")).json()
         assert again["answer"].endswith("?")
         assert again["answer"] not in EXPLAINED
-        assert again["rounds"] == 2, "a draft that breaks the rules is written anew once"
-        assert COUNTER_QUESTION in str(model.asked("coach")[-1].messages), "and so is what the coach asked"
+        assert again["rounds"] == 2, "a draft that breaks the rules is rewritten once"
+        assert COUNTER_QUESTION in str(model.asked("coach")[-1].messages), "and so is the coach's question"
         record = (await service.client.get(f"/v1/queries/{asked['query_id']}")).json()["record"]
         assert (record["answer"], [call["stage"] for call in record["model_calls"]]) == (COUNTER_QUESTION, ["coach"])
         assert (record["mode"], bool(record["passages"])) == ("coach", True)
@@ -51,13 +51,13 @@ class _Hanging(ScriptedModel):
         await asyncio.sleep(30)
 
 
-async def test_a_late_coach_is_refused_as_a_late_answer_is(tmp_path: Path) -> None:
+async def test_a_late_coach_reply_times_out_like_an_answer(tmp_path: Path) -> None:
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.5", model=_Hanging()) as service:
         late = await service.ask(mode="coach")
         assert (late.status_code, json.loads(late.text)["error"]["message"]) == (504, TIMED_OUT)
 
 
-async def test_success_hint_and_topic_are_fields_of_the_reply(tmp_path: Path) -> None:
+async def test_success_hint_and_topic_are_response_fields(tmp_path: Path) -> None:
     topics = tmp_path / "topics.yaml"
     topics.write_text("mills: [the owner of the mill]\nwater: [the river]\n", "utf-8")
     replies = [reply(COUNTER_QUESTION), reply("The stick throws it."), reply("That's right. What follows?", right=True)]
@@ -76,7 +76,7 @@ async def test_success_hint_and_topic_are_fields_of_the_reply(tmp_path: Path) ->
         assert (plain["success"], plain["hint"], plain["topic"]) == (None, None, None)
 
 
-async def test_a_hint_that_gives_the_answer_away_is_never_sent_and_the_record_says_so(tmp_path: Path) -> None:
+async def test_a_hint_that_reveals_the_answer_is_never_sent_and_is_recorded(tmp_path: Path) -> None:
     leak, harmless = (
         reply("The Earth turns.", answer="the Earth turns"),
         reply("What stands still?", answer="the Earth turns"),
@@ -94,7 +94,7 @@ async def test_a_hint_that_gives_the_answer_away_is_never_sent_and_the_record_sa
             assert (record["checks"], record["answer"]) == ({"violations": refused}, hint["answer"])
 
 
-async def test_documents_limit_a_question(tmp_path: Path) -> None:
+async def test_the_documents_option_is_validated(tmp_path: Path) -> None:
     async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=ScriptedModel(SCRIPT)) as service:
         unknown = await service.ask(options={"documents": ["moons"]})
         assert (unknown.status_code, code_of(unknown)) == (404, "unknown_document")
@@ -106,7 +106,7 @@ async def test_documents_limit_a_question(tmp_path: Path) -> None:
         assert supplied.status_code == 422
 
 
-async def test_words_of_one_s_own_are_said_over_http_too(tmp_path: Path) -> None:
+async def test_custom_coach_replies_are_used_over_http(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "replies.yaml").write_text("thanks: Any time.\n", "utf-8")

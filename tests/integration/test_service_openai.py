@@ -1,4 +1,4 @@
-"""The addresses of OpenAI's API, asked by its real client."""
+"""The OpenAI-compatible endpoints, called with the official client."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -41,7 +41,7 @@ async def client_of(service: Running, token: str | None = None) -> AsyncIterator
         yield client
 
 
-async def test_the_client_lists_asks_and_streams(tmp_path: Path) -> None:
+async def test_the_client_can_list_models_ask_and_stream(tmp_path: Path) -> None:
     model = ScriptedModel({**SCRIPT, "rewrite_query": "When was Mira Holt born?"})
     async with running(tmp_path, model=model) as service, client_of(service) as client:
         assert [found.id async for found in client.models.list()] == ["films"]
@@ -79,14 +79,14 @@ async def test_the_client_lists_asks_and_streams(tmp_path: Path) -> None:
         assert raw.text.endswith("data: [DONE]\n\n")
         assert '"usage"' not in raw.text
 
-        assert not model.asked("rewrite_query"), "there was nothing before"
+        assert not model.asked("rewrite_query"), "no earlier question in the session"
         follow_up: Any = [*ASKED, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": "And when?"}]
         await client.chat.completions.create(model="films", messages=follow_up)
         (asked,) = model.asked("rewrite_query")
         assert "born in Oslo" in asked.messages[-1].content
 
 
-async def test_what_the_client_is_refused(tmp_path: Path) -> None:
+async def test_rejected_requests_raise_the_client_errors(tmp_path: Path) -> None:
     async with running(tmp_path) as service, client_of(service) as client:
         for label, fields, param in IMPOSSIBLE:
             with pytest.raises(openai.BadRequestError) as refused:
@@ -108,10 +108,10 @@ async def test_what_the_client_is_refused(tmp_path: Path) -> None:
         async with client_of(service, await service.token_for("uploads", "ingest")) as other:
             with pytest.raises(openai.PermissionDeniedError):
                 await other.chat.completions.create(model="films", messages=ASKED)
-        assert service.model.requests == [], "nothing was asked"
+        assert service.model.requests == [], "the model was not called"
 
 
-async def test_what_is_late_or_too_much_for_the_client(tmp_path: Path) -> None:
+async def test_timeouts_and_rate_limits_raise_the_client_errors(tmp_path: Path) -> None:
     limits = ("SERVICE_DEADLINE_SECONDS=0.6", "SERVICE_RATE_PER_MINUTE=2")
     async with running(tmp_path, *limits, model=slow_at("write")) as service, client_of(service) as client:
         for streams in (False, True):

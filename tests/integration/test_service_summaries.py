@@ -1,4 +1,4 @@
-"""`POST /v1/summaries`: cited points, the effort first, and every limit of a question."""
+"""`POST /v1/summaries`: cited points, cost estimates, and the same limits as questions."""
 
 import json
 import time
@@ -35,7 +35,7 @@ TEXTS: Mapping[str, Sequence[str]] = {"tides": (TIDES, ORDER), "winds": (WINDS,)
 
 
 def points(shown: str) -> str:
-    """A true point of the document that is shown, and an invented one."""
+    """A true point from the document shown, and an invented one."""
     sentence = TIDES if TIDES in shown else WINDS
     said = [{"quote": one, "point": one} for one in (sentence, "The wall was built in 1850.")]
     return json.dumps({"points": said})
@@ -46,7 +46,7 @@ def section_reply(request: Request) -> str:
 
 
 def served_reply(late: str = "never late") -> Behaviour:
-    """The same as a server's reply, which comes too late for prompts that contain a text."""
+    """The same as a server's reply, delayed for prompts that contain `late`."""
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         shown = str(body["messages"][-1]["content"])
@@ -59,7 +59,7 @@ def served_reply(late: str = "never late") -> Behaviour:
 async def summarising(
     folder: Path, *assignments: str, model: ScriptedModel | None = None, server: LoopbackServer | None = None
 ) -> AsyncIterator[Running]:
-    """A service over a corpus of two documents, on a script or on a loopback server."""
+    """A service over a corpus of two documents, with a scripted model or a loopback server."""
     assignments = ("ENCODER=hash-64", *assignments)
     settings, encoder = settings_in(folder, *assignments), AsyncEncoder(HashEncoder())
     async with edit_corpus(
@@ -93,7 +93,7 @@ async def rows_of(service: Running) -> list[dict[str, Any]]:
     return await latest(service.service.audit.engine, 20)
 
 
-async def test_a_summary_is_cited_and_counted(serve: Serve, tmp_path: Path) -> None:
+async def test_a_summary_is_cited_and_its_cost_is_reported(serve: Serve, tmp_path: Path) -> None:
     server = serve(served_reply())
     async with summarising(tmp_path, server=server) as service:
         response = await summary_of(service, corpus="coast", documents=["tides"])
@@ -105,7 +105,7 @@ async def test_a_summary_is_cited_and_counted(serve: Serve, tmp_path: Path) -> N
         assert said["sources"] == [{"doc_id": "tides", "title": "Tides", "sections": 1, "failed": 0, "left_out": 1}]
         assert 0 < said["cost_usd"] <= said["estimate"]["max_cost_usd"]
         assert "1850" not in said["summary"], "an invented quote is not shown"
-        assert "BANANA" not in str(server.bodies) + response.text, "an order to the model is not passed on"
+        assert "BANANA" not in str(server.bodies) + response.text, "an injected instruction is not passed on"
         assert "/secret/" not in response.text
         every = (await summary_of(service)).json()
         assert [one["title"] for one in every["sources"]] == ["Tides", "Winds"]
@@ -126,7 +126,7 @@ async def test_a_dry_run_makes_no_call(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest.mark.parametrize("setting", ["SERVICE_SUMMARY_SECTIONS=1", "OVERVIEW_CALLS=1"])
-async def test_too_many_sections_are_refused_before_any_call(setting: str, dry_run: bool, tmp_path: Path) -> None:
+async def test_too_many_sections_are_rejected_before_any_call(setting: str, dry_run: bool, tmp_path: Path) -> None:
     async with summarising(tmp_path, setting) as service:
         refused = await summary_of(service, dry_run=dry_run)
         assert (refused.status_code, code_of(refused)) == (422, "too_many_sections")
@@ -157,7 +157,7 @@ WRONG: list[tuple[dict[str, Any], int, str, str]] = [
 ]
 
 
-async def test_wrong_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
+async def test_wrong_inputs_are_rejected_in_one_sentence(tmp_path: Path) -> None:
     async with summarising(tmp_path) as service:
         for fields, status, code, words in WRONG:
             refused = await summary_of(service, **fields)
@@ -166,7 +166,7 @@ async def test_wrong_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
         assert not service.model.requests
 
 
-async def test_the_audit_row_holds_the_question_the_passages_and_the_calls(tmp_path: Path) -> None:
+async def test_the_audit_row_contains_the_question_passages_and_calls(tmp_path: Path) -> None:
     async with summarising(tmp_path) as service:
         response = await summary_of(service, documents=["tides", "winds"])
         said = response.json()
@@ -189,7 +189,7 @@ async def test_the_audit_row_holds_the_question_the_passages_and_the_calls(tmp_p
     assert "overview" in row["seconds"]
 
 
-async def test_sections_that_are_late_are_named_and_the_others_kept(serve: Serve, tmp_path: Path) -> None:
+async def test_late_sections_are_named_and_the_others_kept(serve: Serve, tmp_path: Path) -> None:
     server = serve(served_reply(late=WINDS))
     async with summarising(tmp_path, "SERVICE_DEADLINE_SECONDS=2.0", server=server) as service:
         started = time.monotonic()
@@ -205,7 +205,7 @@ async def test_sections_that_are_late_are_named_and_the_others_kept(serve: Serve
     assert row["message"].startswith("1 of 2 sections failed: ")
 
 
-async def test_past_the_deadline_the_row_holds_the_calls(serve: Serve, tmp_path: Path) -> None:
+async def test_after_a_timeout_the_audit_row_contains_the_calls(serve: Serve, tmp_path: Path) -> None:
     server = serve(served_reply(late=""))
     async with summarising(tmp_path, "SERVICE_DEADLINE_SECONDS=1.5", server=server) as service:
         late = await summary_of(service)
@@ -214,10 +214,10 @@ async def test_past_the_deadline_the_row_holds_the_calls(serve: Serve, tmp_path:
         (row,) = await rows_of(service)
     assert (row["status"], row["error"], row["answer"]) == (504, "timeout", None)
     assert [call["error"] for call in row["model_calls"]] == ["timeout", "timeout"]
-    assert row["cost_usd"] > 0, "what was spent counts towards the key's daily cap"
+    assert row["cost_usd"] > 0, "the cost counts towards the key's daily cap"
 
 
-async def test_failures_of_the_model_tell_nothing_of_the_inside(tmp_path: Path) -> None:
+async def test_model_failures_disclose_no_internals(tmp_path: Path) -> None:
     def reply(request: Request) -> Any:
         return RefusedError("http://10.0.0.7 refused it") if WINDS in str(request.messages) else section_reply(request)
 
@@ -232,12 +232,12 @@ async def test_failures_of_the_model_tell_nothing_of_the_inside(tmp_path: Path) 
         assert "10.0.0.7" in str((await rows_of(service))[0]["message"])
 
 
-async def test_an_empty_account_is_refused_as_for_a_question(tmp_path: Path) -> None:
+async def test_an_empty_account_is_reported_as_for_a_question(tmp_path: Path) -> None:
     async with summarising(tmp_path, model=ScriptedModel({"overview": BalanceError("empty")})) as service:
         assert code_of(await summary_of(service)) == "model_balance_empty"
 
 
-async def test_keys_rates_and_daily_costs_are_those_of_questions(tmp_path: Path) -> None:
+async def test_keys_rate_limits_and_cost_caps_apply_as_for_questions(tmp_path: Path) -> None:
     async with summarising(tmp_path, "SERVICE_RATE_PER_MINUTE=2") as service:
         uploads = bearer(await service.token_for("uploads", "ingest"))
         poor = bearer(await service.token_for("poor", daily_usd=0.000001))

@@ -1,4 +1,4 @@
-"""What a real server does with clients that are slow, malformed or guessing; over raw sockets."""
+"""How a real server handles slow, malformed and key-guessing clients, over raw sockets."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from tests.service import ASKED, Running, bearer, code_of, running
 
 @asynccontextmanager
 async def listening(service: Running) -> AsyncIterator[int]:
-    """The port of a server before the application."""
+    """Run a server for the application; yields its port."""
     from uvicorn import Server
 
     class Impatient(HeaderTimeoutProtocol):
@@ -28,7 +28,7 @@ async def listening(service: Running) -> AsyncIterator[int]:
     server = Server(config)
     serving = asyncio.create_task(server.serve())
     try:
-        while not server.started:  # noqa: ASYNC110  # it starts without telling
+        while not server.started:  # noqa: ASYNC110  # no event signals that it has started
             await asyncio.sleep(0.01)
         yield server.servers[0].sockets[0].getsockname()[1]
     finally:
@@ -37,7 +37,7 @@ async def listening(service: Running) -> AsyncIterator[int]:
 
 
 async def said(port: int, *parts: bytes, pause: float = 0.0) -> tuple[str, float]:
-    """What the server says to these bytes until it closes the connection, and after how many seconds."""
+    """Send these bytes; returns the server's output until it closes the connection, and the seconds taken."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     began = time.monotonic()
     answer = asyncio.create_task(_read(reader))
@@ -53,7 +53,7 @@ async def said(port: int, *parts: bytes, pause: float = 0.0) -> tuple[str, float
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
     text = b""
-    with suppress(ConnectionResetError):  # what was sent after the end is not read by anybody
+    with suppress(ConnectionResetError):  # nothing reads what is sent after the end
         while part := await reader.read(4096):
             text += part
     return text
@@ -65,21 +65,21 @@ def head(service: Running, *lines: str, path: str = "/v1/ask", method: str = "PO
 
 
 @pytest.mark.slow
-async def test_slow_and_malformed_clients_are_sent_away(tmp_path: Path) -> None:
+async def test_slow_and_malformed_clients_are_rejected(tmp_path: Path) -> None:
     json = "Content-Type: application/json"
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.8") as service, listening(service) as port:
         nothing, seconds = await said(port, b"")
-        assert (nothing, seconds < 3) == ("", True), "who says nothing is cut off"
+        assert (nothing, seconds < 3) == ("", True), "a silent client is disconnected"
         dripped, seconds = await said(port, b"GET /healthz HTTP/1.1\r\n", *[b"A: b\r\n"] * 40, pause=0.1)
-        assert (dripped, seconds < 3) == ("", True), "and who takes long over the head"
+        assert (dripped, seconds < 3) == ("", True), "and so is one that sends its headers slowly"
         slow, seconds = await said(port, head(service, json, "Content-Length: 900"), *[b" "] * 40, pause=0.1)
         assert slow.startswith("HTTP/1.1 504"), slow
-        assert 0.7 < seconds < 3, "the body has the deadline"
+        assert 0.7 < seconds < 3, "the deadline applies to the body"
         large, _ = await said(port, head(service, json, "Content-Length: 99000000"))
-        assert large.startswith("HTTP/1.1 413"), "as soon as it is announced"
+        assert large.startswith("HTTP/1.1 413"), "rejected by its declared length"
         chunked = head(service, json, "Transfer-Encoding: chunked")
         counted, _ = await said(port, chunked, *[b"40000\r\n" + b" " * 0x40000 + b"\r\n"] * 3)
-        assert counted.startswith("HTTP/1.1 413"), "or counted"
+        assert counted.startswith("HTTP/1.1 413"), "or by the bytes received"
         for bad in (
             head(service, "X-Request-Id: a\rSet-Cookie: b"),
             head(service, "X-Evil: a\x00b"),
@@ -102,7 +102,7 @@ async def test_slow_and_malformed_clients_are_sent_away(tmp_path: Path) -> None:
             service.token.encode(), (await service.token_for("up", "ingest")).encode()
         )
         upload, _ = await said(port, owner)
-        assert upload.startswith("HTTP/1.1 409"), "a corpus in memory takes none, and nothing of the body is awaited"
+        assert upload.startswith("HTTP/1.1 409"), "an in-memory corpus takes no uploads, and the body is not awaited"
         fine, _ = await said(port, head(service, path="/healthz", method="GET"))
         assert fine.startswith("HTTP/1.1 200")
 
@@ -116,10 +116,10 @@ async def test_keys_cannot_be_guessed_fast(tmp_path: Path) -> None:
         assert [response.status_code for response in outcomes] == [401] * 5 + [429] * 3
         assert code_of(outcomes[-1]) == "too_many_wrong_keys"
         assert 1 <= int(outcomes[-1].headers["retry-after"]) <= 60
-        assert (await service.client.get("/v1/corpora", headers=newcomer)).status_code == 429, "a right guess as well"
-        assert (await service.ask()).status_code == 200, "who proved right before is served"
+        assert (await service.client.get("/v1/corpora", headers=newcomer)).status_code == 429, "a correct guess too"
+        assert (await service.ask()).status_code == 200, "a client that authenticated before is served"
         text = (await service.client.get("/metrics")).text
-        assert "forbidden" in text, "its key is no admin's"
+        assert "forbidden" in text, "its key is not an admin key"
         admin = await service.token_for("admin", "admin")
         service.service.wrong_keys._wrong.clear()
         metrics = (await service.client.get("/metrics", headers=bearer(admin))).text
@@ -130,10 +130,10 @@ async def test_keys_cannot_be_guessed_fast(tmp_path: Path) -> None:
         assert sum(written) == 2
         assert lines["marag_requests_in_flight"] == "1.0"
         assert lines['marag_request_seconds_count{endpoint="/v1/ask"}'] == "10.0"
-        assert "tests" not in metrics, "no client's name"
+        assert "tests" not in metrics, "no client names"
 
 
-async def test_wrong_keys_are_forgotten_and_never_fill_the_memory(tmp_path: Path) -> None:
+async def test_wrong_keys_expire_and_use_bounded_memory(tmp_path: Path) -> None:
     now = [0.0]
     wrong_keys = WrongKeys(per_minute=2, clock=lambda: now[0])
     async with running(tmp_path, "SERVICE_OPEN_METRICS=true") as service:
@@ -149,7 +149,7 @@ async def test_wrong_keys_are_forgotten_and_never_fill_the_memory(tmp_path: Path
         assert await outcome("10.0.0.2") == 401, "another address"
         assert [await outcome(f"2001:db8::{number:x}") for number in range(1, 4)] == [401, 401, 429], "one network"
         now[0] = 31.0
-        assert [await outcome("10.0.0.1") for _ in range(2)] == [401, 429], "two a minute"
+        assert [await outcome("10.0.0.1") for _ in range(2)] == [401, 429], "two per minute"
         assert await outcome("10.0.0.1", service.token) == 429
         now[0] = 62.0
         assert await outcome("10.0.0.1", service.token) == 200
@@ -159,7 +159,7 @@ async def test_wrong_keys_are_forgotten_and_never_fill_the_memory(tmp_path: Path
         assert (await service.client.get("/metrics", headers={"authorization": ""})).status_code == 200
 
 
-def test_addresses_of_the_older_kind_are_told_apart_on_a_socket_for_both() -> None:
+def test_ipv4_addresses_are_distinguished_on_a_dual_stack_socket() -> None:
     assert _place("::ffff:192.0.2.1") == "192.0.2.1"
     assert _place("::ffff:192.0.2.2") != _place("::ffff:192.0.2.1")
     assert _place("2001:db8::1") == _place("2001:db8::2")

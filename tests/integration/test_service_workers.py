@@ -1,4 +1,4 @@
-"""Several workers at one address: rates are counted together, one that dies is started again, all drain at the end."""
+"""Several workers on one port: they share rate limits, are restarted if they die, and drain on shutdown."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ LIMIT = 5
 
 
 async def asked(process: ServiceProcess, count: int) -> list[httpx.Response]:
-    """Ask so often at once, each time on a connection of its own."""
+    """Ask `count` times at once, each on its own connection."""
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(httpx.AsyncClient(headers=bearer(process.token), timeout=90))
@@ -41,7 +41,7 @@ def started(process: ServiceProcess) -> list[int]:
 
 
 @pytest.mark.slow
-async def test_workers_count_together_come_again_and_drain(
+async def test_workers_share_rate_limits_restart_and_drain(
     redis_url: str, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDIS_URL", redis_url)
@@ -53,21 +53,23 @@ async def test_workers_count_together_come_again_and_drain(
         victim, other = started(process)
         os.kill(victim, signal.SIGKILL)
         async with asyncio.timeout(30):
-            while len(started(process)) < 3:  # noqa: ASYNC110  # another process does not tell
+            while len(started(process)) < 3:  # noqa: ASYNC110  # no event signals it from another process
                 await asyncio.sleep(0.05)
         filled = time.monotonic()
         more = await asked(process, 6)
-        assert sorted(response.status_code for response in more) == [200] * 2 + [429] * 4, "over both, and a death"
+        assert sorted(response.status_code for response in more) == [200] * 2 + [429] * 4, (
+            "across both workers and a restart of one"
+        )
         begun = time.monotonic()
         assert await asyncio.to_thread(process.stop, signal.SIGTERM) == 0
         assert time.monotonic() - begun < 10
         await asyncio.to_thread(process.start)
         (late,) = await asked(process, 1)
-        if time.monotonic() - filled < 60:  # a slow machine may take longer than the window
-            assert (late.status_code, code_of(late)) == (429, "rate_limited"), "over a restart"
+        if time.monotonic() - filled < 60:  # a slow machine may exceed the window
+            assert (late.status_code, code_of(late)) == (429, "rate_limited"), "across a service restart"
         await asyncio.to_thread(process.stop, signal.SIGKILL)
         async with asyncio.timeout(30):
-            while any(map(alive, started(process))):  # noqa: ASYNC110  # nor does this one
+            while any(map(alive, started(process))):  # noqa: ASYNC110  # nor here
                 await asyncio.sleep(0.05)
     assert other not in started(process)[2:]
     rows = json.loads((await asyncio.to_thread(CliRunner().invoke, app, ["audit", "tail", "--json"])).stdout)
@@ -82,7 +84,7 @@ def alive(pid: int) -> bool:
 
 @asynccontextmanager
 async def counters(redis_url: str | None, folder: Path, count: int) -> AsyncIterator[list[RateLimits]]:
-    """Rate limits of so many services, with a window of one second."""
+    """Rate limits of `count` services, with a window of one second."""
     settings = settings_in(folder, *([] if redis_url is None else [f"REDIS_URL={redis_url}"]))
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(open_limits(settings)) for _ in range(count)]
@@ -90,9 +92,7 @@ async def counters(redis_url: str | None, folder: Path, count: int) -> AsyncIter
 
 
 @pytest.mark.parametrize("shared", [False, True])
-async def test_no_window_ever_holds_more_than_the_limit(
-    shared: bool, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+async def test_no_window_exceeds_the_limit(shared: bool, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     url = request.getfixturevalue("redis_url") if shared else None
     admitted: list[tuple[float, float]] = []
 
@@ -111,7 +111,7 @@ async def test_no_window_ever_holds_more_than_the_limit(
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-async def test_a_wall_clock_that_is_set_neither_bars_a_key_nor_lets_it_in(
+async def test_changing_the_wall_clock_neither_blocks_nor_admits_a_key(
     hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wall, steady = time.time, time.monotonic
@@ -127,14 +127,14 @@ async def test_a_wall_clock_that_is_set_neither_bars_a_key_nor_lets_it_in(
         assert (await limits.admit("client", "ask")).admitted
 
 
-async def test_without_redis_nobody_is_let_in_uncounted(tmp_path: Path) -> None:
+async def test_without_redis_no_uncounted_request_is_admitted(tmp_path: Path) -> None:
     async with counters("redis://127.0.0.1:1", tmp_path, 1) as (limits,):
         with pytest.raises(Exception, match="Rates cannot be counted") as refused:
             await limits.admit("client", "ask")
     assert getattr(refused.value, "status", None) == 503
 
 
-def test_what_one_process_alone_can_do_is_one_sentence() -> None:
+def test_single_process_options_are_rejected_with_several_workers() -> None:
     servers = ["--set", "QDRANT_URL=http://127.0.0.1:1", "--set", "ELASTICSEARCH_URL=http://127.0.0.1:1"]
     for words, said in (([], "its own uploads"), (servers, "REDIS_URL")):
         done = CliRunner().invoke(app, ["serve", "--port", "0", "--workers", "2", *words])
@@ -143,7 +143,7 @@ def test_what_one_process_alone_can_do_is_one_sentence() -> None:
 
 
 @pytest.mark.slow
-async def test_a_first_worker_that_cannot_start_ends_it_all(nursery: Nursery, tmp_path: Path) -> None:
+async def test_the_service_exits_if_the_first_worker_cannot_start(nursery: Nursery, tmp_path: Path) -> None:
     (tmp_path / "data" / "service.sqlite").write_text("no database " * 100)
     wanted = {"port": 0, "folder": str(tmp_path), "log": str(tmp_path / "log"), "workers": 2, "env": dict(os.environ)}
     pid = nursery.asked(**wanted)

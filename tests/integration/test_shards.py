@@ -1,4 +1,4 @@
-"""A run in shards on several machines, merged: as if it had been one, and checked before it is."""
+"""Shards run on several machines are checked and merged into one run, as if there had been no shards."""
 
 import gzip
 import json
@@ -35,7 +35,7 @@ def merge(shards: Sequence[Path], *words: str) -> Result:
 
 
 def timeless(folder: Path) -> dict[str, Any]:
-    """A summary without what was measured in seconds, and without what the response cache served."""
+    """A summary without durations and without response cache counts."""
     found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
     for figures in found["methods"].values():
         del figures["latency_s"]
@@ -50,7 +50,7 @@ def server() -> Iterator[LoopbackServer]:
 
 @pytest.fixture(scope="module")
 def finished(server: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
-    """The folders of all shards, run one after the other, each with its record beside it."""
+    """The folders of all shards, run one after another, each with its record next to it."""
     folder = tmp_path_factory.mktemp("shards")
     found: list[Path] = []
     for number in range(1, COUNT + 1):
@@ -64,7 +64,7 @@ def finished(server: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def whole(server: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the same run in one, with its record beside it."""
+    """The folder of the same run without shards, with its record next to it."""
     folder = tmp_path_factory.mktemp("whole")
     env = environment(server.base_url, folder / "data")
     words = [*WORDS, "--record", str(folder / "whole.jsonl"), "--output-dir", str(folder / "RESULTS")]
@@ -73,7 +73,7 @@ def whole(server: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> P
     return only_run(folder)
 
 
-def test_shards_on_processes_of_their_own_are_one_run_even_where_each_is_killed(tmp_path: Path, whole: Path) -> None:
+def test_shards_in_killed_processes_still_merge_into_one_run(tmp_path: Path, whole: Path) -> None:
     chance = random.Random(4812)
     kills = 0
     with loopback_server(disagreeing(0.03)) as own:
@@ -86,11 +86,11 @@ def test_shards_on_processes_of_their_own_are_one_run_even_where_each_is_killed(
             for place in places:
                 kills += killed(words[place], env, place, own, chance)
                 words[place] = command("--resume", only_run(place).name)
-        children = [forked(RUNNER, words[place], env, place) for place in places]  # all of them at once
+        children = [forked(RUNNER, words[place], env, place) for place in places]  # all at once
         assert [child.ended() for child in children] == [0] * COUNT, [child.err.read_text() for child in children]
         asked = Counter(json.dumps(body, sort_keys=True) for body in own.bodies)
     shards = [only_run(place) for place in places]
-    assert kills >= KILLS * COUNT * 3 // 4, "nearly every kill must hit a run that is at work"
+    assert kills >= KILLS * COUNT * 3 // 4, "nearly every kill must interrupt a running process"
     done = merge(shards)
     assert done.exit_code == 0, done.output
     (merged,) = (tmp_path / "MERGED").iterdir()
@@ -99,11 +99,11 @@ def test_shards_on_processes_of_their_own_are_one_run_even_where_each_is_killed(
     received = Counter(row["request"] for row in calls if not row["cached"] and not row["error"])
     assert set(received.values()) == {1}, "a reply that was received is never paid for again"
     assert len(calls) == sum(len(lines(shard / "calls.jsonl")) for shard in shards)
-    served = {row["request"] for row in calls if not row["error"]}  # a kill may come between the cache and the ledger
+    served = {row["request"] for row in calls if not row["error"]}  # a kill may fall between the cache and the ledger
     assert len(asked) == len(served)
 
 
-def test_the_merged_folder_is_whole(finished: tuple[Path, ...], whole: Path, tmp_path: Path) -> None:
+def test_the_merged_folder_is_complete(finished: tuple[Path, ...], whole: Path, tmp_path: Path) -> None:
     done = merge(finished, "--json")
     assert done.exit_code == 0, done.output
     (merged,) = (tmp_path / "MERGED").iterdir()
@@ -122,14 +122,14 @@ def test_the_merged_folder_is_whole(finished: tuple[Path, ...], whole: Path, tmp
     assert "14 questions" in (merged / "report.md").read_text()
 
 
-def test_shards_share_nothing_and_miss_nothing(finished: tuple[Path, ...], whole: Path) -> None:
+def test_shards_are_disjoint_and_complete(finished: tuple[Path, ...], whole: Path) -> None:
     ids = [{row["id"] for row in lines(shard / "samples.jsonl")} for shard in finished]
     assert [len(found) for found in ids] == [4, 4, 3, 3]
     assert set.union(*ids) == {row["id"] for row in lines(whole / "samples.jsonl")}
     assert sum(map(len, ids)) == 14
 
 
-def test_records_merge_to_one_that_replays(finished: tuple[Path, ...], whole: Path, tmp_path: Path) -> None:
+def test_records_merge_into_one_that_replays(finished: tuple[Path, ...], whole: Path, tmp_path: Path) -> None:
     records = [finished[0].parents[1] / f"{number}.jsonl.gz" for number in (3, 1, 4, 2)]
     done = merge(records, "--record", "merged.jsonl.gz")
     assert done.exit_code == 0, done.output
@@ -144,7 +144,7 @@ def test_records_merge_to_one_that_replays(finished: tuple[Path, ...], whole: Pa
         [line["question"]["id"] for line in record_lines(path) if "question" in line]
         for path in (tmp_path / "merged.jsonl.gz", whole.parents[1] / "whole.jsonl")
     ]
-    assert asked[0] == asked[1], "in the order of the sample"
+    assert asked[0] == asked[1], "in sample order"
 
 
 def record_lines(path: Path) -> list[dict[str, Any]]:
@@ -154,7 +154,7 @@ def record_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def altered(shard: Path, folder: Path, **parts: Any) -> Path:
-    """A copy of a shard's folder, with other parts of its configuration."""
+    """A copy of a shard's folder, with parts of its configuration changed."""
     copy = folder / "copies" / shard.name
     shutil.copytree(shard, copy)
     config = json.loads((copy / "config.json").read_text())
@@ -179,7 +179,7 @@ def altered(shard: Path, folder: Path, **parts: Any) -> Path:
         ({"experiment": {"shard": "1/4"}}, "Two of the runs are shard 1/4"),
     ],
 )
-def test_what_is_not_of_one_experiment_is_refused(
+def test_shards_of_different_experiments_are_rejected(
     finished: tuple[Path, ...], tmp_path: Path, parts: dict[str, Any], said: str
 ) -> None:
     first, second, *others = finished
@@ -191,13 +191,13 @@ def test_what_is_not_of_one_experiment_is_refused(
     assert not (tmp_path / "MERGED").exists()
 
 
-def test_a_server_that_moved_and_other_limits_are_no_difference(finished: tuple[Path, ...], tmp_path: Path) -> None:
+def test_a_moved_server_and_other_limits_are_not_a_difference(finished: tuple[Path, ...], tmp_path: Path) -> None:
     first, *others = finished
     moved = altered(first, tmp_path, settings={"llm_base_url": "http://node9:1/v1", "llm_max_retries": 9})
     assert merge([moved, *others]).exit_code == 0
 
 
-def test_a_missing_shard_and_a_missing_answer_are_named(finished: tuple[Path, ...], tmp_path: Path) -> None:
+def test_missing_shards_and_answers_are_reported(finished: tuple[Path, ...], tmp_path: Path) -> None:
     done = merge(finished[:3])
     assert done.exit_code == 2
     assert "Missing: shard 4/4; run it with --shard 4/4" in done.stderr
@@ -226,14 +226,14 @@ def test_a_missing_shard_and_a_missing_answer_are_named(finished: tuple[Path, ..
         ("9/9", "there are only 3 questions"),
     ],
 )
-def test_a_shard_that_there_is_not(tmp_path: Path, shard: str, said: str) -> None:
+def test_an_invalid_shard_is_rejected(tmp_path: Path, shard: str, said: str) -> None:
     done = in_process(["--n", "3", "--shard", shard], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
     assert done.exit_code == 2
     assert said in done.stderr
     assert not (tmp_path / "RESULTS").exists()
 
 
-def test_a_shard_is_resumed_as_the_shard_that_it_is(finished: tuple[Path, ...], server: LoopbackServer) -> None:
+def test_a_shard_is_resumed_only_as_itself(finished: tuple[Path, ...], server: LoopbackServer) -> None:
     env = environment(server.base_url, finished[1].parents[1] / "data-2")
     done = in_process(["--resume", str(finished[1]), "--shard", "3/4"], env)
     assert done.exit_code == 2
@@ -243,7 +243,7 @@ def test_a_shard_is_resumed_as_the_shard_that_it_is(finished: tuple[Path, ...], 
     assert len(server.bodies) == asked
 
 
-def test_folders_and_records_do_not_mix(finished: tuple[Path, ...]) -> None:
+def test_folders_and_records_cannot_be_mixed(finished: tuple[Path, ...]) -> None:
     record = finished[0].parents[1] / "1.jsonl.gz"
     for words, said in (([finished[0], record], "others are records"), ([record], "Give --record FILE")):
         done = merge(words)

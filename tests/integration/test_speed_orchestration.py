@@ -1,4 +1,4 @@
-"""The measurement of the machinery itself, on a few questions."""
+"""The benchmark of orchestration overhead, on a few questions."""
 
 from pathlib import Path
 
@@ -14,6 +14,6 @@ async def test_both_sides_make_the_same_calls(tmp_path: Path) -> None:
         result = await measured(Workload(address=server.base_url, n=4, concurrency=4, seconds=0.05), tmp_path, 1)
         calls = len(server.bodies)
     assert result["calls_per_question"] == 4
-    assert calls == 2 * (2 + 4) * 4, "two questions to warm up and four, on both sides"
+    assert calls == 2 * (2 + 4) * 4, "two warm-up and four measured questions on each side"
     assert result["ours_s"] > result["ideal_s"] > 0
     assert result["ours_most_at_once"] == result["bare_most_at_once"] == 4

@@ -23,7 +23,7 @@ QRELS = "query-id\tcorpus-id\tscore\nq1\tmill\t1\nq1\tvoss\t1\nq1\tn3\t0\n"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Laid out as BEIR does."""
+    """A data set in BEIR layout."""
     home = tmp_path / "judged"
     home.mkdir()
     (home / "corpus.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, CORPUS)).encode()))
@@ -37,7 +37,7 @@ def measure(folder: Path, *words: str) -> Result:
     return CliRunner().invoke(app, command)
 
 
-def test_one_object_with_every_figure(folder: Path) -> None:
+def test_one_json_object_contains_every_figure(folder: Path) -> None:
     result = measure(folder, "--json")
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)
@@ -60,7 +60,7 @@ def test_one_object_with_every_figure(folder: Path) -> None:
         ("qrels.tsv", "heading\n", "no query with a judgement"),
     ],
 )
-def test_a_broken_folder_is_one_sentence(folder: Path, file: str, content: str, words: str) -> None:
+def test_a_broken_folder_is_reported_in_one_sentence(folder: Path, file: str, content: str, words: str) -> None:
     (folder / file).write_text(content)
     result = measure(folder)
     assert result.exit_code == 2
@@ -68,13 +68,13 @@ def test_a_broken_folder_is_one_sentence(folder: Path, file: str, content: str, 
     assert "Traceback" not in result.output
 
 
-def test_missing_files_and_wrong_rows(folder: Path) -> None:
+def test_missing_files_and_wrong_rows_are_reported(folder: Path) -> None:
     assert "A-B, from 1 to 1" in measure(folder, "--rows", "1-9").output
     (folder / "qrels.tsv").unlink()
     assert "lacks qrels.tsv" in measure(folder).output
 
 
-def test_a_judged_passage_that_is_not_there_is_counted(folder: Path) -> None:
+def test_missing_judged_passages_are_counted(folder: Path) -> None:
     (folder / "qrels.tsv").write_text(QRELS + "q1\tnowhere\t1\n")
     figures = json.loads(measure(folder, "--json").stdout)
     assert figures["relevant_not_in_corpus"] == 1

@@ -1,4 +1,4 @@
-"""A run spread over a cluster comes to what one run does, also where a node is lost half-way."""
+"""A run distributed over a cluster gives the same result as one run, even if a node is lost midway."""
 
 import json
 import os
@@ -28,42 +28,42 @@ WORDS = ("--n", "6", "--method", "metarag,standard_rag", "--concurrency", "1")
 
 @pytest.fixture
 def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
-    """Has this process, and what it starts, use a loopback server."""
+    """Make this process and its children use a loopback server."""
     with loopback_server(disagreeing(0.05)) as server:
         for name, value in environment(server.base_url, tmp_path / "data").items():
             monkeypatch.setenv(name, value)
         yield server
 
 
-def test_shards_that_are_done_one_by_one_are_one_run(settings: Any, tmp_path: Path) -> None:
+def test_shards_run_one_by_one_merge_into_one_run(settings: Any, tmp_path: Path) -> None:
     tasks = places(tmp_path / "SHARDS", tmp_path, command(*WORDS), 3)
     outcomes = [work(task) for task in tasks]
     assert [(outcome.shard, outcome.code) for outcome in outcomes] == [("1/3", 0), ("2/3", 0), ("3/3", 0)]
     asked = len(settings.bodies)
     again = [work(task) for task in tasks]
     assert [outcome.folder for outcome in again] == [outcome.folder for outcome in outcomes]
-    assert len(settings.bodies) == asked, "what is finished is not asked again"
+    assert len(settings.bodies) == asked, "finished questions are not asked again"
     merged, summary = merge_folders([outcome.folder or "" for outcome in outcomes], tmp_path, plots=False)
     assert summary["methods"]["metarag"]["n"] == 6
     assert len(lines(merged.path / "samples.jsonl")) == 12
 
 
-def test_a_shard_that_fails_says_why(settings: Any, tmp_path: Path) -> None:
+def test_a_failed_shard_reports_the_reason(settings: Any, tmp_path: Path) -> None:
     (task,) = places(tmp_path / "SHARDS", tmp_path, [*command(*WORDS), "--set", "COST_LIMIT_USD=0.0000001"], 1)
     outcome = work(task)
     assert outcome.code != 0
     assert "raise the limit to continue" in outcome.said
 
 
-def test_a_shard_that_is_taken_up_has_the_protocol_of_its_folder() -> None:
+def test_a_resumed_shard_uses_the_protocol_of_its_folder() -> None:
     words = ["--protocol", "p", "--concurrency", "2", "--protocol", "q", "--no-cache"]
     assert without(words, "--protocol") == ["--concurrency", "2", "--no-cache"]
 
 
-def test_a_spread_run_is_continued_in_as_many_shards(
+def test_a_distributed_run_is_resumed_with_the_same_number_of_shards(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here with an engine that works here, one shard after the other, and on three processors the next time."""
+    """Uses a local engine that runs the shards in sequence, and three CPUs the next time."""
     sizes = [2, 3]
     lost: list[str] = []
 
@@ -90,7 +90,7 @@ def test_a_spread_run_is_continued_in_as_many_shards(
     assert not list((tmp_path / "RESULTS").glob(".spread-*"))
 
 
-def test_a_shard_whose_every_question_failed_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_whose_every_question_failed_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_server(always(ServerReply(status=400))) as server:
         for name, value in environment(server.base_url, tmp_path / "data").items():
             monkeypatch.setenv(name, value)
@@ -107,7 +107,7 @@ def test_a_shard_whose_every_question_failed_is_whole(tmp_path: Path, monkeypatc
     assert [row["error"] for row in lines(merged / "samples.jsonl")[12:]] == [None] * 12
 
 
-def test_a_node_without_the_folder_is_refused(tmp_path: Path) -> None:
+def test_a_node_without_the_folder_is_rejected(tmp_path: Path) -> None:
     (task,) = places(tmp_path / "SHARDS", tmp_path / "elsewhere", command(*WORDS), 1)
     with pytest.raises(InputError, match="storage that all nodes share"):
         work(task)
@@ -124,7 +124,7 @@ def test_a_node_without_the_folder_is_refused(tmp_path: Path) -> None:
         (["--engine", "ray", "--shards", "0"], "greater than or equal to 1"),
     ],
 )
-def test_what_cannot_be_spread(words: list[str], said: str, tmp_path: Path) -> None:
+def test_invalid_distributed_options_are_rejected(words: list[str], said: str, tmp_path: Path) -> None:
     done = in_process([*command(*WORDS), *words], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
     assert done.exit_code == 2
     assert said in done.stderr
@@ -132,15 +132,15 @@ def test_what_cannot_be_spread(words: list[str], said: str, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_lost_node_changes_nothing_and_costs_nothing(settings: Any, tmp_path: Path) -> None:
+def test_a_lost_node_changes_no_result_and_adds_no_cost(settings: Any, tmp_path: Path) -> None:
     whole = in_process([*command(*WORDS), "--output-dir", "WHOLE"], dict(os.environ))
     assert whole.exit_code == 0, whole.output
     settings.bodies.clear()
-    (tmp_path / "data").rename(tmp_path / "data-of-the-whole")  # with its response cache
+    (tmp_path / "data").rename(tmp_path / "data-of-the-whole")  # including its response cache
     with two_nodes() as (cluster, nodes):
         env = {**os.environ, "RAY_ADDRESS": cluster.address}
         words = [*command(*WORDS), "--engine", "ray", "--shards", "4"]
-        # as the documents have it: `uv run` must not make Ray build environments of its own
+        # as documented: `uv run` must not make Ray build its own environments
         uv = shutil.which("uv")
         python = [uv, "run", "--no-sync", "--project", str(ROOT), "python"] if uv else [sys.executable]
         with subprocess.Popen(
@@ -159,10 +159,10 @@ def test_a_lost_node_changes_nothing_and_costs_nothing(settings: Any, tmp_path: 
     assert driver.returncode == 0, err
     (merged,) = (folder for folder in (tmp_path / "RESULTS").iterdir() if not folder.name.startswith("."))
     assert timeless(merged) == timeless(next((tmp_path / "WHOLE").iterdir()))
-    assert not list((tmp_path / "RESULTS").glob(".spread-*")), "the merged run has it all"
+    assert not list((tmp_path / "RESULTS").glob(".spread-*")), "the merged run is complete"
     received = Counter(
         row["request"] for row in lines(merged / "calls.jsonl") if not row["cached"] and not row["error"]
     )
     assert set(received.values()) == {1}, "a reply that was received is never paid for again"
     asked = Counter(json.dumps(body, sort_keys=True) for body in settings.bodies)
-    assert sum(asked.values()) - len(asked) <= 2, "only what was in progress on the lost node is asked again"
+    assert sum(asked.values()) - len(asked) <= 2, "only calls in progress on the lost node are repeated"

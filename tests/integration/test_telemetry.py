@@ -1,4 +1,4 @@
-"""One question is one tree of spans, with the conventions' names, and without what somebody wrote."""
+"""One question is one tree of spans, named by the semantic conventions, without user content by default."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ def spans() -> Iterator[InMemorySpanExporter]:
 
 @asynccontextmanager
 async def serving(folder: Path, *assignments: str, model: ScriptedModel | None = None) -> AsyncIterator[Running]:
-    """A service over the sample corpus, with a key to keep out of spans."""
+    """A service over the sample corpus, with a key that must not appear in spans."""
     assignments = (f"DEEPSEEK_API_KEY={KEY}", *assignments)
     async with (
         open_retriever(settings_in(folder, *assignments), encoder=AsyncEncoder(HashEncoder())) as hybrid,
@@ -53,7 +53,7 @@ async def serving(folder: Path, *assignments: str, model: ScriptedModel | None =
 
 async def test_one_question_is_one_tree(spans: InMemorySpanExporter, tmp_path: Path) -> None:
     async with serving(tmp_path, "MAX_METACOGNITIVE_ROUNDS=1", model=ScriptedModel(WRONG)) as service:
-        spans.clear()  # the service warms up with a question of its own
+        spans.clear()  # the service warms up with its own question
         parent = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
         response = await service.client.post(
             "/v1/ask", json={"question": QUESTION, "corpus": "films"}, headers={"traceparent": parent}
@@ -76,7 +76,7 @@ async def test_one_question_is_one_tree(spans: InMemorySpanExporter, tmp_path: P
     ]
     served = named(spans, ROUTE)[0]
     assert served.parent is not None
-    assert f"{served.parent.trace_id:032x}" == "0123456789abcdef0123456789abcdef", "the client's own trace goes on"
+    assert f"{served.parent.trace_id:032x}" == "0123456789abcdef0123456789abcdef", "the client's trace is continued"
     assert served.kind is SpanKind.SERVER
     request = dict(served.attributes or {})
     assert (request["http.route"], request["http.response.status_code"]) == ("/v1/ask", 200)
@@ -102,7 +102,9 @@ async def test_one_question_is_one_tree(spans: InMemorySpanExporter, tmp_path: P
 
 
 @pytest.mark.parametrize("content", [False, True])
-async def test_nothing_is_told_that_somebody_wrote(content: bool, spans: InMemorySpanExporter, tmp_path: Path) -> None:
+async def test_spans_contain_content_only_if_enabled_and_never_secrets(
+    content: bool, spans: InMemorySpanExporter, tmp_path: Path
+) -> None:
     async with running(
         tmp_path, f"TELEMETRY_CONTENT={content}", f"DEEPSEEK_API_KEY={KEY}", model=ScriptedModel(WRONG)
     ) as service:
@@ -118,7 +120,7 @@ async def test_nothing_is_told_that_somebody_wrote(content: bool, spans: InMemor
         assert asked[0]["parts"][0]["type"] == "text"
 
 
-async def test_errors_are_recorded_by_their_kind(spans: InMemorySpanExporter, tmp_path: Path) -> None:
+async def test_errors_are_recorded_by_type(spans: InMemorySpanExporter, tmp_path: Path) -> None:
     model = ScriptedModel({**WRONG, "write": RefusedError(f"The server said {QUESTION!r} and {KEY}.")})
     async with running(tmp_path, model=model) as service:
         assert (await service.client.post("/v1/ask", json=CONTEXT)).status_code == 503
@@ -133,7 +135,7 @@ async def test_errors_are_recorded_by_their_kind(spans: InMemorySpanExporter, tm
     assert not any(word in everything_told(spans) for word in (QUESTION, KEY))
 
 
-async def test_a_call_that_hangs_ends_its_span_as_a_timeout(spans: InMemorySpanExporter, tmp_path: Path) -> None:
+async def test_a_hanging_call_ends_its_span_as_a_timeout(spans: InMemorySpanExporter, tmp_path: Path) -> None:
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.5", model=ScriptedModel(WRONG)) as service:
         spans.clear()
         service.model.seconds = 30.0
@@ -157,7 +159,7 @@ class _Collector(BaseHTTPRequestHandler):
 
 @contextmanager
 def collecting() -> Iterator[str]:
-    """The address of a collector, whose requests go to `COLLECTED`."""
+    """Run a collector that stores requests in `COLLECTED`; yields its URL."""
     COLLECTED.clear()
     with HTTPServer(("127.0.0.1", 0), _Collector) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -180,7 +182,7 @@ def test_commands_send_their_spans(module: str, words: list[str], tmp_path: Path
     assert b"sk-planted-secret" not in told
 
 
-def test_spans_go_to_the_endpoint_of_the_setting(tmp_path: Path) -> None:
+def test_spans_are_sent_to_the_configured_endpoint(tmp_path: Path) -> None:
     with collecting() as address:
         provider = tracer_provider(settings_in(tmp_path, f"OTEL_EXPORTER_OTLP_ENDPOINT={address}"))
         assert provider is not None
@@ -193,7 +195,7 @@ def test_spans_go_to_the_endpoint_of_the_setting(tmp_path: Path) -> None:
     assert tracer_provider(Settings.load()) is None, "nothing is sent unless an endpoint is set"
 
 
-def test_without_the_extra_one_sentence_says_so(
+def test_a_missing_extra_is_reported_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)

@@ -1,4 +1,4 @@
-"""A model that thinks 6,000 tokens before each reply: announced or not, no question fails."""
+"""A model that reasons for 6,000 tokens before each reply: whether or not this is configured, no question fails."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ METHODS = ("--method", "metarag,standard_rag,self_consistency,ircot", "--n", "3"
 
 
 def thinking(inner: Behaviour, hidden: int = HIDDEN, *, counted: bool = True) -> Behaviour:
-    """The same replies after so many hidden tokens, which count against the limit; `counted` tells of them."""
+    """The same replies after `hidden` reasoning tokens, which count against the limit; `counted` adds them to usage."""
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         reply = inner(body)
@@ -34,7 +34,7 @@ def thinking(inner: Behaviour, hidden: int = HIDDEN, *, counted: bool = True) ->
 
 
 @pytest.mark.slow
-def test_announced_it_costs_one_call_each(tmp_path: Path) -> None:
+def test_a_configured_thinking_model_needs_one_call_each(tmp_path: Path) -> None:
     with loopback_server(thinking(disagreeing())) as server:
         env = {**environment(server.base_url, tmp_path / "data"), "FLASH_THINKING": "true"}
         done = in_process([*METHODS], env)
@@ -53,7 +53,7 @@ def test_announced_it_costs_one_call_each(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("counted", [True, False])
-def test_unannounced_it_is_asked_again_with_more_room_and_says_what_to_set(tmp_path: Path, counted: bool) -> None:
+def test_an_unconfigured_thinking_model_is_retried_with_a_higher_limit(tmp_path: Path, counted: bool) -> None:
     with loopback_server(thinking(disagreeing(), counted=counted)) as server:
         env = environment(server.base_url, tmp_path / "data")
         done = in_process([*METHODS], env)
@@ -82,7 +82,7 @@ def test_unannounced_it_is_asked_again_with_more_room_and_says_what_to_set(tmp_p
         ({}, 50_000, "set FLASH_THINKING=true."),
     ],
 )
-async def test_one_that_never_comes_to_an_end_says_which_limit_to_raise(
+async def test_endless_thinking_reports_which_limit_to_raise(
     serve: Serve, values: dict[str, object], hidden: int, said: str
 ) -> None:
     server = serve(thinking(always(ServerReply(text='{"answer": "Goethe"}')), hidden))
@@ -92,14 +92,14 @@ async def test_one_that_never_comes_to_an_end_says_which_limit_to_raise(
         assert str(caught.value).endswith(said)
 
 
-async def test_free_text_without_a_word_is_no_answer(serve: Serve) -> None:
+async def test_an_empty_text_reply_is_an_error(serve: Serve) -> None:
     server = serve(thinking(always(ServerReply(text="Goethe")), 50_000))
     async with opened(server) as model:
         with pytest.raises(StructuredOutputError, match="sent no text: the reply was cut at its limit of 17084 tokens"):
             await model.session().ainvoke("write", ASK)
 
 
-async def test_a_reply_that_is_merely_long_names_the_limit_of_its_stage(serve: Serve) -> None:
+async def test_a_long_reply_names_the_limit_of_its_stage(serve: Serve) -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 700}
     server = serve(always(ServerReply(text='{"answer": "Goe', finish_reason="length", usage=usage)))
     async with opened(server) as model:
@@ -110,7 +110,7 @@ async def test_a_reply_that_is_merely_long_names_the_limit_of_its_stage(serve: S
     )
 
 
-async def test_the_limits_of_stages_are_settings(serve: Serve) -> None:
+async def test_stage_limits_are_settings(serve: Serve) -> None:
     server = serve(always(ServerReply(text="Goethe")))
     async with opened(server, stage_tokens={"write": 1400}, thinking_tokens=9_000, pro_thinking=True) as model:
         for stage in ("write", "reference", "rewrite"):
@@ -118,7 +118,7 @@ async def test_the_limits_of_stages_are_settings(serve: Serve) -> None:
     assert [body["max_tokens"] for body in server.bodies] == [1400, 400, 9_800]
 
 
-async def test_reasoning_takes_half_the_window_at_most_and_evidence_gives_way(serve: Serve) -> None:
+async def test_reasoning_takes_at_most_half_the_window_and_evidence_shrinks(serve: Serve) -> None:
     server = serve(always(ServerReply(text="Goethe")))
     row = {"base_url": server.base_url, "model": "qwen", "thinking": True, "context": 8_192}
     roles = {"endpoints": {"small": row}, "roles": {"writer": "small"}}

@@ -1,4 +1,4 @@
-"""The built wheel without any extra, in an environment of its own: what the core can do, and what it asks for."""
+"""The built wheel without extras in a fresh environment: what the core can do, and which extras it names."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(UV is None, reason="uv is not
 
 
 def uv(*words: str) -> str:
-    """Run uv from its cache, or, where that lacks something, with the network."""
+    """Run uv offline from its cache, or online if the cache is incomplete."""
     assert UV is not None
     for offline in (["--offline"], []):
         done = subprocess.run([UV, *words, *offline], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -29,7 +29,7 @@ def uv(*words: str) -> str:
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment that holds the wheel and what its core requires, in the locked versions."""
+    """The executables of an environment with the wheel and its core requirements, in the locked versions."""
     folder = tmp_path_factory.mktemp("core")
     python = folder / "env" / "bin" / "python"
     uv("build", "--wheel", "--quiet", "--out-dir", str(folder))
@@ -44,7 +44,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A model behind OpenAI's API, and nothing of this clone on the path."""
+    """A model behind OpenAI's API, with this clone removed from the path."""
     monkeypatch.delenv("PYTHONPATH")
     monkeypatch.setenv("FLASH_MODEL", "scripted")
     with loopback_server(quoting()) as running:
@@ -81,19 +81,19 @@ def test_the_benchmark_runs_from_the_wheel(core: Path, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     (folder,) = (tmp_path / "RESULTS").iterdir()
     assert {"summary.json", "report.md", "samples.jsonl"} <= {file.name for file in folder.iterdir()}
-    assert "meta-agent-rag[bench]" in (folder / "report.md").read_text(), "plots name the extra that draws them"
+    assert "meta-agent-rag[bench]" in (folder / "report.md").read_text(), "skipped plots name the extra they need"
     compared = marag(core, "bench", "compare", str(folder), "--method-a", "closed_book", "--method-b", "metarag")
     assert compared.returncode == 0, compared.stderr
 
 
 @pytest.mark.usefixtures("server")
-def test_the_recorded_sample_travels_with_the_wheel(core: Path) -> None:
+def test_the_recorded_sample_is_in_the_wheel(core: Path) -> None:
     (record,) = core.parent.glob("lib/python*/site-packages/meta_agent_rag/benchmarks/recorded/sample.jsonl.gz")
     done = marag(core, "bench", "runner", "--replay", str(record))
     assert done.returncode == 0, done.stderr
 
 
-def test_in_a_clone_the_same_command_runs_the_tree_from_any_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_clone_the_command_runs_the_tree_from_any_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH")
     command = [sys.executable, "-m", "meta_agent_rag.cli.main", "bench", "compare", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
