@@ -46,7 +46,7 @@ def exported_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, exported_encoders: Path) -> None:
+def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, exported_encoders: Path) -> None:
     """Unset every setting and work in an empty folder with its own data; child processes can import `tests`."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "encoders").symlink_to(exported_encoders)

@@ -67,7 +67,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def finding() -> dict[str, Retriever]:
+def film_retrievers() -> dict[str, Retriever]:
     """Retrievers for one corpus that contains the film and its director."""
     return {"films": FakeRetriever({QUESTION: EVIDENCE})}
 
@@ -89,7 +89,7 @@ async def running(
             (),
             transport=None if loopback else model,
             monitor_encoder=AsyncEncoder(HashEncoder()),
-            retrievers=finding() if retrievers is None else retrievers,
+            retrievers=film_retrievers() if retrievers is None else retrievers,
         )
     )
     async with AsyncExitStack() as stack:
@@ -130,7 +130,7 @@ class Nursery:
         words = [sys.executable, "-m", "tests.service_process"]
         return cls(subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
 
-    def asked(self, **request: Any) -> int:
+    def request(self, **request: Any) -> int:
         """Send the process a request and return its answer."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -138,15 +138,15 @@ class Nursery:
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
 
-    def archiving(self, folder: Path, ages: Ages) -> int:
+    def start_archiving(self, folder: Path, ages: Ages) -> int:
         """Start archiving a data folder's audit log; returns the process ID."""
         moments = {"hot": ages.hot.isoformat(), "warm": ages.warm.isoformat()}
-        return self.asked(archive=moments, folder=str(folder), env={**os.environ, "MARAG_DATA_DIR": str(folder)})
+        return self.request(archive=moments, folder=str(folder), env={**os.environ, "MARAG_DATA_DIR": str(folder)})
 
-    def ended(self, pid: int, number: int) -> int:
-        """Signal a process if it is still running, and return its exit code."""
+    def stop(self, pid: int, number: int) -> int:
+        """Send a process a signal; returns its exit code once it has ended."""
         os.kill(pid, number)
-        return self.asked(wait=pid)
+        return self.request(wait=pid)
 
     def close(self) -> None:
         """End it."""
@@ -178,7 +178,7 @@ class ServiceProcess:
         fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
         env = {"SERVICE_RATE_PER_MINUTE": "100000", **fixed, **os.environ}
         wanted = {"port": self.port, "folder": str(self.folder), "log": str(self.log), "workers": self.workers}
-        self.pid = self.nursery.asked(**wanted, env=env)
+        self.pid = self.nursery.request(**wanted, env=env)
         self.code = None
         for _ in range(2400):
             with suppress(httpx.TransportError):
@@ -189,7 +189,7 @@ class ServiceProcess:
 
     def stop(self, number: int) -> int:
         """Send the service a signal, wait until it ends, and return its exit code."""
-        self.code = self.nursery.ended(self.pid, number)
+        self.code = self.nursery.stop(self.pid, number)
         return self.code
 
 

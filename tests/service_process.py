@@ -21,7 +21,7 @@ from meta_agent_rag.service.server.running import serve_opened
 from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
-from tests.service import SCRIPT, finding
+from tests.service import SCRIPT, film_retrievers
 
 
 def archive_records(wanted: dict[str, Any]) -> None:
@@ -46,7 +46,7 @@ def serve(wanted: dict[str, Any]) -> None:
             (),
             transport=None if settings.llm_base_url else ScriptedModel(SCRIPT, seconds=0.02),
             monitor_encoder=AsyncEncoder(HashEncoder()),
-            retrievers=finding(),
+            retrievers=film_retrievers(),
         ),
         host="127.0.0.1",
         port=wanted["port"],

@@ -40,6 +40,6 @@ def named(exporter: InMemorySpanExporter, name: str) -> list[ReadableSpan]:
     return [span for span in exporter.get_finished_spans() if span.name == name or span.name.startswith(f"{name} ")]
 
 
-def everything_told(exporter: InMemorySpanExporter) -> str:
+def exported_text(exporter: InMemorySpanExporter) -> str:
     """The contents of all spans as one text."""
     return "\n".join(span.to_json() for span in exporter.get_finished_spans())

@@ -52,6 +52,6 @@ def run_suites(tree: Path, suites: Iterable[str], names: Iterable[str]) -> "subp
     return in_tree(tree, "-c", _RUN_SUITES, " ".join(suites), " ".join(names))
 
 
-def told(done: "subprocess.CompletedProcess[str]") -> str:
+def failures(done: "subprocess.CompletedProcess[str]") -> str:
     """The failures reported by a test run."""
     return "\n".join(line for line in done.stdout.splitlines() if not line.startswith("PASSED")) + done.stderr

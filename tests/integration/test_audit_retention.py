@@ -43,7 +43,7 @@ def days_ago(days: float) -> datetime:
     return NOW - timedelta(days=days)
 
 
-async def places(engine: AsyncEngine, folder: Path) -> Counter[int]:
+async def occurrences(engine: AsyncEngine, folder: Path) -> Counter[int]:
     """How often each record occurs in the database and in files."""
     async with engine.connect() as connection:
         kept = [int(row.query_id, 16) for row in await connection.execute(select(AUDIT.c.query_id))]
@@ -72,7 +72,7 @@ async def test_old_records_are_pruned_and_then_archived(tmp_path: Path) -> None:
         done = await archive(engine, folder, AGES)
         assert done.records == 3
         assert [path.name[:13] for path in done.files] == ["audit-2025-10", "audit-2025-11"]
-        assert await places(engine, folder) == Counter(ages)
+        assert await occurrences(engine, folder) == Counter(ages)
         assert sorted(int(row["query_id"], 16) for row in await latest(engine, 10)) == [0, 89, 91, 364]
         assert sorted(path.name for path in folder.iterdir() if path.name != "lock") == [
             path.name for path in archives(folder)
@@ -146,7 +146,7 @@ async def test_a_month_detached_by_an_earlier_version_is_archived(tmp_path: Path
             await connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
     async with open_database(settings) as engine:
         await archive(engine, folder, AGES)
-        assert await places(engine, folder) == {1: 1, 2: 1}
+        assert await occurrences(engine, folder) == {1: 1, 2: 1}
         async with engine.connect() as connection:
             assert await tables(connection, attached=False) == []
     assert [(row["mode"], row["checks"]) for path in archives(folder) for row in read_archive(path)] == [("", {})]
@@ -163,16 +163,16 @@ async def test_kills_while_archiving_neither_lose_nor_duplicate_records(nursery:
         await fill(engine, [(number, days_ago(800 - number / 10)) for number in range(600)])
     cut = 0
     for seconds in (0.03, 0.06, 0.12, 0.25):  # on a fast machine, only an early kill interrupts the run
-        pid = await asyncio.to_thread(nursery.archiving, tmp_path, AGES)
+        pid = await asyncio.to_thread(nursery.start_archiving, tmp_path, AGES)
         await asyncio.sleep(seconds * (1 + chance.random()))
-        cut += await asyncio.to_thread(nursery.ended, pid, signal.SIGKILL) != 0
+        cut += await asyncio.to_thread(nursery.stop, pid, signal.SIGKILL) != 0
         async with open_database(settings) as engine:
-            assert set(await places(engine, folder)) | _under_way(folder) == set(range(600)), (
+            assert set(await occurrences(engine, folder)) | _under_way(folder) == set(range(600)), (
                 "no record is ever missing"
             )
     async with open_database(settings) as engine:
         await archive(engine, folder, AGES)
-        assert await places(engine, folder) == Counter(range(600))
+        assert await occurrences(engine, folder) == Counter(range(600))
         assert cut, "a kill must interrupt a running archive"
         async with engine.connect() as connection:
             assert (await connection.execute(select(func.count()).select_from(AUDIT))).scalar_one() == 0

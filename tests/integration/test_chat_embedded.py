@@ -27,7 +27,7 @@ BRIEF = {
 """Examples for a very small model to imitate: replies are a third as long as with the package's prompts."""
 
 
-def answered(screen: Terminal, question: str) -> None:
+def ask(screen: Terminal, question: str) -> None:
     """Ask the documents; a very small model may fail, but a reply and its confidence are shown."""
     shown = screen.say(question, seconds=PATIENCE)
     assert re.search(r"(confidence (high|medium|low) \(\d\.\d\d\)|not answered), \d+ rounds?, \d+\.\d s", shown), shown
@@ -55,13 +55,13 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         screen.say("What can you do?", "I answer questions from this corpus")
         screen.say("/help", "/history", "/save FILE")
         screen.say("/topics", "- ", "more")
-        answered(screen, "Who designed the Pennant Bridge?")  # 5: the first question
+        ask(screen, "Who designed the Pennant Bridge?")  # 5: the first question
         screen.say("/sources")
         screen.say("/trace", "Round 0")
         screen.say("Thanks!", "You are welcome")
-        answered(screen, "When did he design it?")  # 9: a follow-up
+        ask(screen, "When did he design it?")  # 9: a follow-up
         screen.say("What was my first question?", "Who designed the Pennant Bridge?")
-        answered(screen, "Who built Stag Skerry Light?")  # 11: another topic
+        ask(screen, "Who built Stag Skerry Light?")  # 11: another topic
         screen.say("Write me a poem about the sea.", "I only answer questions about the documents")
         screen.say("What have we discussed?", "- Who designed the Pennant Bridge?", "- Who built Stag Skerry Light?")
         screen.press(b"How long is the Little Tolley?\r")  # 14: stopped midway

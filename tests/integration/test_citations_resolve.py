@@ -163,7 +163,7 @@ def assert_in_place(citation: Citation, asked: Asked, folder: Path, sources: dic
     assert asked.sentence in " ".join(shown.split())
 
 
-def written_as(style: str, citation: Citation) -> str:
+def rendered(style: str, citation: Citation) -> str:
     """The citation as shown to a reader, rebuilt from its parts."""
     if style == "title":
         return f"[{citation.name}]"
@@ -174,7 +174,7 @@ def written_as(style: str, citation: Citation) -> str:
     return f'[Source: {place}{page} - "{citation.snippet}"]'
 
 
-async def asked_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Asked, GroundedAnswer]]:
+async def ask_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Asked, GroundedAnswer]]:
     async with companion(settings, encoder) as asking:
         return [(one, (await asking(one.question, one.question)).grounded) for one in ASKED]
 
@@ -192,10 +192,10 @@ async def test_every_citation_resolves_to_its_source(tmp_path: Path, chunker: st
     sources = {document.id: document.source for document in read_documents(tmp_path / "data", CORPUS)}
     for style in ("page", "source", "title"):
         settings = settings_in(tmp_path / "data", *assignments, f"CITATION_STYLE={style}", "RETRIEVAL_TOP_K=12")
-        for asked, reply in await asked_all(settings, encoder):
+        for asked, reply in await ask_all(settings, encoder):
             assert reply.refused is None, (asked, reply.refused)
             (citation,) = reply.citations
             assert_in_place(citation, asked, folder, sources)
-            assert reply.text == f"{asked.sentence.rstrip('.')} {written_as(style, citation)}."
+            assert reply.text == f"{asked.sentence.rstrip('.')} {rendered(style, citation)}."
             assert reply.removed == 1
             assert chunker != "characters" or (citation.section, citation.page) == (asked.section, asked.page)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 WIDTH = {"COLUMNS": "80", "NO_COLOR": "1"}
 
 
-def comparing(*words: object) -> Result:
+def run_compare(*words: object) -> Result:
     return CliRunner().invoke(compare.app, [str(word) for word in words], env=WIDTH)
 
 
@@ -31,14 +31,14 @@ def amend(folder: Path, part: str, value: object) -> None:
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def calibrating(*words: object) -> Result:
+def run_calibrate(*words: object) -> Result:
     return CliRunner().invoke(calibrate.app, [str(word) for word in words], env=WIDTH)
 
 
 def test_two_runs_are_compared_at_80_columns(tmp_path: Path) -> None:
     write_run(tmp_path / "RESULTS" / "one", rows_a())
     write_run(tmp_path / "two", rows_b(), mode="open_domain")
-    done = comparing("one", tmp_path / "two", "--out", tmp_path / "comparison.md")
+    done = run_compare("one", tmp_path / "two", "--out", tmp_path / "comparison.md")
     assert done.exit_code == 0, done.output
     first = done.stdout.splitlines()[0]
     assert first.startswith("No significant difference between A (run one) and B (run two)")
@@ -53,13 +53,13 @@ def test_two_runs_are_compared_at_80_columns(tmp_path: Path) -> None:
 
 def test_differences_are_plotted(tmp_path: Path) -> None:
     one, two = write_run(tmp_path / "one", rows_a()), write_run(tmp_path / "two", rows_b())
-    done = comparing(one, two, "--plot", tmp_path / "forest.png")
+    done = run_compare(one, two, "--plot", tmp_path / "forest.png")
     assert done.exit_code == 0, done.output
     first = (tmp_path / "forest.png").read_bytes()
     assert first.startswith(b"\x89PNG")
-    assert comparing(two, one, "--plot", tmp_path / "forest.png").exit_code == 0
+    assert run_compare(two, one, "--plot", tmp_path / "forest.png").exit_code == 0
     assert (tmp_path / "forest.png").read_bytes() != first
-    refused = comparing(one, two, "--plot", tmp_path / "forest.pdf")
+    refused = run_compare(one, two, "--plot", tmp_path / "forest.pdf")
     assert refused.exit_code == 2
     assert "'forest.pdf' must end in .png" in " ".join(refused.output.split())
 
@@ -69,21 +69,24 @@ def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
     hotpot = write_run(tmp_path / "hotpot", rows, dataset="hotpotqa")
     wiki = write_run(tmp_path / "wiki", rows, dataset="2wikimultihopqa")
     named = ("--method-a", "react", "--method-b", "metarag", "--json")
-    alone = json.loads(comparing(hotpot, *named).stdout)
-    both = json.loads(comparing(hotpot, *named, "--pool", wiki).stdout)
+    alone = json.loads(run_compare(hotpot, *named).stdout)
+    both = json.loads(run_compare(hotpot, *named, "--pool", wiki).stdout)
     assert (both["n"], both["only_b_right"]) == (2 * alone["n"], 2 * alone["only_b_right"])
     assert {name: row["n"] for name, row in both["by_type"].items()} == {"hotpotqa": 12, "2wikimultihopqa": 12}
-    assert "pool runs over different questions" in comparing(hotpot, *named, "--pool", hotpot).output
+    assert "pool runs over different questions" in run_compare(hotpot, *named, "--pool", hotpot).output
     others = [{**row, "id": f"more-{row['id']}", "question": f"More: {row['question']}"} for row in rows]
     more = write_run(tmp_path / "more", others, dataset="hotpotqa")
-    whole = json.loads(comparing(hotpot, *named, "--pool", more, "--pool", wiki).stdout)
+    whole = json.loads(run_compare(hotpot, *named, "--pool", more, "--pool", wiki).stdout)
     assert {name: row["n"] for name, row in whole["by_type"].items()} == {"hotpotqa": 24, "2wikimultihopqa": 12}
-    assert "leave B out" in comparing(hotpot, wiki, *named, "--pool", wiki).output
+    assert "leave B out" in run_compare(hotpot, wiki, *named, "--pool", wiki).output
 
 
 def test_two_methods_of_one_run_are_compared_as_json(tmp_path: Path) -> None:
     run = write_run(tmp_path / "both", [*rows_a("react"), *rows_b("metarag")], methods=["react", "metarag", "flare"])
-    implied, named = comparing(run, "--json"), comparing(run, "--method-a", "metarag", "--method-b", "react", "--json")
+    implied, named = (
+        run_compare(run, "--json"),
+        run_compare(run, "--method-a", "metarag", "--method-b", "react", "--json"),
+    )
     one, other = json.loads(implied.stdout), json.loads(named.stdout)
     assert "A (react) and B (metarag)" in one["sentence"]
     assert (one["a"]["name"], one["only_b_right"]) == ("react", 4)
@@ -98,7 +101,7 @@ def test_two_prediction_files_are_compared(tmp_path: Path) -> None:
     good.write_text(json.dumps({"answer": {one.id: one.answer for one in questions}, "sp": {}}))
     bad.write_text("".join(json.dumps({"id": one.id, "prediction": "nobody knows"}) + "\n" for one in questions))
     data = ROOT / "benchmarks" / "sample" / "questions.json"
-    done = comparing(bad, good, "--dataset", "sample", "--data-file", data, "--json")
+    done = run_compare(bad, good, "--dataset", "sample", "--data-file", data, "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["n"], found["only_b_right"], found["mcnemar_p"]) == (6, 6, 2 / 64)
@@ -113,7 +116,7 @@ def test_a_run_is_compared_with_a_prediction_file(tmp_path: Path) -> None:
         for one in questions
     ]
     run = write_run(tmp_path / "run", rows)
-    done = comparing(run, tmp_path / "p.json", "--dataset", "sample", "--json")
+    done = run_compare(run, tmp_path / "p.json", "--dataset", "sample", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["n"] == 3
     assert "not stated" in done.stdout
@@ -139,7 +142,7 @@ def test_misuse_is_reported_in_one_sentence_with_exit_code_2(tmp_path: Path, wor
     write_run(tmp_path / "RESULTS" / "one", rows_a())
     write_run(tmp_path / "RESULTS" / "two", rows_b())
     (tmp_path / "p.json").write_text('[{"id": "a", "prediction": "x"}]')
-    done = comparing(*words)
+    done = run_compare(*words)
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
@@ -155,7 +158,7 @@ def test_differing_calibration_encoder_and_commit_are_listed(tmp_path: Path) -> 
     for folder, parts in changes.items():
         for part, value in parts.items():
             amend(folder, part, value)
-    found = json.loads(comparing(one, two, "--json").stdout)["differing"]
+    found = json.loads(run_compare(one, two, "--json").stdout)["differing"]
     assert [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in found] == [
         ("encoder monitor", "e1", "e2"),
         ("calibration", "aaaa", "bbbb"),
@@ -184,7 +187,7 @@ def test_wrongly_typed_configuration_is_reported_in_one_sentence(
     write_run(tmp_path / "one", rows_a())
     folder = write_run(tmp_path / "two", rows_b())
     amend(folder, part, value)
-    done = comparing(tmp_path / "one", folder)
+    done = run_compare(tmp_path / "one", folder)
     assert done.exit_code == 2, done.output
     assert f"is damaged ({message}" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -196,7 +199,7 @@ def test_a_damaged_row_is_reported_in_one_sentence(tmp_path: Path, field: str) -
     broken = next(row for row in rows if row["error"] is None)
     del broken[field]
     write_run(tmp_path / "one", rows_a())
-    done = comparing(tmp_path / "one", write_run(tmp_path / "two", rows))
+    done = run_compare(tmp_path / "one", write_run(tmp_path / "two", rows))
     assert done.exit_code == 2, done.output
     assert f"The run 'two' has a damaged row in samples.jsonl, of 'metarag' for {broken['id']!r}" in done.stderr
     assert f"field {field!r}" in done.stderr
@@ -206,7 +209,7 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
     write_run(tmp_path / "RESULTS" / "fitted", telling(150, seed=1))
     write_run(tmp_path / "RESULTS" / "fresh", telling(60, seed=2, prefix="p"))
     file = tmp_path / "policies" / "monitor.yaml"
-    done = calibrating("fitted", "--out", file)
+    done = run_calibrate("fitted", "--out", file)
     assert done.exit_code == 0, done.output
     assert "150 first drafts" in done.stdout
     assert "calibrated, 5-fold" in done.stdout
@@ -219,32 +222,32 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
     assert calibration.fitted_on.models == {"flash": "f", "pro": "p"}
     assert "Models: flash 'f', pro 'p'" in done.stdout
 
-    measured = calibrating("fresh", "--evaluate", file, "--json")
+    measured = run_calibrate("fresh", "--evaluate", file, "--json")
     assert measured.exit_code == 0, measured.output
     fitted, cosine = json.loads(measured.stdout)["monitors"]
     assert fitted["auroc"] > 0.75 > cosine["auroc"]
 
-    told = calibrating("fresh", "--evaluate", file).stdout
+    told = run_calibrate("fresh", "--evaluate", file).stdout
     assert "Fitted with: flash 'f', pro 'p'" in told
 
     hidden = [{**row, "id": f"other-{row['id']}"} for row in telling(150, seed=1)]
     write_run(tmp_path / "RESULTS" / "hidden", hidden, dataset="renamed")
-    evaded = calibrating("hidden", "--evaluate", file)
+    evaded = run_calibrate("hidden", "--evaluate", file)
     assert evaded.exit_code == 2
     assert "fitted on 150 of these 150 questions of 'renamed'" in evaded.stderr
 
-    again = calibrating("fitted", "fresh", "--evaluate", file)
+    again = run_calibrate("fitted", "fresh", "--evaluate", file)
     assert again.exit_code == 2
     assert "fitted on 150 of these 210 questions of 'sample'" in again.stderr
 
 
 def test_a_fit_does_not_depend_on_row_order(tmp_path: Path) -> None:
     write_run(tmp_path / "RESULTS" / "one", telling(90))
-    assert calibrating("one", "--out", "a.yaml").exit_code == 0
+    assert run_calibrate("one", "--out", "a.yaml").exit_code == 0
     (tmp_path / "RESULTS" / "one" / "samples.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in telling(90)[::-1])
     )
-    assert calibrating("one", "--out", "b.yaml").exit_code == 0
+    assert run_calibrate("one", "--out", "b.yaml").exit_code == 0
     assert (tmp_path / "a.yaml").read_bytes() == (tmp_path / "b.yaml").read_bytes()
 
 
@@ -277,9 +280,9 @@ def test_an_invalid_calibration_is_rejected(tmp_path: Path, words: list[str], me
     for name, part, value in (("large", "provider", {"models": models}), ("reworded", "prompts", {"write": "p2"})):
         folder = write_run(tmp_path / "RESULTS" / name, telling(60, prefix=name))
         amend(folder, part, value)
-    assert calibrating("one", "--out", "fitted.yaml").exit_code == 0
+    assert run_calibrate("one", "--out", "fitted.yaml").exit_code == 0
     assert yaml.safe_load((tmp_path / "fitted.yaml").read_text())["version"] == 3
-    done = calibrating(*words)
+    done = run_calibrate(*words)
     assert done.exit_code == 2, done.output
     assert message in done.stderr
     assert not (tmp_path / "x.yaml").exists()

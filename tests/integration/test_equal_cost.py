@@ -17,7 +17,7 @@ WORDS = ("--n", "4", "--method", "metarag,self_consistency", "--equal", "dollars
 DOLLARS, TOKENS = "self_consistency equal dollars", "self_consistency equal tokens"
 
 
-def sized(inner: Behaviour) -> Behaviour:
+def billed_by_length(inner: Behaviour) -> Behaviour:
     """Replies billed by prompt and text length, so that no two questions cost the same."""
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
@@ -31,7 +31,7 @@ def sized(inner: Behaviour) -> Behaviour:
 
 @pytest.fixture
 def server() -> Any:
-    with loopback_server(sized(disagreeing())) as running:
+    with loopback_server(billed_by_length(disagreeing())) as running:
         yield running
 
 
@@ -100,7 +100,7 @@ def test_a_failure_that_stops_the_loop_stops_its_waiting_controls(tmp_path: Path
 
     def refusing(body: dict[str, Any]) -> ServerReply:
         seen.append(1)
-        return sized(disagreeing())(body) if len(seen) < 6 else ServerReply(status=401)
+        return billed_by_length(disagreeing())(body) if len(seen) < 6 else ServerReply(status=401)
 
     with loopback_server(refusing) as server:
         done = in_process([*WORDS, "--concurrency", "16"], environment(server.base_url, tmp_path / "data"))

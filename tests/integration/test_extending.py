@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trees import PARTS, copied_tree, in_tree, run_suites, told
+from tests.trees import PARTS, copied_tree, failures, in_tree, run_suites
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +109,7 @@ def test_documents_are_generated_with_the_examples(tree: Path) -> None:
 
 def test_examples_pass_the_contract_suites_and_the_settings_tests(tree: Path) -> None:
     done = run_suites(tree, SUITES, [*NAMES.values(), "acme_api_key"])
-    assert done.returncode == 0, told(done)
+    assert done.returncode == 0, failures(done)
     passed = re.findall(r"^PASSED .*\[(.*)\]$", done.stdout, re.MULTILINE)
     contracts = set(NAMES.values()) - {"blocks", "section", "length"}  # covered by unit tests
     assert all(any(name in id_ for id_ in passed) for name in contracts)

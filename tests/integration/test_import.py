@@ -18,7 +18,7 @@ ROWS = json.loads(QUESTIONS.read_text())[:20]
 RIGHT = 8
 
 
-def said(number: int) -> str:
+def prediction(number: int) -> str:
     """Every system's answer: right for the first eight questions, half right for the next, otherwise wrong."""
     gold = str(ROWS[number]["answer"])
     return gold if number < RIGHT else f"{gold} or not" if number == RIGHT else "nobody knows"
@@ -28,7 +28,7 @@ def files(folder: Path) -> dict[str, Path]:
     """A made-up file of each schema over the same questions."""
     contents: dict[str, Any] = {
         "flashrag": [
-            {"id": f"test_{n}", "question": row["question"], "golden_answers": [], "output": {"pred": said(n)}}
+            {"id": f"test_{n}", "question": row["question"], "golden_answers": [], "output": {"pred": prediction(n)}}
             for n, row in enumerate(ROWS)
         ],
         "mothrag": {
@@ -38,7 +38,7 @@ def files(folder: Path) -> dict[str, Path]:
                     "qid": str(n),
                     "question": f" {row['question']} ",
                     "gold": row["answer"],
-                    "pred": said(n),
+                    "pred": prediction(n),
                     "n_llm_calls": 11,
                     "prompt_tokens": 1000,
                     "completion_tokens": 100,
@@ -48,17 +48,17 @@ def files(folder: Path) -> dict[str, Path]:
             ],
         },
         "hipporag": [
-            {"question": row["question"], "answer": said(n), "gold_answers": [], "docs": [], "doc_scores": None}
+            {"question": row["question"], "answer": prediction(n), "gold_answers": [], "docs": [], "doc_scores": None}
             for n, row in enumerate(ROWS)
         ],
-        "official": {"answer": {row["_id"]: said(n) for n, row in enumerate(ROWS)}, "sp": {}},
+        "official": {"answer": {row["_id"]: prediction(n) for n, row in enumerate(ROWS)}, "sp": {}},
     }
     paths = {}
     for name, content in contents.items():
         paths[name] = folder / f"{name}.json"
         paths[name].write_text(json.dumps(content))
     paths["plain"] = folder / "plain.jsonl"
-    plain = [json.dumps({"id": row["_id"], "prediction": said(n)}) for n, row in enumerate(ROWS)]
+    plain = [json.dumps({"id": row["_id"], "prediction": prediction(n)}) for n, row in enumerate(ROWS)]
     paths["plain"].write_text("\n".join(plain))
     return paths
 

@@ -18,7 +18,9 @@ KILLS = 10
 WORDS = ("--n", "12", "--concurrency", "2", "--method", "metarag,standard_rag")
 
 
-def killed(words: list[str], env: dict[str, str], folder: Path, server: LoopbackServer, chance: random.Random) -> bool:
+def run_and_kill(
+    words: list[str], env: dict[str, str], folder: Path, server: LoopbackServer, chance: random.Random
+) -> bool:
     """Start a run and kill it after a random number of calls and delay; returns whether it was still running."""
     until = len(server.bodies) + chance.randint(0, 3)
     child = forked(RUNNER, words, env, folder)
@@ -36,7 +38,7 @@ def test_kills_change_no_result_and_add_no_cost(tmp_path: Path) -> None:
         words = command(*WORDS)
         kills = 0
         for _ in range(KILLS):
-            kills += killed(words, env, tmp_path, server, chance)
+            kills += run_and_kill(words, env, tmp_path, server, chance)
             folder = only_run(tmp_path)
             words = command("--resume", folder.name, "--concurrency", "2")
             with (folder / "samples.jsonl").open("ab") as file:  # as left by a kill during a write

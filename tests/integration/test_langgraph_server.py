@@ -20,7 +20,7 @@ ASKED = {"question": "Which year was it?"}
 
 
 @pytest.fixture
-def offered(monkeypatch: pytest.MonkeyPatch) -> Any:
+def graph_factory(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The factory named in `langgraph.json`, loaded by module and attribute as the server does."""
     for name, value in {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none"}.items():
         monkeypatch.setenv(name, value)
@@ -33,16 +33,16 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Any:
     return getattr(import_module(module), attribute)
 
 
-def made(factory: Any, **configurable: Any) -> AbstractAsyncContextManager[CompiledStateGraph[Any, Any]]:
+def open_graph(factory: Any, **configurable: Any) -> AbstractAsyncContextManager[CompiledStateGraph[Any, Any]]:
     made: AbstractAsyncContextManager[CompiledStateGraph[Any, Any]] = factory({"configurable": configurable})
     return made
 
 
 @pytest.mark.slow
-async def test_a_run_needs_only_a_question(offered: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_needs_only_a_question(graph_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_server(helpful()) as model:
         monkeypatch.setenv("LLM_BASE_URL", model.base_url)
-        async with made(offered, thread_id="1") as graph:
+        async with open_graph(graph_factory, thread_id="1") as graph:
             # the server gives its checkpointer to a copy of the graph and passes plain values to the run
             served = graph.copy(update={"checkpointer": InMemorySaver()})
             config: Any = {"configurable": {"thread_id": "1"}}
@@ -58,8 +58,8 @@ async def test_a_run_needs_only_a_question(offered: Any, monkeypatch: pytest.Mon
     assert [ballot.route for ballot in vote.ballots] == ["quoted_draft", "derivation"]
 
 
-async def test_inspecting_the_graph_opens_nothing(offered: Any, tmp_path: Path) -> None:
-    async with made(offered) as graph:
+async def test_inspecting_the_graph_opens_nothing(graph_factory: Any, tmp_path: Path) -> None:
+    async with open_graph(graph_factory) as graph:
         assert graph.get_graph().draw_mermaid() == build_graph().get_graph().draw_mermaid()
         assert list(graph.get_input_jsonschema()["properties"]) == ["question"]
         assert graph.get_output_jsonschema()["properties"]["rounds"]
@@ -69,8 +69,8 @@ async def test_inspecting_the_graph_opens_nothing(offered: Any, tmp_path: Path) 
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["encoders"], "existed before"
 
 
-async def test_invalid_run_input_is_reported(offered: Any) -> None:
-    async with made(offered) as graph:
+async def test_invalid_run_input_is_reported(graph_factory: Any) -> None:
+    async with open_graph(graph_factory) as graph:
         with pytest.raises(InputError, match="empty"):
             await graph.ainvoke({"question": " "})
         with pytest.raises(CorpusError, match="nowhere"):

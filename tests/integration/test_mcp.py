@@ -28,7 +28,7 @@ from meta_agent_rag.service.mcp import KeyHolders, create_server, open_library
 from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
-from tests.service import SCRIPT, finding
+from tests.service import SCRIPT, film_retrievers
 
 ASKED = {"question": QUESTION, "corpus": "films"}
 
@@ -41,7 +41,7 @@ async def client(
     settings = settings_in(folder, "ENCODER=hash-64", *assignments)
     async with (
         open_library(
-            settings, transport=model, retrievers=finding(), monitor_encoder=AsyncEncoder(HashEncoder())
+            settings, transport=model, retrievers=film_retrievers(), monitor_encoder=AsyncEncoder(HashEncoder())
         ) as library,
         Client(create_server(library)) as connected,
     ):
@@ -127,7 +127,7 @@ async def test_a_model_refusal_is_reported(tmp_path: Path) -> None:
 
 async def test_the_http_server_requires_a_key(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
-    async with open_database(settings) as database, open_library(settings, retrievers=finding()) as library:
+    async with open_database(settings) as database, open_library(settings, retrievers=film_retrievers()) as library:
         keys = open_keys(database, settings)
         token, _ = await keys.create("tests")
         ingest, _ = await keys.create("ingest", ("ingest",))

@@ -51,7 +51,7 @@ def parts() -> list[Path]:
     return sorted(downloaded().parent.glob("*.part"))
 
 
-def refused(result: Result, said: str, code: int = 2) -> None:
+def assert_rejected(result: Result, said: str, code: int = 2) -> None:
     """Check for one sentence on stderr and no downloaded file."""
     assert result.exit_code == code, result.output
     assert said in result.stderr
@@ -179,7 +179,7 @@ def test_a_complete_partial_file_is_only_verified(hub: Hub) -> None:
 
 def test_a_file_with_a_wrong_checksum_is_deleted(hub: Hub) -> None:
     hub.content = OTHER
-    refused(
+    assert_rejected(
         marag("models", "get", "tiny"),
         "The download of 'tiny' does not have the SHA-256 that the hub states and was deleted; run `marag models get "
         "tiny` again.",
@@ -190,14 +190,16 @@ def test_a_file_with_a_wrong_checksum_is_deleted(hub: Hub) -> None:
 @pytest.mark.parametrize("stated", [hashlib.sha256(OTHER).hexdigest(), "1f" * 20])
 def test_a_file_with_a_different_stated_checksum_is_not_downloaded(hub: Hub, stated: str) -> None:
     hub.sha256 = stated
-    refused(marag("models", "get", "tiny"), "does not state the SHA-256 for tiny.gguf that this version expects")
+    assert_rejected(
+        marag("models", "get", "tiny"), "does not state the SHA-256 for tiny.gguf that this version expects"
+    )
     assert hub.downloads == 0
 
 
 def test_a_full_disk_is_reported_before_the_download(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS) - 1))
     result = marag("models", "get", "tiny")
-    refused(result, "has 0.1 GB free, but 'tiny' needs another 0.1 GB; free disk space", code=1)
+    assert_rejected(result, "has 0.1 GB free, but 'tiny' needs another 0.1 GB; free disk space", code=1)
     assert hub.downloads == 0
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS)))
     assert marag("models", "get", "tiny").exit_code == 0
@@ -206,27 +208,33 @@ def test_a_full_disk_is_reported_before_the_download(hub: Hub, monkeypatch: pyte
 def test_an_unreachable_hub_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     list_of(monkeypatch, model())
     point_at("http://127.0.0.1:9", monkeypatch)
-    refused(marag("models", "get", "tiny"), "The Hugging Face hub (http://127.0.0.1:9) does not respond; run `marag")
+    assert_rejected(
+        marag("models", "get", "tiny"), "The Hugging Face hub (http://127.0.0.1:9) does not respond; run `marag"
+    )
 
 
 @pytest.mark.parametrize("status", [401, 404, 500])
 def test_a_refusal_by_the_hub_is_reported_in_one_sentence(hub: Hub, status: int) -> None:
     hub.status = status
-    refused(
+    assert_rejected(
         marag("models", "get", "tiny"), f"rejected the request for tiny.gguf of someone/tiny-GGUF ({status}); check"
     )
 
 
 def test_an_unknown_name_lists_the_known_ones(hub: Hub) -> None:
-    refused(marag("models", "get", "huge"), "There is no model 'huge'; choose from: tiny.")
-    refused(marag("models", "get", "smollm2-135m"), "smollm2-135m is packaged and needs no download; `marag models`")
+    assert_rejected(marag("models", "get", "huge"), "There is no model 'huge'; choose from: tiny.")
+    assert_rejected(
+        marag("models", "get", "smollm2-135m"), "smollm2-135m is packaged and needs no download; `marag models`"
+    )
     assert not hub.asked
 
 
 def test_a_model_is_downloaded_by_one_process_at_a_time(hub: Hub) -> None:
     downloaded().parent.mkdir()
     with FileLock(downloaded().with_name(".tiny.gguf.lock")):
-        refused(marag("models", "get", "tiny"), "Another process is downloading 'tiny'; wait until it is done.", code=1)
+        assert_rejected(
+            marag("models", "get", "tiny"), "Another process is downloading 'tiny'; wait until it is done.", code=1
+        )
     assert not hub.asked
 
 
@@ -239,7 +247,9 @@ def test_a_model_too_large_for_this_machine_is_reported(hub: Hub, monkeypatch: p
 
 def test_a_missing_extra_is_named(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    refused(marag("models", "get", "tiny"), '`marag models get` needs the extra "embedded"; install it: pip install')
+    assert_rejected(
+        marag("models", "get", "tiny"), '`marag models get` needs the extra "embedded"; install it: pip install'
+    )
     assert marag("models").exit_code == 0
 
 
@@ -278,4 +288,4 @@ def test_doctor_reports_the_chosen_model(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_a_missing_model_is_reported_in_one_sentence(name: str, said: str) -> None:
-    refused(marag("ask", "Who?", EMBEDDED_MODEL=name), said)
+    assert_rejected(marag("ask", "Who?", EMBEDDED_MODEL=name), said)

@@ -22,7 +22,7 @@ def settings(server: LoopbackServer | str) -> Settings:
     return Settings.load(llm_base_url=url, flash_model="m")
 
 
-async def asked(server: LoopbackServer | str) -> bool:
+async def answered_from_cache(server: LoopbackServer | str) -> bool:
     """Ask once; returns whether the cache answered."""
     async with open_language_model(settings(server)) as model:
         session = model.session()
@@ -45,9 +45,9 @@ async def test_a_cached_reply_is_found_for_the_same_weights(
 ) -> None:
     with loopback_server(always(GOOD)) as one, loopback_server(always(GOOD)) as other:
         one.listing, other.listing = (ServerReply(body={"data": [row]}) for row in (first, second))
-        assert not await asked(one)
-        assert await asked(one)
-        assert await asked(other) == known
+        assert not await answered_from_cache(one)
+        assert await answered_from_cache(one)
+        assert await answered_from_cache(other) == known
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ async def test_a_cached_reply_is_found_for_the_same_weights(
 async def test_a_server_without_metadata_is_identified_by_provider_and_model(listing: ServerReply) -> None:
     with loopback_server(always(GOOD)) as one, loopback_server(always(GOOD)) as other:
         one.listing = other.listing = listing
-        assert not await asked(one)
-        assert await asked(other)
+        assert not await answered_from_cache(one)
+        assert await answered_from_cache(other)
 
 
 async def test_a_loading_server_is_asked_for_its_models_again() -> None:
@@ -83,9 +83,9 @@ async def identity(model: LanguageModel) -> str:
 async def test_cached_replies_are_found_while_the_server_is_down() -> None:
     with loopback_server(always(GOOD)) as server:
         server.listing = ServerReply(body={"data": [{"id": "m", "meta": LLAMA}]})
-        assert not await asked(server)
+        assert not await answered_from_cache(server)
         address = server.base_url
-    assert await asked(address)
+    assert await answered_from_cache(address)
 
 
 async def test_replies_cached_under_the_url_by_earlier_versions_are_found(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_replies_cached_under_the_url_by_earlier_versions_are_found(tmp_pa
         cache = ResponseCache(tmp_path / "data" / "responses.sqlite")
         cache.put(request_key(server.base_url, request), Reply(text=GOOD.text, usage=None), OFF_PEAK)
         cache.close()
-        assert await asked(server)
+        assert await answered_from_cache(server)
         assert not server.bodies
 
 

@@ -16,7 +16,7 @@ from meta_agent_rag import discover_deficits
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.shipped import clone
 from meta_agent_rag.testing.server import helpful, loopback_server
-from tests.trees import PARTS, ROOT, copied_tree, in_tree, run_suites, told
+from tests.trees import PARTS, ROOT, copied_tree, failures, in_tree, run_suites
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def marag(*words: str, **env: str) -> Result:
     return CliRunner().invoke(app, [*words], env=env)
 
 
-def here() -> set[str]:
+def files_here() -> set[str]:
     """The files in the working folder, except the data folder."""
     return {str(path) for path in Path().rglob("*") if path.is_file() and path.parts[0] != "data"}
 
@@ -83,7 +83,7 @@ class TestInAClone:
     def test_new_members_pass_contract_suites_and_their_own_tests(self, tree: Path) -> None:
         names = [f"new_{kind}" for kind in KINDS]
         done = run_suites(tree, SUITES, names)
-        assert done.returncode == 0, told(done)
+        assert done.returncode == 0, failures(done)
         for name in names:
             assert re.search(rf"^PASSED tests/contracts/.*\[.*{name}.*\]$", done.stdout, re.MULTILINE)
             assert re.search(rf"^PASSED tests/unit/test_\w+_{name}\.py", done.stdout, re.MULTILINE)
@@ -126,7 +126,7 @@ class TestOutsideAClone:
             self.made(kind, f"{kind}_{LONG}"[:40])
             self.made(kind, kind[:2])
         assert_clean(tmp_path)
-        files = sorted(str(tmp_path / path) for path in here() if path.endswith(".py"))
+        files = sorted(str(tmp_path / path) for path in files_here() if path.endswith(".py"))
         done = subprocess.run(
             [sys.executable, "-m", "mypy", *files], cwd=ROOT, capture_output=True, text=True, check=False
         )
@@ -144,14 +144,14 @@ class TestOutsideAClone:
         told = json.loads(made.stdout)
         assert told["files"] == ["some where/operators/mine.py", "some where/operators/tests/test_operator_mine.py"]
         assert told["next"].startswith("`python -m pytest 'some where/operators'/tests` shows it at work; ")
-        assert here() == set(told["files"])
+        assert files_here() == set(told["files"])
 
     def made(self, kind: str, name: str) -> str:
         """Create a member in the working folder; returns the command that demonstrates it."""
         result = marag("new", kind, name)
         assert result.exit_code == 0, result.output
         *written, following = result.output.splitlines()
-        assert {line.removeprefix("written: ") for line in written} <= here()
+        assert {line.removeprefix("written: ") for line in written} <= files_here()
         (command, *_) = re.findall(r"`(.*?)`", following)
         return str(command)
 
@@ -196,7 +196,7 @@ def test_an_invalid_name_is_rejected(kind: str, name: str, words: str) -> None:
     assert refused.exit_code == 2
     assert words in refused.stderr
     assert re.fullmatch(r"[^\n]+\.\n", refused.stderr)
-    assert not here()
+    assert not files_here()
 
 
 def test_an_unwritable_folder_is_reported() -> None:
@@ -204,7 +204,7 @@ def test_an_unwritable_folder_is_reported() -> None:
     refused = marag("new", "deficit", "mine", DEFICITS_DIR="file")
     assert refused.exit_code == 2
     assert re.fullmatch(r"'file' cannot be written \(.+\); .* set DEFICITS_DIR to another folder\.\n", refused.stderr)
-    assert here() == {"file"}
+    assert files_here() == {"file"}
 
 
 def test_either_all_files_are_written_or_none() -> None:
@@ -213,7 +213,7 @@ def test_either_all_files_are_written_or_none() -> None:
     refused = marag("new", "method", "mine")
     assert refused.exit_code == 2
     assert "'my_methods/tests' cannot be written" in refused.stderr
-    assert here() == {"my_methods/tests"}
+    assert files_here() == {"my_methods/tests"}
 
 
 def test_the_clone_is_the_tree_the_package_runs_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

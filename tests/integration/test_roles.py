@@ -18,7 +18,7 @@ METHODS = ("--method", "metarag,standard_rag", "--n", "2", "--judge")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Three:
+class RoleServers:
     """A writer that speaks DeepSeek's dialect, a critic that speaks OpenAI's, and a judge on llama.cpp's server."""
 
     writer: LoopbackServer
@@ -45,24 +45,26 @@ class Three:
 
 
 @pytest.fixture
-def three() -> Iterator[Three]:
+def role_servers() -> Iterator[RoleServers]:
     with (
         loopback_server(disagreeing()) as writer,
         loopback_server(disagreeing()) as critic,
         loopback_server(disagreeing()) as judge,
     ):
         judge.listing = ServerReply(body={"data": [{"id": "judge-7b", "meta": {"n_params": 7, "n_ctx": 4096}}]})
-        yield Three(writer=writer, critic=critic, judge=judge)
+        yield RoleServers(writer=writer, critic=critic, judge=judge)
 
 
 @pytest.fixture
-def env(three: Three, tmp_path: Path) -> dict[str, str]:
-    own = {"MODEL_ROLES": str(three.roles(tmp_path)), "SECOND_KEY": "sk-second-secret"}
-    return {**environment(three.writer.base_url, tmp_path / "data"), **own}
+def env(role_servers: RoleServers, tmp_path: Path) -> dict[str, str]:
+    own = {"MODEL_ROLES": str(role_servers.roles(tmp_path)), "SECOND_KEY": "sk-second-secret"}
+    return {**environment(role_servers.writer.base_url, tmp_path / "data"), **own}
 
 
 @pytest.mark.slow
-def test_each_endpoint_is_called_in_its_own_dialect(three: Three, env: dict[str, str], tmp_path: Path) -> None:
+def test_each_endpoint_is_called_in_its_own_dialect(
+    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
+) -> None:
     done = in_process([*METHODS], env)
     assert done.exit_code == 0, done.output
     assert "deepseek-v4-flash at DeepSeek" in done.stderr
@@ -75,11 +77,13 @@ def test_each_endpoint_is_called_in_its_own_dialect(three: Three, env: dict[str,
         ("second_route", "openai", "second", "gpt-4.1"),
         ("judge", "llama_server", "impartial", "judge-7b"),
     }
-    assert all(body["thinking"] == {"type": "disabled"} and "max_tokens" in body for body in three.writer.bodies)
-    assert all("max_completion_tokens" in body and "max_tokens" not in body for body in three.critic.bodies)
-    assert all(body["response_format"] == {"type": "json_object"} for body in three.critic.bodies)
-    assert all(body["response_format"]["type"] == "json_schema" and body["top_k"] == 1 for body in three.judge.bodies)
-    asked = {"deepseek": three.writer, "openai": three.critic, "llama_server": three.judge}
+    assert all(body["thinking"] == {"type": "disabled"} and "max_tokens" in body for body in role_servers.writer.bodies)
+    assert all("max_completion_tokens" in body and "max_tokens" not in body for body in role_servers.critic.bodies)
+    assert all(body["response_format"] == {"type": "json_object"} for body in role_servers.critic.bodies)
+    assert all(
+        body["response_format"]["type"] == "json_schema" and body["top_k"] == 1 for body in role_servers.judge.bodies
+    )
+    asked = {"deepseek": role_servers.writer, "openai": role_servers.critic, "llama_server": role_servers.judge}
     paid = {name: [call for call in calls if call["provider"] == name and not call["cached"]] for name in asked}
     assert {name: len(server.bodies) for name, server in asked.items()} == {name: len(of) for name, of in paid.items()}
     assert all(call["cost_usd"] is not None for call in (*paid["deepseek"], *paid["openai"]))
@@ -87,7 +91,7 @@ def test_each_endpoint_is_called_in_its_own_dialect(three: Three, env: dict[str,
 
 
 def test_the_run_and_its_record_name_the_endpoints_without_secrets(
-    three: Three, env: dict[str, str], tmp_path: Path
+    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
 ) -> None:
     kept = tmp_path / "run.jsonl"
     assert in_process([*METHODS, "--record", str(kept)], env).exit_code == 0
@@ -111,15 +115,15 @@ def test_the_run_and_its_record_name_the_endpoints_without_secrets(
 @pytest.mark.slow
 @pytest.mark.parametrize("strict", [(), ("--strict",)])
 def test_the_record_replays_without_the_endpoints(
-    three: Three, env: dict[str, str], tmp_path: Path, strict: tuple[str, ...]
+    role_servers: RoleServers, env: dict[str, str], tmp_path: Path, strict: tuple[str, ...]
 ) -> None:
     kept = tmp_path / "run.jsonl"
     assert in_process([*METHODS, "--record", str(kept)], env).exit_code == 0
-    asked = [len(server.bodies) for server in (three.writer, three.critic, three.judge)]
+    asked = [len(server.bodies) for server in (role_servers.writer, role_servers.critic, role_servers.judge)]
     again = replay(kept, tmp_path, *strict)
     assert again.exit_code == 0, again.output
     assert "byte for byte" in again.stdout
-    assert [len(server.bodies) for server in (three.writer, three.critic, three.judge)] == asked
+    assert [len(server.bodies) for server in (role_servers.writer, role_servers.critic, role_servers.judge)] == asked
     assert rows(only_run(tmp_path)) == rows(next((tmp_path / "AGAIN").iterdir()))
 
 
@@ -142,8 +146,10 @@ def test_every_table_of_a_mixed_run_has_a_caveat(env: dict[str, str], tmp_path: 
 
 
 @pytest.mark.slow
-def test_by_default_every_method_uses_one_model_and_no_table_has_a_caveat(three: Three, tmp_path: Path) -> None:
-    env = environment(three.writer.base_url, tmp_path / "data")
+def test_by_default_every_method_uses_one_model_and_no_table_has_a_caveat(
+    role_servers: RoleServers, tmp_path: Path
+) -> None:
+    env = environment(role_servers.writer.base_url, tmp_path / "data")
     assert in_process([*METHODS[:4]], env).exit_code == 0
     folder = only_run(tmp_path)
     assert {model for found in summary(folder)["methods"].values() for model in found["models"]} == {
@@ -163,13 +169,13 @@ def summary(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_resumed_run_accepts_its_judge_on_another_node_but_no_other_judge(
-    three: Three, env: dict[str, str], tmp_path: Path
+    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
 ) -> None:
     assert in_process([*METHODS], env).exit_code == 0
     folder = only_run(tmp_path)
     with loopback_server(disagreeing()) as node:
-        node.listing = three.judge.listing
-        moved = Three(writer=three.writer, critic=three.critic, judge=node)
+        node.listing = role_servers.judge.listing
+        moved = RoleServers(writer=role_servers.writer, critic=role_servers.critic, judge=node)
         moved.roles(tmp_path, concurrency=8, context=4096)
         done = in_process(["--resume", str(folder)], env)
         assert done.exit_code == 2, "evidence is cut to the context window, which affects answers"
@@ -180,16 +186,18 @@ def test_a_resumed_run_accepts_its_judge_on_another_node_but_no_other_judge(
         done = in_process(["--resume", str(folder)], env)
     assert done.exit_code == 2
     assert "different endpoints" in done.stderr
-    three.roles(tmp_path, model="judge-8b")
+    role_servers.roles(tmp_path, model="judge-8b")
     done = in_process(["--resume", str(folder)], env)
     assert done.exit_code == 2
     assert "different values of MODEL_ROLES" in done.stderr
 
 
-def test_a_missing_key_is_reported_before_any_payment(three: Three, env: dict[str, str], tmp_path: Path) -> None:
+def test_a_missing_key_is_reported_before_any_payment(
+    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
+) -> None:
     del env["SECOND_KEY"]
     done = in_process([*METHODS], env)
     assert done.exit_code == 2
     assert "The endpoint 'second' of MODEL_ROLES needs the key SECOND_KEY, which is not set" in done.stderr
-    assert not three.writer.bodies
+    assert not role_servers.writer.bodies
     assert not (tmp_path / "RESULTS").exists()

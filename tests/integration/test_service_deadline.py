@@ -98,7 +98,7 @@ async def test_an_endless_body_is_rejected_in_time(tmp_path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Down:
+class _FailingIndex:
     """An index that is down or slow."""
 
     fault: Callable[[], Exception] | None = None
@@ -114,7 +114,7 @@ async def _ask_with(folder: Path, *down: str, fault: Callable[[], Exception] | N
     settings = settings_in(folder)
     async with open_retriever(settings, encoder=AsyncEncoder(HashEncoder())) as hybrid:
         assert isinstance(hybrid, HybridRetriever)
-        broken: dict[str, Any] = {side: _Down(fault) for side in down}
+        broken: dict[str, Any] = {side: _FailingIndex(fault) for side in down}
         corpus = replace(hybrid.corpus, **broken)
         retrievers = {"films": replace(hybrid, corpus=corpus)}
         async with running(folder, "SERVICE_DEADLINE_SECONDS=2.5", retrievers=retrievers) as service:
@@ -177,7 +177,7 @@ async def test_a_retriever_without_separate_indexes_is_supported(tmp_path: Path)
 @pytest.mark.slow
 async def test_hanging_calls_do_not_delay_responses_beyond_the_deadline(tmp_path: Path) -> None:
     chance = random.Random(3)
-    model = _Sometimes(SCRIPT, seconds=0.05, hangs=lambda: chance.random() < 0.3)
+    model = _SometimesHanging(SCRIPT, seconds=0.05, hangs=lambda: chance.random() < 0.3)
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=3.0", model=model) as service:
 
         async def asked() -> tuple[int, float]:
@@ -193,7 +193,7 @@ async def test_hanging_calls_do_not_delay_responses_beyond_the_deadline(tmp_path
 
 
 @dataclass
-class _Sometimes(ScriptedModel):
+class _SometimesHanging(ScriptedModel):
     hangs: Callable[[], bool] = bool
 
     async def complete(self, request: Any) -> Any:

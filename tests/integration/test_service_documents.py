@@ -56,7 +56,7 @@ class _Shelf:
         raise NotImplementedError
 
 
-async def settled(service: Running, key: dict[str, str], id_: str) -> dict[str, Any]:
+async def final_status(service: Running, key: dict[str, str], id_: str) -> dict[str, Any]:
     """Wait for a document's final status."""
     async with asyncio.timeout(120):
         while True:
@@ -79,7 +79,7 @@ async def test_an_uploaded_document_is_found_by_the_running_service(tmp_path: Pa
         assert accepted.status_code == 202, accepted.text
         documents = accepted.json()["documents"]
         assert [one["name"] for one in documents] == ["tunnel.md", "broken.pdf", "copy.md"]
-        tunnel, broken, copy = [await settled(service, key, one["id"]) for one in documents]
+        tunnel, broken, copy = [await final_status(service, key, one["id"]) for one in documents]
         assert (tunnel["state"], tunnel["passages"], tunnel["message"]) == ("indexed", 1, None), tunnel
         assert (broken["state"], broken["passages"]) == ("failed", 0)
         assert broken["message"].startswith("'broken.pdf' was rejected: ")
@@ -94,7 +94,7 @@ async def test_an_uploaded_document_is_found_by_the_running_service(tmp_path: Pa
         ]
         changed = [("files", ("tunnel.md", TUNNEL.replace(b"1871", b"1872")))]
         (again,) = (await post("/v1/documents", files=changed, headers=key)).json()["documents"]
-        assert (await settled(service, key, again["id"]))["state"] == "indexed"
+        assert (await final_status(service, key, again["id"]))["state"] == "indexed"
         assert (await service.client.get("/v1/corpora")).json()["corpora"][0]["documents"] == 4, (
             "the document is replaced, but its copy is independent"
         )
@@ -122,7 +122,7 @@ async def test_a_copy_outlives_the_original_document(tmp_path: Path) -> None:
         ferry = b"# The Ferry Inn\n\nIt burnt down.\n"
         for name, content in (("one.md", TUNNEL), ("copy.md", TUNNEL), ("one.md", ferry)):
             sent = await service.client.post("/v1/documents", files=[("files", (name, content))], headers=key)
-            assert (await settled(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
+            assert (await final_status(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
         found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
         assert "Ines Karstad" in found.found[0].passage.text
 
@@ -134,7 +134,7 @@ async def test_a_document_is_listed_deleted_and_uploaded_again(tmp_path: Path) -
         async def sent(name: str, content: bytes) -> str:
             took = await client.post("/v1/documents", files=[("files", (name, content))], headers=key)
             id_ = str(took.json()["documents"][0]["id"])
-            assert (await settled(service, key, id_))["state"] == "indexed"
+            assert (await final_status(service, key, id_))["state"] == "indexed"
             return id_
 
         async def found() -> bool:
@@ -177,7 +177,7 @@ async def test_a_temporary_index_failure_loses_no_upload(tmp_path: Path, monkeyp
         monkeypatch.setattr(TantivyStore, "update", failing)
         sent = await service.client.post("/v1/documents", files=[("files", ("tunnel.md", TUNNEL))], headers=key)
         (accepted,) = sent.json()["documents"]
-        told = await settled(service, key, accepted["id"])
+        told = await final_status(service, key, accepted["id"])
         assert (told["state"], told["passages"]) == ("indexed", 1), told
         assert failures == []
         found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
@@ -245,7 +245,7 @@ async def test_the_coach_keeps_to_the_topics_of_the_corpus(tmp_path: Path) -> No
         assert service.model.requests == []
         files = [("files", ("bread.md", f"# {asked['question']}\n\nSlowly, and with care.\n".encode()))]
         sent = await service.client.post("/v1/documents?corpus=films", files=files, headers=key)
-        assert (await settled(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
+        assert (await final_status(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
         await service.client.post("/v1/ask", json=asked)
         assert [request.stage for request in service.model.requests][:1] == ["coach"], "the topic is now in the corpus"
 

@@ -84,7 +84,7 @@ def _tasks() -> int:
     return sum("Wire" not in repr(task.get_coro()) for task in asyncio.all_tasks())
 
 
-async def _unknown(running: Running, record: str, capped: str) -> None:
+async def _assert_unavailable(running: Running, record: str, capped: str) -> None:
     """Requests that need the database are refused in time."""
     client = running.client
     stranger = f"marag_{'0' * 12}_{'x' * 43}"
@@ -110,10 +110,10 @@ async def test_requests_are_answered_in_time_while_the_database_hangs(
             tasks = _tasks()
             wire.hangs = True
             record = asked[0].json()["query_id"]
-            await _unknown(service, record, capped)  # over connections that stopped replying
+            await _assert_unavailable(service, record, capped)  # over connections that stopped replying
             await asyncio.sleep(KNOWN)
             assert (await _timed(service.ask())).status_code == 200, "a known key is still served"
-            await _unknown(service, record, capped)  # over new connections that never reply
+            await _assert_unavailable(service, record, capped)  # over new connections that never reply
             rows = len(service.service.audit.pending)
             assert rows == 3, "two refusals of the capped key and one answer"
             async with asyncio.timeout(1):

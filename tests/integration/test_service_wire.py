@@ -36,7 +36,7 @@ async def listening(service: Running) -> AsyncIterator[int]:
         await serving
 
 
-async def said(port: int, *parts: bytes, pause: float = 0.0) -> tuple[str, float]:
+async def exchange(port: int, *parts: bytes, pause: float = 0.0) -> tuple[str, float]:
     """Send these bytes; returns the server's output until it closes the connection, and the seconds taken."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     began = time.monotonic()
@@ -68,17 +68,17 @@ def head(service: Running, *lines: str, path: str = "/v1/ask", method: str = "PO
 async def test_slow_and_malformed_clients_are_rejected(tmp_path: Path) -> None:
     json = "Content-Type: application/json"
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.8") as service, listening(service) as port:
-        nothing, seconds = await said(port, b"")
+        nothing, seconds = await exchange(port, b"")
         assert (nothing, seconds < 3) == ("", True), "a silent client is disconnected"
-        dripped, seconds = await said(port, b"GET /healthz HTTP/1.1\r\n", *[b"A: b\r\n"] * 40, pause=0.1)
+        dripped, seconds = await exchange(port, b"GET /healthz HTTP/1.1\r\n", *[b"A: b\r\n"] * 40, pause=0.1)
         assert (dripped, seconds < 3) == ("", True), "and so is one that sends its headers slowly"
-        slow, seconds = await said(port, head(service, json, "Content-Length: 900"), *[b" "] * 40, pause=0.1)
+        slow, seconds = await exchange(port, head(service, json, "Content-Length: 900"), *[b" "] * 40, pause=0.1)
         assert slow.startswith("HTTP/1.1 504"), slow
         assert 0.7 < seconds < 3, "the deadline applies to the body"
-        large, _ = await said(port, head(service, json, "Content-Length: 99000000"))
+        large, _ = await exchange(port, head(service, json, "Content-Length: 99000000"))
         assert large.startswith("HTTP/1.1 413"), "rejected by its declared length"
         chunked = head(service, json, "Transfer-Encoding: chunked")
-        counted, _ = await said(port, chunked, *[b"40000\r\n" + b" " * 0x40000 + b"\r\n"] * 3)
+        counted, _ = await exchange(port, chunked, *[b"40000\r\n" + b" " * 0x40000 + b"\r\n"] * 3)
         assert counted.startswith("HTTP/1.1 413"), "or by the bytes received"
         for bad in (
             head(service, "X-Request-Id: a\rSet-Cookie: b"),
@@ -87,23 +87,23 @@ async def test_slow_and_malformed_clients_are_rejected(tmp_path: Path) -> None:
             head(service, "Content-Length: 1", "Content-Length: 2"),
             head(service, path="/v1/ask HTTP/1.1\r\nX: y"),
         ):
-            refused, _ = await said(port, bad)
+            refused, _ = await exchange(port, bad)
             assert refused.startswith("HTTP/1.1 4"), refused
             assert "set-cookie" not in refused.lower()
         for path in ("//v1/queries/a", "/v1/../v1/ask", "/v1/%2e%2e/healthz", "/v1/queries/..%2f..%2fetc", "/v1/ask/"):
-            lost, _ = await said(port, head(service, path=path, method="GET"))
+            lost, _ = await exchange(port, head(service, path=path, method="GET"))
             assert lost.startswith(("HTTP/1.1 404", "HTTP/1.1 422")), (path, lost)
             assert "location:" not in lost.lower()
-        split, _ = await said(port, head(service, path="/%0d%0aSet-Cookie:%20a=b", method="GET"))
+        split, _ = await exchange(port, head(service, path="/%0d%0aSet-Cookie:%20a=b", method="GET"))
         assert split.startswith("HTTP/1.1 404")
         assert "set-cookie:" not in split.lower()
         multipart = "Content-Type: multipart/form-data; boundary=b"
         owner = head(service, multipart, "Content-Length: 999999999", path="/v1/documents").replace(
             service.token.encode(), (await service.token_for("up", "ingest")).encode()
         )
-        upload, _ = await said(port, owner)
+        upload, _ = await exchange(port, owner)
         assert upload.startswith("HTTP/1.1 409"), "an in-memory corpus takes no uploads, and the body is not awaited"
-        fine, _ = await said(port, head(service, path="/healthz", method="GET"))
+        fine, _ = await exchange(port, head(service, path="/healthz", method="GET"))
         assert fine.startswith("HTTP/1.1 200")
 
 

@@ -26,7 +26,7 @@ from tests.service import ASKED, Nursery, ServiceProcess, bearer, code_of, servi
 LIMIT = 5
 
 
-async def asked(process: ServiceProcess, count: int) -> list[httpx.Response]:
+async def ask_concurrently(process: ServiceProcess, count: int) -> list[httpx.Response]:
     """Ask `count` times at once, each on its own connection."""
     async with AsyncExitStack() as stack:
         clients = [
@@ -36,7 +36,7 @@ async def asked(process: ServiceProcess, count: int) -> list[httpx.Response]:
         return list(await asyncio.gather(*(client.post(f"{process.url}/v1/ask", json=ASKED) for client in clients)))
 
 
-def started(process: ServiceProcess) -> list[int]:
+def worker_pids(process: ServiceProcess) -> list[int]:
     return [int(number) for number in re.findall(r"Worker (\d+) started", process.log.read_text())]
 
 
@@ -48,15 +48,15 @@ async def test_workers_share_rate_limits_restart_and_drain(
     monkeypatch.setenv("SERVICE_RATE_PER_MINUTE", "8")
     monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "60")
     async with service_process(nursery, tmp_path, workers=2) as process:
-        first = await asked(process, 6)
+        first = await ask_concurrently(process, 6)
         assert [response.status_code for response in first] == [200] * 6
-        victim, other = started(process)
+        victim, other = worker_pids(process)
         os.kill(victim, signal.SIGKILL)
         async with asyncio.timeout(30):
-            while len(started(process)) < 3:  # noqa: ASYNC110  # no event signals it from another process
+            while len(worker_pids(process)) < 3:  # noqa: ASYNC110  # no event signals it from another process
                 await asyncio.sleep(0.05)
         filled = time.monotonic()
-        more = await asked(process, 6)
+        more = await ask_concurrently(process, 6)
         assert sorted(response.status_code for response in more) == [200] * 2 + [429] * 4, (
             "across both workers and a restart of one"
         )
@@ -64,14 +64,14 @@ async def test_workers_share_rate_limits_restart_and_drain(
         assert await asyncio.to_thread(process.stop, signal.SIGTERM) == 0
         assert time.monotonic() - begun < 10
         await asyncio.to_thread(process.start)
-        (late,) = await asked(process, 1)
+        (late,) = await ask_concurrently(process, 1)
         if time.monotonic() - filled < 60:  # a slow machine may exceed the window
             assert (late.status_code, code_of(late)) == (429, "rate_limited"), "across a service restart"
         await asyncio.to_thread(process.stop, signal.SIGKILL)
         async with asyncio.timeout(30):
-            while any(map(alive, started(process))):  # noqa: ASYNC110  # nor here
+            while any(map(alive, worker_pids(process))):  # noqa: ASYNC110  # nor here
                 await asyncio.sleep(0.05)
-    assert other not in started(process)[2:]
+    assert other not in worker_pids(process)[2:]
     rows = json.loads((await asyncio.to_thread(CliRunner().invoke, app, ["audit", "tail", "--json"])).stdout)
     assert len({row["query_id"] for row in rows}) == len(rows) == 13
 
@@ -83,7 +83,7 @@ def alive(pid: int) -> bool:
 
 
 @asynccontextmanager
-async def counters(redis_url: str | None, folder: Path, count: int) -> AsyncIterator[list[RateLimits]]:
+async def rate_limiters(redis_url: str | None, folder: Path, count: int) -> AsyncIterator[list[RateLimits]]:
     """Rate limits of `count` services, with a window of one second."""
     settings = settings_in(folder, *([] if redis_url is None else [f"REDIS_URL={redis_url}"]))
     async with AsyncExitStack() as stack:
@@ -102,7 +102,7 @@ async def test_no_window_exceeds_the_limit(shared: bool, request: pytest.Fixture
                 admitted.append((before, time.time()))
             await asyncio.sleep(0.003)
 
-    async with counters(url, tmp_path, 2 if shared else 1) as services:
+    async with rate_limiters(url, tmp_path, 2 if shared else 1) as services:
         await asyncio.gather(*(hammer(limits, time.time() + 2.5) for limits in services))
     admitted.sort()
     assert 2 * LIMIT <= len(admitted) <= 3 * LIMIT
@@ -128,7 +128,7 @@ async def test_changing_the_wall_clock_neither_blocks_nor_admits_a_key(
 
 
 async def test_without_redis_no_uncounted_request_is_admitted(tmp_path: Path) -> None:
-    async with counters("redis://127.0.0.1:1", tmp_path, 1) as (limits,):
+    async with rate_limiters("redis://127.0.0.1:1", tmp_path, 1) as (limits,):
         with pytest.raises(Exception, match="Rates cannot be counted") as refused:
             await limits.admit("client", "ask")
     assert getattr(refused.value, "status", None) == 503
@@ -146,6 +146,6 @@ def test_single_process_options_are_rejected_with_several_workers() -> None:
 async def test_the_service_exits_if_the_first_worker_cannot_start(nursery: Nursery, tmp_path: Path) -> None:
     (tmp_path / "data" / "service.sqlite").write_text("no database " * 100)
     wanted = {"port": 0, "folder": str(tmp_path), "log": str(tmp_path / "log"), "workers": 2, "env": dict(os.environ)}
-    pid = nursery.asked(**wanted)
-    assert await asyncio.to_thread(lambda: nursery.asked(wait=pid)) != 0
+    pid = nursery.request(**wanted)
+    assert await asyncio.to_thread(lambda: nursery.request(wait=pid)) != 0
     assert "not a database" in (tmp_path / "log").read_text()

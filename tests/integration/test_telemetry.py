@@ -26,7 +26,7 @@ from tests.forked import MARAG, RUNNER, forked
 from tests.integration.test_runner import command, environment
 from tests.loop import BIRTH_SENTENCE, QUESTION, WRONG, settings_in
 from tests.service import CONTEXT, Running, running
-from tests.spans import everything_told, named, paths, recorded
+from tests.spans import exported_text, named, paths, recorded
 
 ROUTE = "POST /v1/ask"
 RUN = f"{ROUTE} > invoke_workflow service"
@@ -111,7 +111,7 @@ async def test_spans_contain_content_only_if_enabled_and_never_secrets(
         response = await service.client.post("/v1/ask", json=CONTEXT, headers={"x-request-id": QUESTION[:5]})
         assert response.status_code == 200
         secrets = [service.token, service.token[-43:], KEY]
-    told = everything_told(spans)
+    told = exported_text(spans)
     assert all((words in told) == content for words in (QUESTION, BIRTH_SENTENCE, "Paris"))
     assert not any(secret in told for secret in secrets)
     if content:
@@ -132,7 +132,7 @@ async def test_errors_are_recorded_by_type(spans: InMemorySpanExporter, tmp_path
         "invoke_workflow service": "RefusedError",
         ROUTE: "503",
     }
-    assert not any(word in everything_told(spans) for word in (QUESTION, KEY))
+    assert not any(word in exported_text(spans) for word in (QUESTION, KEY))
 
 
 async def test_a_hanging_call_ends_its_span_as_a_timeout(spans: InMemorySpanExporter, tmp_path: Path) -> None:
