@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from benchmarks.merge import app
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
-from tests.integration.test_kills import killed
+from tests.integration.test_kills import run_and_kill
 from tests.integration.test_recording import replay
 from tests.integration.test_runner import command, environment, in_process, lines, only_run
 
@@ -84,7 +84,7 @@ def test_shards_in_killed_processes_still_merge_into_one_run(tmp_path: Path, who
             place.mkdir()
         for _ in range(KILLS):
             for place in places:
-                kills += killed(words[place], env, place, own, chance)
+                kills += run_and_kill(words[place], env, place, own, chance)
                 words[place] = command("--resume", only_run(place).name)
         children = [forked(RUNNER, words[place], env, place) for place in places]  # all at once
         assert [child.ended() for child in children] == [0] * COUNT, [child.err.read_text() for child in children]
